@@ -77,8 +77,8 @@ def keep(
     link = folder.part(LINK, number).path
     # The hosts' recordings may be there already.
     link.mkdir(parents=True, exist_ok=True)
-    several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
-    names = {**IPERF3, **several, "ping": PING}
+    parallel = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
+    names = {**IPERF3, **parallel, "ping": PING}
     for name in names.values():
         if (link / name).exists():
             raise ValueError(f"{link / name} is there already: a measurement is kept.")

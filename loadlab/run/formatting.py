@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from loadlab.model import Latency, Load
+from loadlab.model import Difference, Latency, Load, MatrixLead, VerdictRow
 
 NONE = "-"  # shown for an absent number
 
@@ -88,6 +88,12 @@ def signed(fraction: float | None) -> str:
     shown = _hundredths(fraction, abs(fraction))
     plus = "+" if shown.strip("0.") and fraction > 0 else ""
     return f"{plus}{shown} %"
+
+
+def difference(apart: Difference | VerdictRow | MatrixLead) -> str:
+    """Format a relative difference and its interval, if it has one: +12 % (8 to 16 %)."""
+    shown = signed(apart.value)
+    return shown if apart.low is None else f"{shown} ({span(apart.low, apart.high)})"
 
 
 def span(low: float | None, high: float | None) -> str:

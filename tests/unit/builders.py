@@ -31,6 +31,7 @@ from loadlab.model import (
     Repetition,
     RepetitionSetup,
     Result,
+    ServiceProcesses,
     Summary,
     Thresholds,
     TuningLedger,
@@ -46,6 +47,7 @@ from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RunDir
 
 T = TypeVar("T")
+Measured = TypeVar("Measured", Repetition, Result)
 ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
 # The options of a run.
@@ -210,6 +212,20 @@ def processes(**changes: Any) -> Processes:
         involuntary_switches=0,
     )
     return replace(used, **changes)
+
+
+def with_services(rep: Measured, **services: Processes | None) -> Measured:
+    """Return the repetition with these services' processes, and without any of the others."""
+    hosts = present(rep.telemetry)
+    absent = dict.fromkeys(ServiceProcesses.__struct_fields__)
+    processes = ServiceProcesses(**{**absent, **services})
+    server = replace(hosts.server, processes=processes)
+    return replace(rep, telemetry=replace(hosts, server=server))
+
+
+def summary_of(*cells: CellSummary) -> Summary:
+    """Return a summary.json of these cells alone."""
+    return replace(summary(), cells=list(cells))
 
 
 def calibration_at(bits_per_second: float) -> Calibration:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.model import Cell, CellSummary, PercentileInterval, Repetition, Summary
+from loadlab.model import Cell, CellSummary, PercentileInterval, Summary
+from loadlab.model.metric_rows import ROWS
 from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.sections import headlines
-from loadlab.report.words import labels
+from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.results import metrics
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import histograms
@@ -330,24 +332,18 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
         )
     ]
     figures = []
-    for metric, axis, of in (
-        ("goodput", "Verified answers/s", _goodput),
-        ("p99", "p99, ms", _p99_ms),
-    ):
+    for metric, axis in (("goodput", "Verified answers/s"), ("p99", quantities.heading("p99"))):
         rows = []
         for entry, title in zip(entries, names, strict=True):
             values = [
-                value for rep in headlines.valid(entry.cell) if (value := of(rep)) is not None
+                value for rep, value in metrics.of_answers(entry.cell, metric) if rep.validity.valid
             ]
             if values:
-                median = statistics.median(values)
-                shown = (
-                    formatting.rate(median)
-                    if metric == "goodput"
-                    else formatting.significant(median)
-                )
-                rows.append(plots.StackValues(title, values, median, shown))
-        rows.sort(key=lambda row: row.median, reverse=metric == "goodput")
+                median, size = statistics.median(values), ROWS[metric].unit.size
+                shown = quantities.number(metric, median)
+                in_unit = [value / size for value in values]
+                rows.append(plots.StackValues(title, in_unit, median / size, shown))
+        rows.sort(key=lambda row: row.median, reverse=ROWS[metric].better == "higher")
         if rows:
             told = "; ".join(f"{row.name} {row.shown}" for row in rows)
             image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {told}", axis, rows)
@@ -356,15 +352,6 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
     return FigureSection(
         f"Closed loop on {path}", CLOSED.format(f"{asked} in a closed loop"), figures, False
     )
-
-
-def _goodput(repetition: Repetition) -> float | None:
-    return repetition.goodput
-
-
-def _p99_ms(repetition: Repetition) -> float | None:
-    p99 = repetition.latency_us.p99 if repetition.latency_us else None
-    return None if p99 is None else p99 / 1000
 
 
 def _band(cell: CellSummary) -> list[tuple[float, float, float]]:

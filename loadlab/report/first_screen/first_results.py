@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadlab.generators import registry
-from loadlab.model import Cell, NoiseFloor, Repetition, Sample
+from loadlab.model import Cell, CellSummary, NoiseFloor, Repetition, Sample
+from loadlab.model.metric_rows import ROWS, SPEEDS
 from loadlab.report.html import Link, Row, Table, TableCell, link, table
 from loadlab.report.sections import cells_section, headlines, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
+from loadlab.results import metrics, noise
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
@@ -97,12 +99,9 @@ def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> Tabl
 
 
 def _floors(floors: Sequence[NoiseFloor]) -> dict[str, float]:
-    """Return the largest noise floor of each metric, a fraction."""
-    found: dict[str, float] = {}
-    for floor in floors:
-        if floor.noise_floor is not None:
-            found[floor.metric] = max(floor.noise_floor, found.get(floor.metric, 0.0))
-    return found
+    """Return the largest noise floor of each metric that has one, a fraction."""
+    largest = {row.metric: noise.largest(floors, row.metric) for row in floors}
+    return {metric: floor for metric, floor in largest.items() if floor is not None}
 
 
 def _server(cell: Cell) -> str:
@@ -161,7 +160,7 @@ def _row(entry: Entry) -> Row:
         headline.state,
         {name: of(entry) for name, of in FACETS.items()},
         _group(entry),
-        dots(entry.cell.repetitions),
+        dots(entry.cell),
         _files(entry),
     )
 
@@ -204,37 +203,23 @@ def _files(entry: Entry) -> list[Link]:
     return links
 
 
-def dots(repetitions: Sequence[Repetition]) -> str:
+def dots(cell: CellSummary) -> str:
     """Return a row of dots for each metric as SVG: a dot a repetition, a cross where it is void."""
-    metrics: tuple[tuple[str, str, Callable[[Repetition], float | None]], ...] = (
-        ("goodput", "requests/s", lambda rep: rep.goodput),
-        ("p50", "ms", lambda rep: _latency(rep, "p50")),
-        ("p99", "ms", lambda rep: _latency(rep, "p99")),
-    )
-    rows = [
-        _dots(name, unit, [(rep, value) for rep in repetitions if (value := of(rep)) is not None])
-        for name, unit, of in metrics
-    ]
-    return "".join(rows)
+    return "".join(_dots(metric, metrics.of_answers(cell, metric)) for metric in SPEEDS)
 
 
-def _latency(rep: Repetition, name: str) -> float | None:
-    value: float | None = getattr(rep.latency_us, name) if rep.latency_us else None
-    return None if value is None else value / 1000
-
-
-def _dots(name: str, unit: str, found: Sequence[tuple[Repetition, float]]) -> str:
-    if not found:
+def _dots(metric: str, values: Sequence[tuple[Repetition, float]]) -> str:
+    if not values:
         return ""
-    values = [value for _, value in found]
+    unit = ROWS[metric].unit.name
     # From 0 the spread of the repetitions is as large as it is.
-    top = max(values) or 1.0
+    top = max(value for _, value in values) or 1.0
     marks = []
-    for rep, value in found:
+    for rep, value in values:
         x = EDGE + (WIDTH - 2 * EDGE) * value / top
-        shown = formatting.rate(value) if unit == "requests/s" else formatting.significant(value)
         title = html.escape(
-            f"repetition {rep.repetition}, {cells_section.state(rep)}: {shown} {unit}"
+            f"repetition {rep.repetition}, {cells_section.state(rep)}: "
+            f"{quantities.number(metric, value)} {unit}"
         )
         mark = (
             f'<circle cx="{x:.1f}" cy="11" r="5" class="dot"/>'
@@ -242,14 +227,12 @@ def _dots(name: str, unit: str, found: Sequence[tuple[Repetition, float]]) -> st
             else f'<path d="M{x - 4:.1f} 7l8 8m0-8l-8 8" class="cross"/>'
         )
         marks.append(f"<g><title>{title}</title>{mark}</g>")
-    low, high = (
-        formatting.rate(value) if unit == "requests/s" else formatting.significant(value)
-        for value in (min(values), max(values))
-    )
+    numbers = sorted(value for _, value in values)
+    low, high = (quantities.number(metric, value) for value in (numbers[0], numbers[-1]))
     span = low if low == high else f"{low} to {high}"
     return (
-        f'<div class="dots"><span>{name}</span><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{name} of {len(found)} repetitions: {span} {unit}">'
+        f'<div class="dots"><span>{metric}</span><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{metric} of {len(values)} repetitions: {span} {unit}">'
         f'<path d="M{EDGE:g} 11H{WIDTH - EDGE:g}" class="rail"/>{"".join(marks)}</svg>'
         f"<span>{span} {unit}</span></div>"
     )

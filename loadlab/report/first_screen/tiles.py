@@ -12,6 +12,7 @@ from loadlab.report.html import Headline
 from loadlab.report.sections import cells_section, headlines
 from loadlab.report.words import cost_words, labels, limits, quantities
 from loadlab.report.words.labels import Entry
+from loadlab.results import noise
 from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
@@ -189,12 +190,9 @@ def _energy(summary: Summary, entry: Entry) -> list[Tile]:
 
 def _known(summary: Summary, entry: Entry, metric: str, sample: Sample) -> str:
     """Return the interval of a median and the noise floor, where they are known."""
-    span, floor = (
-        quantities.span(metric, sample),
-        cost_words.floor(summary.noise_floor, entry.cell, metric),
-    )
-    noise = "" if floor is None else f"noise floor {formatting.percent(floor)}"
-    return ", ".join(filter(None, [span, noise]))
+    floor = noise.largest_of_cell(summary.noise_floor, entry.cell.cell_id, metric)
+    shown = "" if floor is None else f"noise floor {formatting.percent(floor)}"
+    return ", ".join(filter(None, [quantities.span(metric, sample), shown]))
 
 
 def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) -> list[Tile]:

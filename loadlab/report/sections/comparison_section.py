@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from loadlab.model import (
     Comparison,
-    Difference,
     MetricComparison,
     NoiseFloor,
     SkippedTuning,
@@ -183,16 +182,6 @@ def _failed(compared: Comparison) -> str:
     return f"failed requests {formatting.part_of(head)} against {formatting.part_of(base)}"
 
 
-def _difference(difference: Difference) -> str:
-    """Return a difference and its interval in words."""
-    shown = formatting.signed(difference.value)
-    return (
-        shown
-        if difference.low is None
-        else f"{shown} ({formatting.span(difference.low, difference.high)})"
-    )
-
-
 def ablation_lines(summary: Summary) -> list[str]:
     """Return sentences on the keys an ablation did not measure, and on how many repetitions it
     needs."""
@@ -245,7 +234,7 @@ def _row(row: MetricComparison) -> Cells:
         f"{_metric(row)}, {ROWS[row.metric].unit.name}",
         quantities.median(row.metric, row.base),
         quantities.median(row.metric, row.head),
-        _difference(row.difference),
+        formatting.difference(row.difference),
         floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
         TableCell(_concluded(row), css=_css(row)),
         TableCell(words.reason(row.reason), css="reason"),
@@ -314,7 +303,7 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
         name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
         name, shown = TableCell() if shown == row.control_id else name, row.control_id
         floor = formatting.percent(row.noise_floor)
-        rows.append([name, _metric(row), _difference(row.difference), floor])
+        rows.append([name, _metric(row), formatting.difference(row.difference), floor])
     return table(
         "Cells measured twice. The noise floor is the larger bound of the interval of the "
         "difference by blocks between the cell and its A/A control, which differ in nothing.",

@@ -12,6 +12,7 @@ from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
 from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
+from loadlab.results import noise
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import SUMMARY
@@ -59,7 +60,7 @@ def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
 
 def _floors(summary: Summary) -> str:
     """Return a sentence on the noise floors of the cost; empty where no A/A control has one."""
-    found = {name: cost_words.largest_floor(summary.noise_floor, name) for name in COSTS}
+    found = {name: noise.largest(summary.noise_floor, name) for name in COSTS}
     told = [
         f"{quantities.label(name)} {formatting.percent(floor)}"
         for name, floor in found.items()
