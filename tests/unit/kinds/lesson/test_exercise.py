@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadlab.kinds.lesson import exercise
+from loadlab.kinds.lesson import analyse
 from loadlab.model import (
     CellSummary,
     Exercise,
@@ -64,7 +64,7 @@ def result(*checks: CellSummary, began: float | None = 1000.0) -> ExerciseResult
     )
     summary = replace(builders.summary(), cells=cells)
     given = Reader(exercise_began=began, hints=1)
-    return exercise.build(summary, study, ASKED, given)
+    return analyse.judge_exercise(summary, study, ASKED, given)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadlab.kinds.lesson import lesson_figures
+from loadlab.kinds.lesson import analyse
 from loadlab.model import CellSummary, Lesson, PlannedStudy, StudyPublication
 from loadlab.run.expressions import Lookup
 from tests.unit import builders
@@ -34,7 +34,7 @@ def lookup(*cells: CellSummary) -> Lookup:
         lesson=lesson,
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
     )
-    return lesson_figures.lookup(replace(builders.summary(), cells=list(cells)), study)
+    return analyse.figures_of(replace(builders.summary(), cells=list(cells)), study)
 
 
 def test_a_figure_is_the_median_of_its_blocks() -> None:

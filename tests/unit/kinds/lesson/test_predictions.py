@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.kinds.lesson import predictions
+from loadlab.kinds.lesson import analyse
 from loadlab.model import LessonOption, Prediction
 from loadlab.run.expressions import Lookup
 from tests.unit import builders
@@ -30,14 +30,14 @@ def measured(value: float | None) -> Lookup:
 def test_a_choice_is_right_where_its_condition_holds(
     answer: str | None, goodput: float | None, truth: str | None, right: bool | None
 ) -> None:
-    found = predictions.judge(CHOICE, answer, measured(goodput))
+    found = analyse.judge_prediction(CHOICE, answer, measured(goodput))
     assert (found.truth, found.right, found.error) == (truth, right, None)
 
 
 def test_a_choice_has_no_truth_where_two_conditions_hold() -> None:
     both = LessonOption(text="t", holds="one.goodput > 0", correction="c")
     asked = Prediction(question="?", options={**(CHOICE.options or {}), "c": both})
-    found = predictions.judge(asked, "c", measured(5))
+    found = analyse.judge_prediction(asked, "c", measured(5))
     assert (found.truth, found.right) == (None, None)
 
 
@@ -58,13 +58,13 @@ def test_a_choice_has_no_truth_where_two_conditions_hold() -> None:
 def test_a_number_is_right_within_its_factor(
     answer: str | None, truth: float | None, error: float | None, right: bool | None
 ) -> None:
-    found = predictions.judge(NUMBER, answer, measured(truth))
+    found = analyse.judge_prediction(NUMBER, answer, measured(truth))
     assert found.error == (None if error is None else pytest.approx(error))
     assert (found.truth, found.right, found.unit) == (truth, right, "answers/s")
 
 
 @given(st.floats(1e-3, 1e9), st.floats(1e-3, 1e9))
 def test_a_number_and_the_truth_may_change_places(one: float, other: float) -> None:
-    judged = predictions.judge(NUMBER, repr(one), measured(other))
-    swapped = predictions.judge(NUMBER, repr(other), measured(one))
+    judged = analyse.judge_prediction(NUMBER, repr(one), measured(other))
+    swapped = analyse.judge_prediction(NUMBER, repr(other), measured(one))
     assert judged.right == swapped.right

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.kinds.lesson import reader_answers
+from loadlab.kinds.lesson import reader
 from loadlab.model import Prediction
 from loadlab.run.errors import PlanError
 from tests.unit import builders
@@ -25,7 +25,7 @@ ASKED = msgspec.convert(builders.lesson("one")["predictions"], list[Prediction])
     ],
 )
 def test_predict_has_an_answer_for_each_question(predict: str, found: list[str | None]) -> None:
-    assert reader_answers.of_option(predict, ASKED) == found
+    assert reader.of_option(predict, ASKED) == found
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_predict_has_an_answer_for_each_question(predict: str, found: list[str |
 )
 def test_an_answer_to_another_question_is_refused(predict: str, words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
-        reader_answers.of_option(predict, ASKED)
+        reader.of_option(predict, ASKED)
 
 
 @given(st.text(max_size=20), st.sampled_from(ASKED))
 def test_an_answer_that_is_kept_can_be_judged(word: str, asked: Prediction) -> None:
     try:
-        kept = reader_answers.answer(word, asked)
+        kept = reader.answer(word, asked)
     except ValueError:
         return
     assert kept in asked.options if asked.options else float(kept) >= 0
