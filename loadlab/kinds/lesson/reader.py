@@ -20,11 +20,10 @@ NONE = "none"
 
 def read(run_dir: Path) -> Reader:
     """Return the run's reader.json, or an empty one where nobody was asked."""
-    path = RunDir(run_dir).reader
-    return documents.read(path, Reader) if path.exists() else Reader()
+    return documents.read_or_none(RunDir(run_dir).reader, Reader) or Reader()
 
 
-def is_asked(stage: str, reader: Reader) -> bool:
+def is_answered(stage: str, reader: Reader) -> bool:
     """Return whether the questions of the stage run or transfer have their answers."""
     return bool(reader.answers) if stage == "run" else reader.transfer is not None
 

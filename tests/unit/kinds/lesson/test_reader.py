@@ -17,14 +17,14 @@ ANSWERED = Reader(answers=["b"], seconds=3)
 
 
 def test_answers_are_given_once_for_each_stage() -> None:
-    assert not reader.is_asked("run", Reader())
+    assert not reader.is_answered("run", Reader())
     run = reader.answered("run", Reader(), ["a"], 2.5)
     assert run == Reader(answers=["a"], seconds=2.5)
-    assert reader.is_asked("run", run)
-    assert not reader.is_asked("transfer", run)
+    assert reader.is_answered("run", run)
+    assert not reader.is_answered("transfer", run)
     transferred = reader.answered("transfer", run, [None], None)
     assert transferred == replace(run, transfer=[None])
-    assert reader.is_asked("transfer", transferred)
+    assert reader.is_answered("transfer", transferred)
 
 
 def test_an_exercise_begins_once() -> None:

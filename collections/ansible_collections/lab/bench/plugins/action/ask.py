@@ -46,7 +46,7 @@ class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         record = reader.read(args.run_dir)
         # The reader answered the questions when the run began.
-        if not reader.is_asked(args.stage, record):
+        if not reader.is_answered(args.stage, record):
             question, predictions = reader.questions(args.stage, args.study)
             answered: tuple[list[str | None], float | None]
             if args.predict:
