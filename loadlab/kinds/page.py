@@ -70,7 +70,6 @@ from loadlab.report.sections.sweeps_searches_section import SweepsSearches
 from loadlab.report.sections.tuning_section import Ledger
 from loadlab.report.words import (
     applications_words,
-    certificate_words,
     cost_words,
     disturbances,
     labels,
@@ -221,7 +220,7 @@ class _Builder:
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.lab(self._manifest.lab) if self._manifest else "",
-            hosts=certificate_words.reference(self._manifest.certificate) if self._manifest else "",
+            hosts=manifest.certificate(self._manifest.certificate) if self._manifest else "",
             headlines=[*whole, *single],
             shown=[
                 *whole,
