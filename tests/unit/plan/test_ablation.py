@@ -11,7 +11,6 @@ from loadlab.model import (
     PlannedStudy,
     Reason,
     SkippedTuning,
-    StudyPublication,
     TuningLedger,
 )
 from loadlab.plan import ablation
@@ -21,16 +20,7 @@ from loadlab.results import comparison
 from tests.unit import builders
 from tests.unit.results.test_comparison import asked, cell
 
-STUDY = PlannedStudy(
-    kind="study",
-    name="one",
-    scale=None,
-    description="one",
-    claims=[],
-    cells={},
-    left_out_keys={},
-    publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-)
+STUDY = builders.planned_study()
 WITHOUT = "production-without-a.b"
 ABLATION = replace(STUDY, ablate="production", left_out_keys={WITHOUT: "a.b"})
 SO_BEFORE = {"state": "already", "original": "1"}
