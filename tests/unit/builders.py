@@ -24,6 +24,7 @@ from loadlab.model import (
     Item,
     Load,
     Manifest,
+    PlannedStudy,
     Processes,
     Progress,
     PythonClient,
@@ -32,6 +33,7 @@ from loadlab.model import (
     RepetitionSetup,
     Result,
     ServiceProcesses,
+    StudyPublication,
     Summary,
     Thresholds,
     TuningLedger,
@@ -340,6 +342,21 @@ def write_plan(run_dir: Path, made: Plan) -> None:
     run_dir.mkdir(parents=True, exist_ok=True)
     run = Run(started="", argv=[], plan=made, inventory_args="", place="", thresholds=thresholds())
     documents.write(RunDir(run_dir).plan, documents.encode(run))
+
+
+def planned_study(**changes: Any) -> PlannedStudy:
+    """Return a plan's study with these changes: else without cells, claims and a publication."""
+    study = PlannedStudy(
+        kind="study",
+        name="one",
+        scale=None,
+        description="one",
+        claims=[],
+        cells={},
+        left_out_keys={},
+        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
+    )
+    return replace(study, **changes)
 
 
 def lesson(*cells: str, **changes: Any) -> dict[str, Any]:

@@ -10,10 +10,17 @@ from typing import TypeVar
 
 from loadlab.generators import registry
 from loadlab.hosts import hardware
-from loadlab.model import GeneratorProgram, Hardware, Manifest, ManifestHost, Nic
+from loadlab.model import (
+    CertificateReference,
+    GeneratorProgram,
+    Hardware,
+    Manifest,
+    ManifestHost,
+    Nic,
+)
 from loadlab.model.study import OptionValue
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import certificate_words, cost_words, labels
+from loadlab.report.words import cost_words, labels
 from loadlab.run import formatting
 from loadlab.run.run_dir import MANIFEST, RESULT, RunDir
 
@@ -58,7 +65,7 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
             Fact("started", manifest.started),
             Fact("finished", manifest.finished or "not finished"),
             Fact("lab", labels.lab(manifest.lab)),
-            Fact("certificate", certificate_words.reference(manifest.certificate)),
+            Fact("certificate", certificate(manifest.certificate)),
             *(
                 [Fact("cost", cost_words.sentence(manifest.instances))]
                 if manifest.instances
@@ -77,6 +84,23 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
         ],
         [link(MANIFEST)],
     )
+
+
+def certificate(reference: CertificateReference | None) -> str:
+    """Return the newest certificate of a run's hosts in words."""
+    if reference is None:
+        return (
+            "none of hosts like these; ansible-playbook playbooks/certify.yml makes one in about "
+            "ten minutes"
+        )
+    count = formatting.plural(reference.tests, "test")
+    untrue = [name for name in reference.failed if name not in reference.void]
+    parts = [
+        f", {len(names)} {word}: {', '.join(names)}"
+        for names, word in ((untrue, "failed"), (reference.void, "void by other work"))
+        if names
+    ]
+    return f"{reference.run_id} of {reference.finished}: {count}{''.join(parts) or ', all passed'}"
 
 
 def _warnings(hosts: Mapping[str, ManifestHost]) -> list[Table]:
