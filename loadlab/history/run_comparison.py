@@ -21,6 +21,7 @@ from loadlab.model import (
 )
 from loadlab.model.metric_rows import COMPARED
 from loadlab.results import comparison, effect, noise
+from loadlab.results.comparison import Pair
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
@@ -82,63 +83,41 @@ def between(sides: Mapping[str, Sequence[str]], summaries: Mapping[str, Summary]
     controls = [
         (f"{run_id}/{cell_id}", f"{run_id}/{control_id}")
         for run_id, summary in summaries.items()
-        for cell_id, control_id in dict.fromkeys(
-            (row.cell_id, row.control_id) for row in summary.noise_floor
-        )
+        for cell_id, control_id in noise.controls(summary)
     ]
+    floors = {metric: noise.floors(measured, controls, metric) for metric in COMPARED}
+    comparisons: list[Comparison] = []
+    pairs: list[list[Pair]] = []
+    for cell_id in common:
+        base, head = (
+            [measured[f"{run_id}/{cell_id}"] for run_id in sides[side]] for side in effect.SIDES
+        )
+        pairs.append(
+            [
+                comparison.pair_of_runs(metric, (base, head), floors[metric])
+                for metric in comparison.compared_by((base, head))
+            ]
+        )
+        comparisons.append(
+            Comparison(
+                by="run",
+                cell=base[0].cell,
+                base=_side(base, sides["base"]),
+                head=_side(head, sides["head"]),
+                rows=[],
+            )
+        )
     return RunComparison(
         base=list(sides["base"]),
         head=list(sides["head"]),
-        comparisons=_comparisons(measured, controls, sides, common),
+        comparisons=comparison.with_rows(comparisons, pairs),
         noise_floor=noise.rows(measured, controls),
     )
 
 
-def _comparisons(
-    measured: Mapping[str, CellSummary],
-    controls: Sequence[tuple[str, str]],
-    sides: Mapping[str, Sequence[str]],
-    common: Sequence[str],
-) -> list[Comparison]:
-    """Return the comparison of each common cell; ``measured``: <run_id>/<cell_id> -> cell."""
-    floors = {metric: noise.floors(measured, controls, metric) for metric in COMPARED}
-    both = [
-        tuple([measured[f"{run}/{cell_id}"] for run in sides[side]] for side in effect.SIDES)
-        for cell_id in common
-    ]
-    rows = iter(
-        comparison.conclude(
-            [
-                comparison.pair_of_runs(metric, (base, head), floors[metric])
-                for base, head in both
-                for metric in comparison.compared_by((base, head))
-            ]
-        )
-    )
-    return [
-        Comparison(
-            by="run",
-            cell=base[0].cell,
-            base=_side(base, sides["base"]),
-            head=_side(head, sides["head"]),
-            rows=[next(rows) for _ in comparison.compared_by((base, head))],
-        )
-        for base, head in both
-    ]
-
-
 def _side(cells: Sequence[CellSummary], run_ids: Sequence[str]) -> ComparedCell:
-    """Return what a comparison holds on the same cell of several runs."""
-    n_failed, void_reasons = comparison.lost(cells)
-    return ComparedCell(
-        cell_id=", ".join(cell.cell_id for cell in cells),
-        name=", ".join(run_ids),
-        n=sum(cell.statistics.n for cell in cells),
-        n_void=sum(cell.statistics.n_void for cell in cells),
-        n_failed=n_failed,
-        void_reasons=void_reasons,
-        failed_fraction=comparison.failed(cells),
-    )
+    cell_ids = ", ".join(cell.cell_id for cell in cells)
+    return comparison.compared_cell(cell_ids, ", ".join(run_ids), cells)
 
 
 def _summary(results: Path, name: str, run_id: str) -> Summary:

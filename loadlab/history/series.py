@@ -174,7 +174,7 @@ def _search_key(search: SearchSummary) -> bytes:
 
 def _floors(summary: Summary) -> dict[str, list[Floor]]:
     measured = {cell.cell_id: cell for cell in summary.cells}
-    controls = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
+    controls = noise.controls(summary)
     return {name: noise.floors(measured, controls, name) for name in SPEEDS}
 
 

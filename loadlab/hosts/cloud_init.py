@@ -41,20 +41,20 @@ def first_boot(status_json: str) -> FirstBoot:
     ``status_json``: what `cloud-init status --format=json` printed.
     """
     try:
-        found = msgspec.json.decode(status_json, type=_Status)
+        status = msgspec.json.decode(status_json, type=_Status)
     except msgspec.DecodeError as problem:
         said = one_line(status_json) or "nothing"
         return FirstBoot(
             f"The status of cloud-init is not readable ({problem}). It printed: {said}", []
         )
     # One fault may be an error of its stage and a warning, or an error of two stages.
-    errors = dict.fromkeys(map(one_line, found.errors))
+    errors = dict.fromkeys(map(one_line, status.errors))
     warnings: dict[str, None] = {}
-    for level, messages in found.recoverable_errors.items():
+    for level, messages in status.recoverable_errors.items():
         for message in () if level in _IGNORED else map(one_line, messages):
             error = level in _ERRORS or _LISTS in message.lower()
             (errors if error else warnings)[f"{level}: {message}"] = None
-    if found.status == "done" and not errors:
+    if status.status == "done" and not errors:
         return FirstBoot("", list(warnings))
-    reasons = "; ".join([*errors, *warnings]) or one_line(found.detail) or "it gives no reason"
-    return FirstBoot(f"cloud-init says '{found.status}' of the first boot: {reasons}", [])
+    reasons = "; ".join([*errors, *warnings]) or one_line(status.detail) or "it gives no reason"
+    return FirstBoot(f"cloud-init says '{status.status}' of the first boot: {reasons}", [])

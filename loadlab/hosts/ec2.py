@@ -267,20 +267,20 @@ def offered(described: object) -> dict[str, InstanceType]:
     Raises msgspec.ValidationError where an item lacks a property.
     """
     return {
-        one.instance_type: InstanceType(
-            architecture=one.processor_info.supported_architectures[-1],
-            cores=one.vcpus.cores or one.vcpus.default,
-            threads_per_core=one.vcpus.threads_per_core,
-            threads=one.vcpus.threads,
+        instance_type.instance_type: InstanceType(
+            architecture=instance_type.processor_info.supported_architectures[-1],
+            cores=instance_type.vcpus.cores or instance_type.vcpus.default,
+            threads_per_core=instance_type.vcpus.threads_per_core,
+            threads=instance_type.vcpus.threads,
             # Every type of the Nitro System requires ENA. Only these show their console without
             # delay.
-            nitro=one.network_info.ena_support == "required",
-            cluster="cluster" in one.placement_group_info.supported_strategies,
-            burstable=one.burstable_performance_supported,
-            metal=one.bare_metal,
-            spot="spot" in one.supported_usage_classes,
+            nitro=instance_type.network_info.ena_support == "required",
+            cluster="cluster" in instance_type.placement_group_info.supported_strategies,
+            burstable=instance_type.burstable_performance_supported,
+            metal=instance_type.bare_metal,
+            spot="spot" in instance_type.supported_usage_classes,
         )
-        for one in msgspec.convert(described, list[_Described])
+        for instance_type in msgspec.convert(described, list[_Described])
     }
 
 
@@ -293,11 +293,11 @@ def common_zones(described: object, offerings: object, types: Iterable[str]) -> 
     msgspec.ValidationError where an item lacks a property.
     """
     zones = msgspec.convert(described, list[_Zone])
-    found = {zone.zone_name for zone in zones if zone.zone_type == "availability-zone"}
+    zone_names = {zone.zone_name for zone in zones if zone.zone_type == "availability-zone"}
     places: dict[str, set[str]] = {}
-    for one in msgspec.convert(offerings, list[_Offering]):
-        places.setdefault(one.instance_type, set()).add(one.location)
-    return sorted(found.intersection(*(places.get(name, set()) for name in types)))
+    for offering in msgspec.convert(offerings, list[_Offering]):
+        places.setdefault(offering.instance_type, set()).add(offering.location)
+    return sorted(zone_names.intersection(*(places.get(name, set()) for name in types)))
 
 
 def unfit(
@@ -393,7 +393,7 @@ ENDS = re.compile(r"loadlab: terminates itself at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\
 
 def console(text: str) -> Console | None:
     """Return what an instance's console shows; None while it shows no keys."""
-    found = KEYS.findall(text)
-    keys = [" ".join(key) for key in KEY.findall(found[-1])] if found else []
+    key_blocks = KEYS.findall(text)
+    keys = [" ".join(key) for key in KEY.findall(key_blocks[-1])] if key_blocks else []
     ends = ENDS.findall(text)
     return Console(keys=keys, ends=ends[-1] if ends else None) if keys else None

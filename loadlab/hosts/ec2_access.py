@@ -106,16 +106,16 @@ def differences(
     ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
     from_controller = {"Description": "SSH from the controller"}
     inside = {"GroupId": group, "Description": "Everything inside the pair"}
-    wanted = _by_source(
+    needed = _by_source(
         [
             {**ssh, "IpRanges": [{"CidrIp": source, **from_controller} for source in sources]},
             {"IpProtocol": "-1", "UserIdGroupPairs": [inside]},
         ]
     )
-    there = _by_source(current)
+    existing = _by_source(current)
     return (
-        [permission for key, permission in wanted.items() if key not in there],
-        [permission for key, permission in there.items() if key not in wanted],
+        [permission for key, permission in needed.items() if key not in existing],
+        [permission for key, permission in existing.items() if key not in needed],
     )
 
 

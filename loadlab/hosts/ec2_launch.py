@@ -151,7 +151,7 @@ class RunInstance(Struct, frozen=True, kw_only=True):
 
 def images(
     pinned: str,
-    there: Iterable[There],
+    instances: Iterable[There],
     run: Iterable[RunInstance],
     types: Mapping[str, InstanceType],
 ) -> dict[str, str]:
@@ -161,11 +161,11 @@ def images(
     and this before that of the run's earlier hosts. ``types``: those of the hosts, by name.
     """
     earlier = {
-        types[one.instance_type].architecture: one.image
-        for one in run
-        if one.image and one.instance_type in types
+        types[host.instance_type].architecture: host.image
+        for host in run
+        if host.image and host.instance_type in types
     }
-    existing = {one.architecture: one.image_id for one in there}
+    existing = {host.architecture: host.image_id for host in instances}
     named = {kind.architecture: pinned for kind in types.values()} if pinned else {}
     return {**earlier, **existing, **named}
 
@@ -187,22 +187,22 @@ def image(architecture: str, pins: Mapping[str, str], newest: Mapping[str, str])
     }
 
 
-def no_image(sought: Mapping[str, Mapping[str, str]], found: Iterable[str], region: str) -> str:
+def no_image(sought: Mapping[str, Mapping[str, str]], available: Iterable[str], region: str) -> str:
     """Return why there is no image for an architecture; "" where there is one for each.
 
-    ``sought``: architecture -> image(). ``found``: architectures that have one.
+    ``sought``: architecture -> image(). ``available``: architectures that have one.
     """
-    for architecture in sorted(set(sought) - set(found)):
-        wanted = sought[architecture]
-        if "id" in wanted:
+    for architecture in sorted(set(sought) - set(available)):
+        image = sought[architecture]
+        if "id" in image:
             return (
-                f"aws_hosts_image_id: {region} has no image {wanted['id']} for {architecture} with "
+                f"aws_hosts_image_id: {region} has no image {image['id']} for {architecture} with "
                 "ENA. Name another with -e aws_hosts_image_id=, or begin another run (-e run_id=), "
                 "which takes the newest."
             )
         return (
-            f"aws_hosts_image: {region} has no image '{wanted['name']}' of the owner "
-            f"{wanted['owner']} for {architecture} with ENA. Choose another image or region."
+            f"aws_hosts_image: {region} has no image '{image['name']}' of the owner "
+            f"{image['owner']} for {architecture} with ENA. Choose another image or region."
         )
     return ""
 

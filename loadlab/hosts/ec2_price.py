@@ -65,8 +65,8 @@ def estimate(
     """
     hosts = [host_hour(prices, region, kind, disk_gb) for kind in types]
     fee = prices.dedicated_region_hour if dedicated else 0.0
-    known = [price for price in hosts if price is not None]
-    return sum(known) + fee if len(known) == len(hosts) else None
+    prices_known = [price for price in hosts if price is not None]
+    return sum(prices_known) + fee if len(prices_known) == len(hosts) else None
 
 
 def lifetime_s(max_hours: float, budget_usd: float, usd_per_hour: float | None) -> int:
@@ -137,25 +137,25 @@ def used(
     ``hosts``: host -> its instance. ``before``: those of the run's earlier manifest, of which some
     may have ended since.
     """
-    present = {one.instance_id for one in hosts.values()}
-    ended = [one for one in before if one.instance_id not in present]
-    return [*ended, *(_used(prices, now, name, one) for name, one in hosts.items())]
+    present = {instance.instance_id for instance in hosts.values()}
+    ended = [instance for instance in before if instance.instance_id not in present]
+    return [*ended, *(_used(prices, now, name, instance) for name, instance in hosts.items())]
 
 
-def _used(prices: Prices, now: dt.datetime, name: str, found: Found) -> CloudInstance:
-    hours = (now - dt.datetime.fromisoformat(found.launched)).total_seconds() / 3600
+def _used(prices: Prices, now: dt.datetime, name: str, instance: Found) -> CloudInstance:
+    hours = (now - dt.datetime.fromisoformat(instance.launched)).total_seconds() / 3600
     # The table has neither the surcharge of dedicated tenancy nor the changing spot prices.
-    listed = found.tenancy == "default" and not found.spot
-    hour = host_hour(prices, found.region, found.type, found.disk_gb) if listed else None
+    listed = instance.tenancy == "default" and not instance.spot
+    hour = host_hour(prices, instance.region, instance.type, instance.disk_gb) if listed else None
     return CloudInstance(
         host=name,
-        instance_id=found.instance_id,
-        type=found.type,
-        image=found.image,
-        zone=found.zone,
-        tenancy=found.tenancy,
-        spot=found.spot,
-        launched=found.launched,
+        instance_id=instance.instance_id,
+        type=instance.type,
+        image=instance.image,
+        zone=instance.zone,
+        tenancy=instance.tenancy,
+        spot=instance.spot,
+        launched=instance.launched,
         hours=max(hours, 0.0),
         usd_per_hour=hour,
         usd=None if hour is None else hour * max(hours, 0.0),

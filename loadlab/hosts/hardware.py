@@ -35,9 +35,9 @@ class _Lines:
         self.once: dict[str, str] = {}
         self.several: defaultdict[str, list[str]] = defaultdict(list)
 
-    def take(self, name: str, value: str, once: Set[str], several: Set[str]) -> bool:
+    def take(self, name: str, value: str, once: Set[str], repeated: Set[str]) -> bool:
         """Add a line; return whether it belongs here and is the first of its name."""
-        if name in several:
+        if name in repeated:
             self.several[name].append(value)
         elif name in once and name not in self.once:
             self.once[name] = value
@@ -48,7 +48,8 @@ class _Lines:
     def pairs(self, name: str) -> list[tuple[str, str]]:
         """Return the first word and the rest of each line of this name."""
         return [
-            (first, rest) for first, _, rest in (one.partition(" ") for one in self.several[name])
+            (first, rest)
+            for first, _, rest in (value.partition(" ") for value in self.several[name])
         ]
 
     def count(self, name: str) -> int | None:
@@ -71,25 +72,25 @@ def parse(text: str) -> Hardware:
         ):
             raise ValueError(f"not a line of the script: {line!r}")
     interfaces = [_nic(name, lines) for name, lines in cards]
-    found = host.once
-    idle = [each.split(" ", 2) for each in host.several["idle"]]
-    entries, most = _tracked(found["conntrack"]) if "conntrack" in found else (None, None)
+    single = host.once
+    idle = [line.split(" ", 2) for line in host.several["idle"]]
+    entries, most = _tracked(single["conntrack"]) if "conntrack" in single else (None, None)
     return Hardware(
         nic=interfaces[0] if interfaces else None,
-        management_nic=found.get("management_nic"),
+        management_nic=single.get("management_nic"),
         governors=dict(sorted(Counter(host.several["governor"]).items())) or None,
-        turbo=_turbo(found),
-        smt=found["smt"] == "1" if "smt" in found else None,
+        turbo=_turbo(single),
+        smt=single["smt"] == "1" if "smt" in single else None,
         # NUMA nodes without processors have memory only; the script does not list them.
         numa_nodes=len(host.several["node"]) or None,
-        clock_synchronised=found["clock_synchronised"] == "yes"
-        if "clock_synchronised" in found
+        clock_synchronised=single["clock_synchronised"] == "yes"
+        if "clock_synchronised" in single
         else None,
         cards=interfaces[1:] or None,
-        idle_driver=found.get("idle_driver"),
+        idle_driver=single.get("idle_driver"),
         idle_states_us={name: int(us) for us, off, name in idle if off == "0"} if idle else None,
-        numa_balancing=found["numa_balancing"] != "0" if "numa_balancing" in found else None,
-        irqbalance=found.get("irqbalance"),
+        numa_balancing=single["numa_balancing"] != "0" if "numa_balancing" in single else None,
+        irqbalance=single.get("irqbalance"),
         firewall_rules=host.count("firewall_rules"),
         conntrack_entries=entries,
         conntrack_max=most,
@@ -103,16 +104,16 @@ def _tracked(value: str) -> tuple[int, int]:
 
 
 def _nic(name: str, lines: _Lines) -> Nic:
-    found = lines.once
+    single = lines.once
     # A card without a link reports -1, or nothing.
-    speed = int(found.get("speed_mbit", -1))
+    speed = int(single.get("speed_mbit", -1))
     receiving, sending = lines.pairs("queue"), lines.pairs("sender")
     interrupts, offloads = lines.pairs("interrupt"), lines.pairs("offload")
     return Nic(
         name=name,
-        driver=found.get("driver"),
+        driver=single.get("driver"),
         speed_mbit=speed if speed > 0 else None,
-        duplex=_DUPLEX.get(found.get("duplex", "")),
+        duplex=_DUPLEX.get(single.get("duplex", "")),
         queues=len(receiving) or None,
         interrupts={number: cpu_list(cpus) for number, cpus in interrupts} or None,
         offloads={name: state.startswith("on") for name, state in offloads} or None,
@@ -130,10 +131,10 @@ def _with_processors(queues: Sequence[tuple[str, str]]) -> int | None:
     return sum(bool(mask.strip("0,")) for _, mask in queues) if queues else None
 
 
-def _turbo(found: Mapping[str, str]) -> bool | None:
-    if "no_turbo" in found:
-        return found["no_turbo"] == "0"
-    return found["boost"] == "1" if "boost" in found else None
+def _turbo(single: Mapping[str, str]) -> bool | None:
+    if "no_turbo" in single:
+        return single["no_turbo"] == "0"
+    return single["boost"] == "1" if "boost" in single else None
 
 
 def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
@@ -149,17 +150,17 @@ def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
     lines = [f"{', '.join(names)}: {line}" for line, names in named.items()]
     kernels = {name: host.kernel for name, host in hosts.items()}
     if len(set(kernels.values())) > 1:
-        each = ", ".join(f"{name} {kernel}" for name, kernel in kernels.items())
+        listed = ", ".join(f"{name} {kernel}" for name, kernel in kernels.items())
         lines.append(
-            f"different kernels ({each}): what one host's network code can do the other's cannot. "
-            "Boot the same on all."
+            f"different kernels ({listed}): what one host's network code can do the other's "
+            "cannot. Boot the same on all."
         )
     sizes = {name: host.hardware.nic.mtu for name, host in hosts.items()
              if host.hardware and host.hardware.nic and host.hardware.nic.mtu}  # fmt: skip
     if len(set(sizes.values())) > 1:
-        each = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         lines.append(
-            f"different MTU ({each}): larger packets are lost or cut on the way. Set the same on "
+            f"different MTU ({listed}): larger packets are lost or cut on the way. Set the same on "
             "all (ip link set mtu)."
         )
     return lines
@@ -185,16 +186,16 @@ def _of_one(host: HostDescription) -> list[str]:
     governors = hardware.governors or {}
     slower = {name: cpus for name, cpus in governors.items() if name != STEADY_GOVERNOR}
     if slower:
-        each = ", ".join(f"{name} on {cpus}" for name, cpus in slower.items())
+        listed = ", ".join(f"{name} on {cpus}" for name, cpus in slower.items())
         lines.append(
-            f"CPU governor {each} of {sum(governors.values())} processors: one that has slowed "
+            f"CPU governor {listed} of {sum(governors.values())} processors: one that has slowed "
             f"down answers late. Give -e tuning=production, which sets {STEADY_GOVERNOR}."
         )
     deep = {name: us for name, us in (hardware.idle_states_us or {}).items() if us > SLOW_WAKE_US}
     if deep:
-        each = ", ".join(f"{name} ({us} µs)" for name, us in deep.items())
+        listed = ", ".join(f"{name} ({us} µs)" for name, us in deep.items())
         lines.append(
-            f"idle states {each} are on: a processor that sleeps wakes up that much later, most "
+            f"idle states {listed} are on: a processor that sleeps wakes up that much later, most "
             "often at low rates. Give -e tuning=production, or write 1 into cpuidle/state*/disable "
             "below /sys/devices/system/cpu/cpu*."
         )

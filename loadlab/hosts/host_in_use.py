@@ -143,7 +143,7 @@ def _cluster(name: str, port: str, status: str, holds: str) -> Cluster:
 
 
 def _libraries(value: str) -> list[str]:
-    return [name for each in value.split(",") if (name := each.strip().strip("\"'"))]
+    return [name for library in value.split(",") if (name := library.strip().strip("\"'"))]
 
 
 Facts = Mapping[str, object]
@@ -165,22 +165,24 @@ class Rule(Struct, frozen=True):
 
 def _others_clusters(host: HostUse, use: Use) -> Iterable[Facts]:
     return (
-        {"name": one.name, "port": one.port} for one in host.clusters if one.port != POSTGRESQL_PORT
+        {"name": cluster.name, "port": cluster.port}
+        for cluster in host.clusters
+        if cluster.port != POSTGRESQL_PORT
     )
 
 
 def _no_cluster(host: HostUse, use: Use) -> Iterable[Facts]:
-    ports = {one.port for one in host.clusters}
+    ports = {cluster.port for cluster in host.clusters}
     return [{}] if ports and POSTGRESQL_PORT not in ports else []
 
 
 def _closed_clusters(host: HostUse, use: Use) -> Iterable[Facts]:
     return (
-        {"name": one.name}
-        for one in host.clusters
-        if one.port == POSTGRESQL_PORT
-        and not one.online
-        and one.holds
+        {"name": cluster.name}
+        for cluster in host.clusters
+        if cluster.port == POSTGRESQL_PORT
+        and not cluster.online
+        and cluster.holds
         and _CLUSTERS not in host.owned
     )
 
@@ -229,15 +231,18 @@ def _sites(host: HostUse, use: Use) -> Iterable[Facts]:
 
 
 def _listeners(host: HostUse, use: Use) -> Iterable[Facts]:
-    for one in host.listeners:
-        admitted = _PORTS.get(one.port)
-        if admitted is None or one.unit.startswith(_LAB_UNITS):
+    for listener in host.listeners:
+        admitted = _PORTS.get(listener.port)
+        if admitted is None or listener.unit.startswith(_LAB_UNITS):
             continue
-        if use.is_server or one.port == EXPORTER_PORT:
-            if admitted and one.unit.startswith(admitted):
+        if use.is_server or listener.port == EXPORTER_PORT:
+            if admitted and listener.unit.startswith(admitted):
                 continue
-            of = "" if one.unit == "-" else f" ({one.unit})"
-            yield {"process": one.process + of, "socket": f"{one.address}:{one.port}"}
+            of = "" if listener.unit == "-" else f" ({listener.unit})"
+            yield {
+                "process": listener.process + of,
+                "socket": f"{listener.address}:{listener.port}",
+            }
 
 
 def _exporters(host: HostUse, use: Use) -> Iterable[Facts]:
@@ -335,8 +340,10 @@ def problems(host: HostUse, use: Use) -> list[Problem]:
 
 def refusal(host: HostUse, use: Use) -> str:
     """Return why the lab does not use a host (host_in_use), with the remedies; "" where it does."""
-    known = problems(host, use)
-    yields = [] if use.take_over else [one.message for one in known if not one.remedy]
+    obstacles = problems(host, use)
+    yields = (
+        [] if use.take_over else [problem.message for problem in obstacles if not problem.remedy]
+    )
     sentences = []
     if yields:
         another = f"Make it anew ({use.remake} removes it)" if use.remake else "Use another machine"
@@ -345,9 +352,9 @@ def refusal(host: HostUse, use: Use) -> str:
             f"{another}, or set take_over: true for this host in the inventory, whose meaning "
             "docs/bare-metal.md describes.",
         ]
-    for one in known:
-        if one.remedy:
-            sentences.append(f"{one.message}: {one.remedy}, or use another machine.")
+    for problem in obstacles:
+        if problem.remedy:
+            sentences.append(f"{problem.message}: {problem.remedy}, or use another machine.")
     return " ".join(sentences)
 
 

@@ -45,16 +45,16 @@ class RunHost(Identity, frozen=True, kw_only=True):
 
 def identity(host: HostProbe) -> Identity:
     """Return the identity of a host."""
-    found = host.manifest
-    series = re.match(r"\d+\.\d+", found.kernel)
+    manifest = host.manifest
+    series = re.match(r"\d+\.\d+", manifest.kernel)
     return Identity(
         os=host.os,
-        kernel=series[0] if series else found.kernel,
-        cpu_model=found.cpu_model,
-        cores=found.cores,
+        kernel=series[0] if series else manifest.kernel,
+        cpu_model=manifest.cpu_model,
+        cores=manifest.cores,
         cpus=len(host.cpus),
-        memory_bytes=found.memory_bytes,
-        virtualisation=found.virtualisation,
+        memory_bytes=manifest.memory_bytes,
+        virtualisation=manifest.virtualisation,
     )
 
 
@@ -99,8 +99,8 @@ def _differences(before: Mapping[str, RunHost], now: Mapping[str, RunHost]) -> l
     return differences
 
 
-def _memory_alike(one: int, other: int) -> bool:
-    return abs(one - other) <= MEMORY_DIFFERS * max(one, other)
+def _memory_alike(before: int, now: int) -> bool:
+    return abs(before - now) <= MEMORY_DIFFERS * max(before, now)
 
 
 def remedy(reach: str) -> str:

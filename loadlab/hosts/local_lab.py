@@ -51,7 +51,9 @@ def subnet_refusal(subnet: str, routes: str) -> str:
     used = dict(_used(routes, bridge(subnet)))
     for route, device in used.items():
         if route.overlaps(_management(subnet)):
-            spare = (each for each in _SPARE_SUBNETS if not _overlaps(each, used))
+            spare = (
+                spare_subnet for spare_subnet in _SPARE_SUBNETS if not _overlaps(spare_subnet, used)
+            )
             return (
                 f"{_management(subnet)}, the addresses of the local hosts, are in use: this "
                 f"machine routes {route} to {device}. Give "
@@ -75,7 +77,9 @@ def forward_refusal(subnet: str, ruleset: str) -> str:
             and chain["family"] in ("ip", "inet")
             and not any(_accepts(rule, name) for rule in rules if _table(rule) == table)
         ):
-            docker = any(_table(each) == table and each["name"] == "DOCKER-USER" for each in chains)
+            docker = any(
+                _table(other) == table and other["name"] == "DOCKER-USER" for other in chains
+            )
             target = "DOCKER-USER" if docker else chain["name"]
             if chain["name"] == "FORWARD":
                 lines = (

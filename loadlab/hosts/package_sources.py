@@ -82,9 +82,9 @@ def find(
     }
     for language, tool in tools.items():
         try:
-            found = tool()
-            sources |= {name_and_port(url) for url in found.urls}
-            environment |= found.environment
+            settings = tool()
+            sources |= {name_and_port(url) for url in settings.urls}
+            environment |= settings.environment
         except ValueError as problem:
             missing[language] = str(problem)
     return Found(sources=sorted(sources), environment=environment, missing=missing)
@@ -102,15 +102,15 @@ def apt_urls(etc: Path) -> list[str]:
             uris += _one_line(path.read_text(encoding="utf-8"))
     for path in sorted(etc.glob("sources.list.d/*.sources")):
         uris += _deb822(path.read_text(encoding="utf-8"))
-    found = []
+    resolved = []
     for uri in uris:
         method, _, place = uri.partition(":")
         if method == "mirror+file":
             mirrors = Path("/" + place.lstrip("/")).read_text(encoding="utf-8").splitlines()
-            found += [line.split()[0] for line in mirrors if line.strip() and line[0] != "#"]
+            resolved += [line.split()[0] for line in mirrors if line.strip() and line[0] != "#"]
         else:
-            found.append(uri.removeprefix("mirror+"))
-    return [uri for uri in found if urlsplit(uri).scheme in PORTS]
+            resolved.append(uri.removeprefix("mirror+"))
+    return [uri for uri in resolved if urlsplit(uri).scheme in PORTS]
 
 
 def _one_line(text: str) -> list[str]:
@@ -118,15 +118,15 @@ def _one_line(text: str) -> list[str]:
 
 
 def _deb822(text: str) -> list[str]:
-    found = []
+    uris = []
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for stanza in re.split(r"\n\s*\n", "\n".join(lines)):
         # A line that begins with a space continues the field above.
         pairs = re.findall(r"^([\w-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.MULTILINE)
         fields = {name.lower(): value.split() for name, value in pairs}
         if "deb" in fields.get("types", []) and fields.get("enabled") != ["no"]:
-            found += fields.get("uris", [])
-    return found
+            uris += fields.get("uris", [])
+    return uris
 
 
 def _pip(ask: Ask, read: Read) -> _Tool:
@@ -165,14 +165,14 @@ def _refuse_password(url: str, setting: str) -> None:
 
 def pip_settings(listed: str) -> dict[str, str]:
     """Return the settings of `pip install` from what `pip config list` prints."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     # Each overrides the ones before it.
     for section in ("global", "install", ":env:"):
         for line in listed.splitlines():
             name, _, value = line.partition("=")
             if name.startswith(f"{section}."):
-                found[name.removeprefix(f"{section}.")] = str(ast.literal_eval(value))
-    return found
+                settings[name.removeprefix(f"{section}.")] = str(ast.literal_eval(value))
+    return settings
 
 
 def pip_default(text: str) -> str:
@@ -198,10 +198,10 @@ def files_of(place: str, text: str) -> list[str]:
 
 
 def _npm(ask: Ask, environ: Mapping[str, str], home: Path) -> _Tool:
-    asked = ask(["npm", "config", "get", "registry"]).strip()
+    answer = ask(["npm", "config", "get", "registry"]).strip()
     own = {name.lower(): value for name, value in environ.items()}.get("npm_config_registry")
     file = home / ".npmrc"
-    registry = asked or own or npmrc(file.read_text(encoding="utf-8") if file.exists() else "")
+    registry = answer or own or npmrc(file.read_text(encoding="utf-8") if file.exists() else "")
     if not registry:
         raise ValueError(
             "The registry of npm is not known. Set npm_config_registry in the environment, or "
@@ -237,7 +237,7 @@ def _go(ask: Ask, environ: Mapping[str, str]) -> _Tool:
 def go_urls(proxy: str) -> list[str]:
     """Return the module proxies of a GOPROXY. With `direct`, Go asks the servers of the modules'
     own repositories too, which are not known before."""
-    return [each for each in re.split("[,|]", proxy) if urlsplit(each).scheme in PORTS]
+    return [url for url in re.split("[,|]", proxy) if urlsplit(url).scheme in PORTS]
 
 
 def _go_sums(database: str) -> Iterable[str]:

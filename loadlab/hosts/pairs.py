@@ -45,10 +45,10 @@ def of_inventory(
     """
     named = list(zip(clients, serves, strict=True))
     plain = [client for client, server in named if not server]
-    found = []
+    pairs = []
     for number, server in enumerate(servers):
         own = [*plain[number : number + 1], *(client for client, name in named if name == server)]
-        found.append(
+        pairs.append(
             Pair(
                 number=number,
                 server=server,
@@ -58,7 +58,7 @@ def of_inventory(
                 suffix=suffix(server if number else ""),
             )
         )
-    return found
+    return pairs
 
 
 def refusal(
@@ -72,9 +72,12 @@ def refusal(
 
     ``test_addresses``: of each host, "" where there is none.
     """
-    one = _one_machine(servers, clients, places)
-    if one:
-        return f"{one}. Two on one machine take its processors from each other: give each its own."
+    same_machine = _one_machine(servers, clients, places)
+    if same_machine:
+        return (
+            f"{same_machine}. Two on one machine take its processors from each other: give each "
+            "its own."
+        )
     for name, address in test_addresses.items():
         if ":" in address:
             return (
@@ -88,16 +91,16 @@ def refusal(
                 f"has the client {client} with serves: '{server}', which is no host of the group "
                 f"servers. There are: {', '.join(servers) or 'none'}."
             )
-    found = of_inventory(servers, clients, serves)
-    counts = [len(pair.clients) for pair in found]
-    if not found or 0 in counts or sum(counts) < len(clients):
+    pairs = of_inventory(servers, clients, serves)
+    counts = [len(pair.clients) for pair in pairs]
+    if not pairs or 0 in counts or sum(counts) < len(clients):
         return (
             f"has {len(servers)} hosts in the group servers and {len(clients)} in clients; the lab "
             "needs a client for each server, and at least one pair. A client beyond that says "
             "which server it `serves`."
         )
     if len(set(counts)) > 1:
-        counted = ", ".join(f"{pair.server} {len(pair.clients)}" for pair in found)
+        counted = ", ".join(f"{pair.server} {len(pair.clients)}" for pair in pairs)
         return (
             f"has not as many clients to each server ({counted}). A cell may be measured on any of "
             "them: give each as many."

@@ -113,7 +113,7 @@ class Rule(Struct, frozen=True):
 
 def parse(text: str) -> HostProbe:
     """Return what the probe's lines say. Raises ValueError for a malformed or missing line."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     packages: dict[str, str] = {}
     programs: dict[str, str] = {}
     routes: dict[str, list[str]] = {}
@@ -134,38 +134,38 @@ def parse(text: str) -> HostProbe:
             peer, *way = value.split()
             routes[peer] = way
         else:
-            found[name] = value
+            fields[name] = value
     try:
-        cpus = cpu_list(found["cpus"])
+        cpus = cpu_list(fields["cpus"])
         return HostProbe(
-            user=found["user"],
-            machine_id=found["machine_id"],
-            booted=int(found["booted"]),
-            os=found["os"],
-            machine=found["machine"],
+            user=fields["user"],
+            machine_id=fields["machine_id"],
+            booted=int(fields["booted"]),
+            os=fields["os"],
+            machine=fields["machine"],
             cpus=cpus,
-            interface=found["interface"],
+            interface=fields["interface"],
             routes=routes,
-            own_address=found["own_address"],
-            python=found["python"],
-            netem=found["netem"] == "yes",
-            untraced=found["untraced"].split(),
+            own_address=fields["own_address"],
+            python=fields["python"],
+            netem=fields["netem"] == "yes",
+            untraced=fields["untraced"].split(),
             programs=programs,
-            sources=[name_and_port(url) for url in found["sources"].split()],
-            deployed=found.get("deployed", ""),
-            free_bytes=int(found["free_bytes"]),
-            available_bytes=int(found["available_kib"]) * 1024,
+            sources=[name_and_port(url) for url in fields["sources"].split()],
+            deployed=fields.get("deployed", ""),
+            free_bytes=int(fields["free_bytes"]),
+            available_bytes=int(fields["available_kib"]) * 1024,
             manifest=HostDescription(
-                cpu_model=found["cpu_model"] or "unknown",
-                cores=int(found["cores"]),
+                cpu_model=fields["cpu_model"] or "unknown",
+                cores=int(fields["cores"]),
                 cpus=cpus,
-                memory_bytes=int(found["memory_kib"]) * 1024,
-                kernel=found["kernel"],
-                os=found["os_name"],
-                virtualisation=found["virtualisation"],
-                clock_source=found["clock_source"],
-                governor=found.get("governor"),
-                nofile=int(found["nofile"]),
+                memory_bytes=int(fields["memory_kib"]) * 1024,
+                kernel=fields["kernel"],
+                os=fields["os_name"],
+                virtualisation=fields["virtualisation"],
+                clock_source=fields["clock_source"],
+                governor=fields.get("governor"),
+                nofile=int(fields["nofile"]),
                 packages=packages,
             ),
         )
@@ -302,8 +302,8 @@ def _not_traced(host: HostProbe, demands: Demands) -> list[Facts]:
     reasons = [text for code, text in _UNTRACED.items() if code in host.untraced]
     if not demands.trace or not reasons:
         return []
-    known = host.manifest
-    return [{"reason": reasons[0].format(kind=known.virtualisation, kernel=known.kernel)}]
+    manifest = host.manifest
+    return [{"reason": reasons[0].format(kind=manifest.virtualisation, kernel=manifest.kernel)}]
 
 
 _LESS = "give a lower -e rate= or a shorter -e duration=."

@@ -206,11 +206,11 @@ def root(text: str) -> RootQdisc:
     Raises ValueError where there is not exactly one root qdisc.
     """
     entries = msgspec.json.decode(text or "[]", type=list[_Entry])
-    found = [entry for entry in entries if entry.root]
-    if len(found) != 1:
+    roots = [entry for entry in entries if entry.root]
+    if len(roots) != 1:
         raise ValueError(f"not one root qdisc: {text[:200]!r}")
-    entry = found[0]
-    below = [one.kind for one in entries if one.parent.startswith(HANDLE)]
+    entry = roots[0]
+    below = [below_entry.kind for below_entry in entries if below_entry.parent.startswith(HANDLE)]
     return RootQdisc(
         kind=entry.kind,
         handle=entry.handle,
@@ -236,26 +236,26 @@ def _parameters(entry: _Entry) -> Parameters | None:
     return None
 
 
-def differences(profile: NetworkProfile, found: RootQdisc) -> list[str]:
+def differences(profile: NetworkProfile, current: RootQdisc) -> list[str]:
     """Return how an interface's qdisc differs from a profile, one text a parameter; empty where
     equal."""
-    wanted = qdisc(profile)
-    if wanted is None:
-        return [f"{found.kind} {found.handle} instead of none"] if found.is_labs else []
-    if not found.is_labs or type(found.parameters) is not type(wanted):
-        kind = _KINDS[type(wanted)]
-        return [f"{found.kind} {found.handle} instead of {kind} {HANDLE}"]
+    needed = qdisc(profile)
+    if needed is None:
+        return [f"{current.kind} {current.handle} instead of none"] if current.is_labs else []
+    if not current.is_labs or type(current.parameters) is not type(needed):
+        kind = _KINDS[type(needed)]
+        return [f"{current.kind} {current.handle} instead of {kind} {HANDLE}"]
     pairs = zip(
-        wanted.__struct_fields__,
-        msgspec.structs.astuple(wanted),
-        msgspec.structs.astuple(found.parameters),
+        needed.__struct_fields__,
+        msgspec.structs.astuple(needed),
+        msgspec.structs.astuple(current.parameters),
         strict=True,
     )
-    below = [f"{found.child} below it instead of none"] if found.child else []
+    below = [f"{current.child} below it instead of none"] if current.child else []
     return below + [
-        f"{key}: asked {value:.10g}, is {_number(there)}"
-        for key, value, there in pairs
-        if there is None or not math.isclose(there, value, rel_tol=TOLERANCE)
+        f"{key}: asked {value:.10g}, is {_number(present)}"
+        for key, value, present in pairs
+        if present is None or not math.isclose(present, value, rel_tol=TOLERANCE)
     ]
 
 
@@ -263,44 +263,44 @@ def _number(value: float | None) -> str:
     return "None" if value is None else f"{value:.10g}"
 
 
-def obstacle(profile: NetworkProfile, found: RootQdisc, name: str, interface: str) -> str | None:
+def obstacle(profile: NetworkProfile, current: RootQdisc, name: str, interface: str) -> str | None:
     """Return why the lab will not shape an interface that has a foreign qdisc; None where
     it will."""
-    if qdisc(profile) is None or found.is_labs or found.is_kernels:
+    if qdisc(profile) is None or current.is_labs or current.is_kernels:
         return None
     return (
-        f"{interface} has the queueing discipline {found.kind} {found.handle} already, which "
+        f"{interface} has the queueing discipline {current.kind} {current.handle} already, which "
         f"is neither the kernel's default nor the lab's, and the network profile {name} would "
         "replace it. Use -e network=lan, which leaves it, or remove it with "
         f"`tc qdisc del dev {interface} root`."
     )
 
 
-def commands(profile: NetworkProfile, found: RootQdisc, interface: str) -> list[str]:
+def commands(profile: NetworkProfile, current: RootQdisc, interface: str) -> list[str]:
     """Return the shell commands that give an interface the profile's qdisc; empty where it
     has it."""
-    if not differences(profile, found):
+    if not differences(profile, current):
         return []
     at = ["dev", interface, "root", "handle", HANDLE]
     result = []
-    if found.is_labs:
+    if current.is_labs:
         # tc cannot change the kind of a qdisc, and netem keeps options that are not given again.
         result.append(shlex.join(["tc", "qdisc", "del", *at]))
-    wanted = qdisc(profile)
-    if wanted is None:
+    needed = qdisc(profile)
+    if needed is None:
         return result
     # `tc qdisc add` fails if a non-default root qdisc exists, so a foreign one is never replaced.
-    words = ["tc", "qdisc", "add", *at, _KINDS[type(wanted)]]
-    if isinstance(wanted, Tbf):
-        words += ["rate", _bits(wanted.rate), "burst", f"{wanted.burst:.0f}"]
+    words = ["tc", "qdisc", "add", *at, _KINDS[type(needed)]]
+    if isinstance(needed, Tbf):
+        words += ["rate", _bits(needed.rate), "burst", f"{needed.burst:.0f}"]
         words += ["latency", _microseconds(profile.queue_s)]
     else:
-        words += ["limit", f"{wanted.limit:.0f}"]
-        words += ["delay", _microseconds(wanted.delay), _microseconds(wanted.jitter)]
-        if wanted.loss:
-            words += ["loss", "random", f"{wanted.loss * 100:.6g}%"]
-        if wanted.rate:
-            words += ["rate", _bits(wanted.rate)]
+        words += ["limit", f"{needed.limit:.0f}"]
+        words += ["delay", _microseconds(needed.delay), _microseconds(needed.jitter)]
+        if needed.loss:
+            words += ["loss", "random", f"{needed.loss * 100:.6g}%"]
+        if needed.rate:
+            words += ["rate", _bits(needed.rate)]
     return [*result, shlex.join(words)]
 
 

@@ -16,6 +16,7 @@ from loadlab.model import OptionValue
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request
+from loadlab.run.run_dir import RunDir
 
 # A run is of the first that it may be of.
 KINDS: list[Kind] = [
@@ -39,5 +40,6 @@ def of_plan(plan: Plan) -> Kind:
 
 
 def of_run(run_dir: Path) -> Kind:
-    """Return the kind of a run that has a plan.json."""
-    return of_plan(plan_document.read(run_dir).plan)
+    """Return the kind of a run; the last where it has no plan.json."""
+    is_planned = RunDir(run_dir).plan.exists()
+    return of_plan(plan_document.read(run_dir).plan) if is_planned else KINDS[-1]

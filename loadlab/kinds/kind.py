@@ -21,6 +21,7 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline, Section
 from loadlab.report.terminal import cell_lines
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
@@ -64,6 +65,7 @@ class Kind:
     - playbook: begins one and resumes it
     - tabulates: whether the table of all cells is printed once the results are derived
     - has_own_pages: whether pages of its own tell the results, and what comes next
+    - ranks: whether its cells are ranked in the report
     - keeps_order: whether its cells are measured in the order of the plan, not in a random one
     - drops_failures: whether it judges without the cells that fail; then these are no failure
     - expects_void: whether it judges its void measurements itself
@@ -76,6 +78,7 @@ class Kind:
     playbook: ClassVar[str] = "lab.yml"
     tabulates: ClassVar[bool] = True
     has_own_pages: ClassVar[bool] = False
+    ranks: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = False
     drops_failures: ClassVar[bool] = False
     expects_void: ClassVar[bool] = False
@@ -173,7 +176,21 @@ class Kind:
         """
         return failed
 
-    # The words.
+    # The report.
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        """Return the sentences on the whole run, the first ones of the report."""
+        return []
+
+    def sections(self, run: RunDir) -> list[Section]:
+        """Return the sections of the report that this kind alone has."""
+        return []
+
+    def chosen(self, run: RunDir) -> set[str] | None:
+        """Return the cell_ids that have tiles; None where all may have."""
+        return None
+
+    # The terminal.
 
     def table(self, run: RunDir, summary: Summary) -> str:
         """Return the lines on all cells."""

@@ -8,36 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from loadlab.kinds.certificate import show as certificate
-from loadlab.kinds.certificate.show import CertificateSection
-from loadlab.kinds.gate import words as gate_words
-from loadlab.kinds.matrix import show as matrix
-from loadlab.kinds.matrix.show import MatrixSection
-from loadlab.kinds.study import claims_section as claims
-from loadlab.kinds.study import show as study
-from loadlab.kinds.study.claims_section import ClaimsSection
-from loadlab.kinds.study.show import StudySection
+from loadlab.kinds import all_kinds
 from loadlab.model import (
     Calibration,
-    Certificate,
-    Claims,
     Manifest,
-    MatrixVerdict,
     Record,
     Reproduction,
     Summary,
-    Verdict,
 )
 from loadlab.model.base import Json
-from loadlab.model.study import GivenOptions, StudyPublication
+from loadlab.model.study import GivenOptions
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.first_screen.figure import FigureSection
 from loadlab.report.first_screen.tiles import Board
-from loadlab.report.html import Headline, Link, Table
+from loadlab.report.html import Headline, Link, Section, Table
 from loadlab.report.sections import (
     calibration_section as calibration,
 )
@@ -94,9 +82,6 @@ from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import MANIFEST, RunDir
 
-if TYPE_CHECKING:
-    pass
-
 # From so many sentences on single cells on, only those on the best of each endpoint are shown.
 _FOLDED_FROM = 6
 _NAMED_STACKS = 3
@@ -111,7 +96,6 @@ R = TypeVar("R", bound=Record)
 class _PlannedStudy(msgspec.Struct):
     """What the page needs of a planned study."""
 
-    publication: StudyPublication | None = None
     left_out_keys: dict[str, str] = {}
 
 
@@ -148,6 +132,7 @@ class Page:
     - headlines: all sentences. shown, folded: those at the top of the page, and behind a fold
     - boards: the tiles; figures: the figures of all stacks
     - overview, clients: the tables of stacks and of Python clients
+    - sections: of the kind of run
     - fold_cells: whether each cell is folded behind its sentence
     """
 
@@ -161,13 +146,10 @@ class Page:
     boards: Sequence[Board]
     figures: Sequence[FigureSection]
     navigation: Sequence[Link]
-    matrix: MatrixSection | None
-    certificate: CertificateSection | None
-    claims: ClaimsSection | None
     overview: Table | None
     ranking: Sequence[Table]
     clients: Table | None
-    study: StudySection | None
+    sections: Sequence[Section]
     comparison: ComparisonSection | None
     reproduction: ReproductionSection | None
     sweeps_searches: SweepsSearches | None
@@ -210,10 +192,7 @@ class _Builder:
         self._summary = _read(run.summary, Summary) or _nothing(run.run_id)
         self._manifest = _read(run.manifest, Manifest)
         self._calibration = _read(run.calibration().document, Calibration)
-        self._claims = _read(run.claims, Claims)
-        self._certificate = _read(run.certificate, Certificate)
-        self._verdict = _read(run.verdict, Verdict)
-        self._matrix = _read(run.matrix, MatrixVerdict)
+        self._run, self._kind = run, all_kinds.of_run(run_dir)
         self._reproduction = _read(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
@@ -229,23 +208,12 @@ class _Builder:
         return labels.entries(chosen, self._paths)
 
     def page(self, listed: Path) -> Page:
-        best = matrix.build(self._matrix)
-        certified = certificate.build(self._certificate)
-        judged = claims.build(self._claims)
+        sections = self._kind.sections(self._run)
         compared = comparison.build(self._summary, self._paths, self._measured)
         repeated = reproduction.build(self._reproduction, self._paths)
         swept = sweeps_searches.build(self._summary, self._paths)
-        published = study.build(
-            self._claims,
-            self._study.publication,
-            self._manifest,
-            self._calibration,
-        )
         whole = [
-            *(_of_variants(self._verdict) if self._verdict else []),
-            *([best.headline] if best else []),
-            *([replace(certified.headline, anchor="certificate")] if certified else []),
-            *([replace(judged.headline, anchor="claims")] if judged else []),
+            *self._kind.headlines(self._run),
             *(_anchored(compared.headlines, "comparison") if compared else []),
             *([replace(repeated.headline, anchor="reproduction")] if repeated else []),
         ]
@@ -274,25 +242,20 @@ class _Builder:
             boards=boards,
             figures=figure.build(self._summary, self._paths, stacks),
             navigation=[
-                *([Link("#matrix", "Matrix")] if best else []),
-                *([Link("#certificate", "Certificate")] if certified else []),
-                *([Link("#claims", "Claims")] if judged else []),
-                *([Link("#study", "As published")] if published else []),
+                *(Link(f"#{section.anchor}", section.link) for section in sections),
                 *([Link("#comparison", compared.title)] if compared else []),
                 *([Link("#reproduction", "Original")] if repeated else []),
                 *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
                 *(Link(f"#{one.anchor}", one.path) for one in endpoints),
             ],
-            matrix=best,
-            certificate=certified,
-            claims=judged,
             overview=first_results.build(stacks, self._summary.noise_floor),
-            # A matrix ranks its candidates itself, and not by the rounds that chose them.
-            ranking=[] if best else ranking.tables(self._summary, self._measured, prices),
+            ranking=ranking.tables(self._summary, self._measured, prices)
+            if self._kind.ranks
+            else [],
             clients=python_clients_section.overview(
                 [one for one in self._measured if _is_client(one)]
             ),
-            study=published,
+            sections=sections,
             comparison=compared,
             reproduction=repeated,
             sweeps_searches=swept,
@@ -305,11 +268,9 @@ class _Builder:
         )
 
     def _chosen(self, stacks: Sequence[Entry]) -> list[Entry]:
-        """Return the cells that may have tiles: of a matrix only the chosen one."""
-        if self._matrix is None:
-            return [*stacks]
-        chosen = {row.cell_id for row in self._matrix.candidates if row.name == self._matrix.chosen}
-        return [entry for entry in stacks if entry.cell.cell_id in chosen]
+        """Return the cells that may have tiles."""
+        chosen = self._kind.chosen(self._run)
+        return [entry for entry in stacks if chosen is None or entry.cell.cell_id in chosen]
 
     def _lead(self) -> str:
         """Return the stacks of the run, or their number, and when it was started."""
@@ -409,12 +370,6 @@ def _headline(entry: Entry) -> Headline:
     return (
         python_clients_section.headline(entry) if _is_client(entry) else headlines.headline(entry)
     )
-
-
-def _of_variants(found: Verdict) -> list[Headline]:
-    state = {"slower": "missed", "faster": "held", "no difference": "same"}
-    text = gate_words.sentence(found)
-    return [Headline(state.get(found.answer, "inconclusive"), text, anchor="comparison")]
 
 
 def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:

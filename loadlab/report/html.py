@@ -117,6 +117,35 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a section: a heading, a paragraph or a table.
+
+    A paragraph may have a link after its text, and words ``after`` that. ``css``: CSS class.
+    """
+
+    heading: str = ""
+    text: str = ""
+    link: Link | None = None
+    after: str = ""
+    table: Table | None = None
+    css: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page.
+
+    - anchor: id of its heading, which is its ``title``; link: its name in the navigation
+    - parts: those without data are left out
+    """
+
+    anchor: str
+    title: str
+    link: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
 class Headline:
     """A sentence at the top of the page.
 

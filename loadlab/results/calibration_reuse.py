@@ -114,17 +114,17 @@ class Reused:
 def reuse(
     folder: CalibrationDir, number: int, required: Mapping[str, Json], generator: str, now: float
 ) -> Reused | None:
-    """Use the newest calibration that was made under the conditions ``required`` and is not void.
+    """Use the newest calibration that was made under the ``required`` conditions and is not void.
 
     The one that the run uses already stays so; another is copied as number ``number``. ``now``:
     unix seconds. None where there is none.
     """
-    candidates = list(usable(folder.path.parents[1], required, now))
-    for own in candidates:
+    calibrations = list(usable(folder.path.parents[1], required, now))
+    for own in calibrations:
         if own.folder == folder and own.number == folder.numbers()[-1]:
             document = judge_calibration.write(folder, own.number, generator)
             return None if _is_void(document) else Reused(document, own.number, own.origin)
-    for earlier in candidates:
+    for earlier in calibrations:
         copy(earlier, folder, number)
         try:
             document = judge_calibration.write(folder, number, generator)

@@ -14,23 +14,21 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from loadlab.model import (
     Cell,
     CellSummary,
     ComparedCell,
     Comparison,
-    LatencyOf,
     MetricComparison,
     NoiseFloor,
     Reason,
 )
-from loadlab.model.metric_rows import COMPARED, ROWS, SPEEDS
+from loadlab.model.metric_rows import LatencyOf, COMPARED, ROWS, SPEEDS
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.results import effect, metrics, noise
 from loadlab.results.effect import SIDES
@@ -83,8 +81,8 @@ def build(
     measured = {cell.cell_id: cell for cell in cells}
     definitions = {**definitions, **{cell.cell_id: cell.cell for cell in cells}}
     floors = {metric: noise.floors(measured, controls, metric) for metric in COMPARED}
-    pairs: list[Pair] = []
-    compared = []
+    comparisons: list[Comparison] = []
+    pairs: list[list[Pair]] = []
     for pair in planned:
         base, head = definitions.get(pair.base), definitions.get(pair.head)
         if head is not None and head.tuning in skipped:
@@ -96,21 +94,17 @@ def build(
                 "or of the results"
             )
         sides = metrics.sides(measured.get(pair.base), measured.get(pair.head))
-        own = compared_by(sides)
-        compared.append((pair, cell, base, head, len(own)))
-        pairs += [_pair(metric, sides, cell, floors[metric]) for metric in own]
-    rows = iter(conclude(pairs))
-    comparisons = [
-        Comparison(
-            by=pair.by,
-            cell=cell,
-            base=_side(pair.base, measured.get(pair.base), base, pair.by),
-            head=_side(pair.head, measured.get(pair.head), head, pair.by),
-            rows=[*islice(rows, count)],
+        pairs.append([_pair(metric, sides, cell, floors[metric]) for metric in compared_by(sides)])
+        comparisons.append(
+            Comparison(
+                by=pair.by,
+                cell=cell,
+                base=compared_cell(pair.base, _name(base, pair.by), sides[0]),
+                head=compared_cell(pair.head, _name(head, pair.by), sides[1]),
+                rows=[],
+            )
         )
-        for pair, cell, base, head, count in compared
-    ]
-    return comparisons, noise.rows(measured, controls)
+    return with_rows(comparisons, pairs), noise.rows(measured, controls)
 
 
 def compared_by(sides: Sides) -> list[str]:
@@ -175,7 +169,7 @@ def _all_values(cells: Sequence[CellSummary], path: str) -> list[float]:
 
 def _failed(sides: Sides, latency_of: LatencyOf | None) -> tuple[float | None, float | None]:
     """Return the fractions of failed requests: of those due, or of those sent."""
-    base, head = (_due_failed(cells) if latency_of == "due" else failed(cells) for cells in sides)
+    base, head = (_due_failed(cells) if latency_of == "due" else _failed_fraction(cells) for cells in sides)
     return base, head
 
 
@@ -185,36 +179,42 @@ def _due_failed(cells: Sequence[CellSummary]) -> float | None:
     return sum(time.failed for time in times if time) / requests if requests else None
 
 
-def failed(cells: Sequence[CellSummary]) -> float | None:
+def _failed_fraction(cells: Sequence[CellSummary]) -> float | None:
     """Return the fraction of the requests of valid repetitions that failed; None without any."""
     requests = sum(cell.statistics.requests or 0 for cell in cells)
     errors = [cell.statistics.errors for cell in cells]
     return sum(sum(astuple(counts)) for counts in errors if counts) / requests if requests else None
 
 
-def lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
+def _lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
     """Return how many repetitions failed, and the codes of the reasons why others are void."""
     reps = [rep for cell in cells for rep in cell.repetitions if not rep.validity.valid]
     void = [reason.code for rep in reps if rep.error is None for reason in rep.validity.reasons]
     return sum(rep.error is not None for rep in reps), list(dict.fromkeys(void))
 
 
-def _side(cell_id: str, measured: CellSummary | None, cell: Cell | None, by: str) -> ComparedCell:
-    """Return what a comparison holds on one of its cells."""
+def compared_cell(
+    cell_id: str, name: str | None, cells: Sequence[CellSummary]
+) -> ComparedCell:
+    """Return what a comparison holds on a side; its cell_id is its name if it has none."""
+    n_failed, void_reasons = _lost(cells)
+    return ComparedCell(
+        cell_id=cell_id,
+        name=name or cell_id,
+        n=sum(cell.statistics.n for cell in cells),
+        n_void=sum(cell.statistics.n_void for cell in cells),
+        n_failed=n_failed,
+        void_reasons=void_reasons,
+        failed_fraction=_failed_fraction(cells),
+    )
+
+
+def _name(cell: Cell | None, by: str) -> str | None:
+    """Return the value of the property that the cells differ in."""
     name: object = getattr(cell, by, None)
     if name is None and cell is not None:
         name = getattr(cell.load, by, None)
-    statistics = None if measured is None else measured.statistics
-    n_failed, void_reasons = lost([measured] if measured else [])
-    return ComparedCell(
-        cell_id=cell_id,
-        name=cell_id if name is None else _text(name),
-        n=0 if statistics is None else statistics.n,
-        n_void=0 if statistics is None else statistics.n_void,
-        n_failed=n_failed,
-        void_reasons=void_reasons,
-        failed_fraction=failed([measured] if measured else []),
-    )
+    return None if name is None else _text(name)
 
 
 def _text(value: object) -> str:
@@ -274,23 +274,30 @@ def _incomparable(metric: str, sides: Sides, latency_of: LatencyOf | None) -> Re
     return None
 
 
-def conclude(pairs: Sequence[Pair]) -> list[MetricComparison]:
-    """Return the row of each pair, in their order.
+def with_rows(
+    comparisons: Sequence[Comparison], pairs: Sequence[Sequence[Pair]]
+) -> list[Comparison]:
+    """Return the comparisons with a row for each of their pairs.
 
     p values are corrected for all pairs that are compared, those of goodput and latency and those
     of cost apart: to measure what a request costs takes no power from the others.
     """
+    every = [pair for own in pairs for pair in own if not pair.incomparable]
     families = {
         speed: iter(
-            inference.corrected(
-                [p_of(pair) for pair in pairs if not pair.incomparable and _is_speed(pair) == speed]
-            )
+            inference.corrected([p_of(pair) for pair in every if _is_speed(pair) == speed])
         )
         for speed in (True, False)
     }
     return [
-        conclusion(pair, None if pair.incomparable else next(families[_is_speed(pair)]))
-        for pair in pairs
+        replace(
+            comparison,
+            rows=[
+                conclusion(pair, None if pair.incomparable else next(families[_is_speed(pair)]))
+                for pair in own
+            ],
+        )
+        for comparison, own in zip(comparisons, pairs, strict=True)
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from loadlab.model import Cell, CellSummary, Load, NoiseFloor
+from loadlab.model import Cell, CellSummary, Load, NoiseFloor, Summary
 from loadlab.model.metric_rows import COSTS, SPEEDS
 from loadlab.results import metrics
 from loadlab.stats import inference
@@ -32,6 +32,11 @@ class NoiseScope(NamedTuple):
 
     value: float | None
     scope: Literal["cell", "run"] | None
+
+
+def controls(summary: Summary) -> list[tuple[str, str]]:
+    """Return (cell_id, cell_id of its A/A control) of a run."""
+    return [*dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)]
 
 
 def rows(

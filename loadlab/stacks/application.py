@@ -101,8 +101,8 @@ def is_own(app: App) -> bool:
 
 def name_of(source: str) -> str:
     """Return the name of an application's folder, as a cell's id can have it."""
-    found = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(source).name).strip("._-")
-    return found[:40] or "application"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(source).name).strip("._-")
+    return name[:40] or "application"
 
 
 def manifest(root: Path, source: str, module: str | None = None) -> App:
@@ -130,8 +130,8 @@ def contracts_of(root: Path, source: str, app: App) -> dict[str, Contract]:
     if is_own(app):
         needs = {"needs": ["database"]} if app.get("database") == "postgresql" else {}
         return {
-            name: msgspec.convert({**one, **needs}, Contract)
-            for name, one in requests.read(folder).items()
+            name: msgspec.convert({**contract, **needs}, Contract)
+            for name, contract in requests.read(folder).items()
         }
     own = requests.read(folder) if (folder / requests.FILE).exists() else {}
     return {**contracts(root), **own}
@@ -143,10 +143,10 @@ def locks(root: Path, source: str) -> list[Path]:
     if not folder.is_dir():
         return []
     if isinstance(_said(folder, source), Beside):
-        found = [root / requirements.lock(root, folder, requirements.file_of(folder))]
+        files = [root / requirements.lock(root, folder, requirements.file_of(folder))]
     else:
-        found = [folder / name for name in (requirements.TEXT, "go.sum", "package-lock.json")]
-    return [path for path in found if path.exists()]
+        files = [folder / name for name in (requirements.TEXT, "go.sum", "package-lock.json")]
+    return [path for path in files if path.exists()]
 
 
 def database(app: App) -> str:
@@ -160,10 +160,12 @@ def _said(folder: Path, source: str) -> Beside | None:
     if not path.exists():
         return Beside()
     try:
-        found = load_yaml(path)
+        document = load_yaml(path)
         # Both forms have a module; the whole one says more.
-        short = isinstance(found, dict) and not {"language", "description", "endpoints"} & {*found}
-        return msgspec.convert(found, Beside) if short else None
+        short = isinstance(document, dict) and not {"language", "description", "endpoints"} & {
+            *document
+        }
+        return msgspec.convert(document, Beside) if short else None
     except (yaml.YAMLError, msgspec.ValidationError) as problem:
         raise PlanError(f"{source}/{MANIFEST}: {one_line(str(problem))}.") from None
 
@@ -172,13 +174,13 @@ def _derived(folder: Path, said: Beside, module: str | None) -> App:
     _check_size(folder)
     file = requirements.file_of(folder)
     source = _source(folder, file)
-    given = module or said.module
-    if given:
-        named = _module(given)
+    target = module or said.module
+    if target:
+        named = _module(target)
         owner, _, name = named.partition(":")
         if not source.binds(owner, name):
             raise PlanError(
-                f"module: '{given}' is not in {folder}: no module {owner} there has {name}. "
+                f"module: '{target}' is not in {folder}: no module {owner} there has {name}. "
                 f"{_found_words(source)}"
             )
     else:
@@ -210,12 +212,12 @@ def _derived(folder: Path, said: Beside, module: str | None) -> App:
     return app
 
 
-def _module(given: str) -> str:
-    if not _MODULE.fullmatch(given):
+def _module(target: str) -> str:
+    if not _MODULE.fullmatch(target):
         raise PlanError(
-            f"module: '{given}' is no module and callable. Give module:callable, such as app:app."
+            f"module: '{target}' is no module and callable. Give module:callable, such as app:app."
         )
-    return given
+    return target
 
 
 def _source(folder: Path, file: str) -> Source:
@@ -226,8 +228,8 @@ def _source(folder: Path, file: str) -> Source:
 
 def _find(folder: Path, source: Source, interface: Spoken | None) -> str:
     """Return the first well-known callable, of this interface where one is given."""
-    found = [*_candidates(source)]
-    for owner, name in found:
+    candidates = [*_candidates(source)]
+    for owner, name in candidates:
         if interface is None or source.interface(owner, name) in (interface, None):
             return f"{owner}:{name}"
     raise PlanError(
@@ -237,12 +239,14 @@ def _find(folder: Path, source: Source, interface: Spoken | None) -> str:
 
 def _found_words(source: Source) -> str:
     there_are = [f"{owner}:{name}" for owner, name in _candidates(source)]
-    known = ", ".join(f"{module}:{name[0]}" for module, name in _WELL_KNOWN.items())
-    found = (
-        f"There are: {', '.join(there_are)}." if there_are else f"Looked for: {known}, the same "
+    well_known = ", ".join(f"{module}:{name[0]}" for module, name in _WELL_KNOWN.items())
+    listed = (
+        f"There are: {', '.join(there_are)}."
+        if there_are
+        else f"Looked for: {well_known}, the same "
     )
     rest = "" if there_are else "in each package, and <package>:app."
-    return f"{found}{rest} Give one with -e module=<module>:<callable>."
+    return f"{listed}{rest} Give one with -e module=<module>:<callable>."
 
 
 def _candidates(source: Source) -> Iterator[tuple[str, str]]:
@@ -250,10 +254,16 @@ def _candidates(source: Source) -> Iterator[tuple[str, str]]:
     for prefix in ("", *(f"{package}." for package in source.packages())):
         for module, names in _WELL_KNOWN.items():
             yield from (
-                (prefix + module, one) for one in names if source.binds(prefix + module, one)
+                (prefix + module, callable_name)
+                for callable_name in names
+                if source.binds(prefix + module, callable_name)
             )
     for package in source.packages():
-        yield from ((package, one) for one in ("app", "application") if source.binds(package, one))
+        yield from (
+            (package, callable_name)
+            for callable_name in ("app", "application")
+            if source.binds(package, callable_name)
+        )
 
 
 def _check_size(folder: Path) -> None:

@@ -13,7 +13,7 @@ from loadlab.stacks.contract import ANSWER_BYTES_MAX, Contract, is_recorded
 _SECONDS = 10
 
 
-class Asked(Struct, frozen=True):
+class VerifyingRequest(Struct, frozen=True):
     """One request: the endpoint's name, and the shell command that prints its whole answer."""
 
     name: str
@@ -27,19 +27,21 @@ def times(contract: Contract) -> int:
 
 def request_options(contract: Contract) -> list[str]:
     """Return curl's options for the method, headers and body of an endpoint."""
-    found = ["--request", contract.get("method", "GET")]
+    options = ["--request", contract.get("method", "GET")]
     for name, value in contract.get("headers", {}).items():
-        found += ["--header", f"{name}: {value}"]
-    return [*found, *(["--data-raw", contract["body"]] if contract.get("body") else [])]
+        options += ["--header", f"{name}: {value}"]
+    return [*options, *(["--data-raw", contract["body"]] if contract.get("body") else [])]
 
 
-def requests(contracts: Mapping[str, Contract], urls: Mapping[str, str], mark: str) -> list[Asked]:
+def requests(
+    contracts: Mapping[str, Contract], urls: Mapping[str, str], mark: str
+) -> list[VerifyingRequest]:
     """Return the requests to verify endpoints with, in the order of ``contracts``.
 
     ``urls``: name -> scheme, host and port. Each command prints the answer, at most
     ANSWER_BYTES_MAX, and curl's message, ``mark``, the seconds it took and ``mark`` again.
     """
-    found = []
+    commands = []
     for name, contract in contracts.items():
         words = [
             *("curl", "--silent", "--show-error", "--include", "--max-time", str(_SECONDS)),
@@ -52,5 +54,5 @@ def requests(contracts: Mapping[str, Contract], urls: Mapping[str, str], mark: s
             f"said=$({{ {shlex.join(words)} 2>&4 | head -c {ANSWER_BYTES_MAX} >&3; }} 4>&1)\n"
             "printf '%s' \"$said\""
         )
-        found += [Asked(name, command)] * times(contract)
-    return found
+        commands += [VerifyingRequest(name, command)] * times(contract)
+    return commands

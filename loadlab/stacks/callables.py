@@ -74,12 +74,12 @@ class Source:
         """Return the names of the folders that hold modules, sorted."""
         return sorted(
             {
-                each.name
+                package.name
                 for folder in self._folders
-                for each in folder.iterdir()
-                if each.is_dir()
-                and each.name.isidentifier()
-                and any(file.name.endswith(".py") for file in each.iterdir())
+                for package in folder.iterdir()
+                if package.is_dir()
+                and package.name.isidentifier()
+                and any(file.name.endswith(".py") for file in package.iterdir())
             }
         )
 
@@ -96,10 +96,10 @@ class Source:
         return None if tree is None else _last(tree.body, name)
 
     def _of_name(self, module: str, name: str, depth: int) -> Spoken | None:
-        found = self._bound(module, name) if depth else None
-        if isinstance(found, tuple):
-            return self._of_import(module, *found, depth)
-        return self._of_bound(module, found, depth)
+        bound = self._bound(module, name) if depth else None
+        if isinstance(bound, tuple):
+            return self._of_import(module, *bound, depth)
+        return self._of_bound(module, bound, depth)
 
     def _of_import(self, module: str, other: str, name: str, depth: int) -> Spoken | None:
         return self._of_name(self._absolute(module, other), name, depth - 1)
@@ -116,11 +116,11 @@ class Source:
         return ".".join([*parts[: len(parts) - up + 1], *filter(None, [other[up:]])])
 
     def _of_bound(
-        self, module: str, found: ast.stmt | ast.expr | None, depth: int
+        self, module: str, bound: ast.stmt | ast.expr | None, depth: int
     ) -> Spoken | None:
-        if isinstance(found, ast.AsyncFunctionDef | ast.FunctionDef):
-            return _of_function(found, 0)
-        return self._of_expression(module, found, depth) if isinstance(found, ast.expr) else None
+        if isinstance(bound, ast.AsyncFunctionDef | ast.FunctionDef):
+            return _of_function(bound, 0)
+        return self._of_expression(module, bound, depth) if isinstance(bound, ast.expr) else None
 
     def _of_expression(self, module: str, value: ast.expr, depth: int) -> Spoken | None:
         if not depth:
@@ -131,9 +131,9 @@ class Source:
             return None
         if isinstance(value.func, ast.Attribute) and value.func.attr in _METHODS:
             return _METHODS[value.func.attr]
-        made = self._of_called(module, value.func, depth)
-        if made is not None or not value.args:
-            return made
+        interface = self._of_called(module, value.func, depth)
+        if interface is not None or not value.args:
+            return interface
         # Middleware of either kind returns what it wraps.
         return self._of_expression(module, value.args[0], depth - 1)
 
@@ -148,21 +148,21 @@ class Source:
 
     def _made_by(self, module: str, name: str, depth: int) -> Spoken | None:
         """Return what a call of a function or class of the application's own returns."""
-        found = self._bound(module, name) if depth > 0 else None
-        if isinstance(found, tuple):
-            full = f"{self._absolute(module, found[0])}.{found[1]}"
-            other = self._absolute(module, found[0])
-            return MADE_BY.get(full) or self._made_by(other, found[1], depth - 1)
-        if isinstance(found, ast.ClassDef):
-            call = _last(found.body, "__call__")
+        bound = self._bound(module, name) if depth > 0 else None
+        if isinstance(bound, tuple):
+            full = f"{self._absolute(module, bound[0])}.{bound[1]}"
+            other = self._absolute(module, bound[0])
+            return MADE_BY.get(full) or self._made_by(other, bound[1], depth - 1)
+        if isinstance(bound, ast.ClassDef):
+            call = _last(bound.body, "__call__")
             if isinstance(call, ast.AsyncFunctionDef | ast.FunctionDef):
                 return _of_function(call, 1)
-            bases = (self._of_called(module, base, depth) for base in found.bases)
-            return next((one for one in bases if one is not None), None)
-        if isinstance(found, ast.FunctionDef):
-            returned = [one.value for one in ast.walk(found) if isinstance(one, ast.Return)]
+            bases = (self._of_called(module, base, depth) for base in bound.bases)
+            return next((base for base in bases if base is not None), None)
+        if isinstance(bound, ast.FunctionDef):
+            returned = [node.value for node in ast.walk(bound) if isinstance(node, ast.Return)]
             for value in filter(None, returned):
-                local = _last(found.body, value.id) if isinstance(value, ast.Name) else value
+                local = _last(bound.body, value.id) if isinstance(value, ast.Name) else value
                 spoken = self._of_bound(
                     module, value if local is None or isinstance(local, tuple) else local, depth
                 )
@@ -178,10 +178,10 @@ class Source:
             called = called.value
         if not isinstance(called, ast.Name):
             return ""
-        found = self._bound(module, called.id)
-        if not isinstance(found, tuple):
+        bound = self._bound(module, called.id)
+        if not isinstance(bound, tuple):
             return ".".join([called.id, *parts])
-        owner, name = self._absolute(module, found[0]), found[1]
+        owner, name = self._absolute(module, bound[0]), bound[1]
         return ".".join([*filter(None, [owner, name]), *parts])
 
 
@@ -196,7 +196,7 @@ def _of_function(function: ast.AsyncFunctionDef | ast.FunctionDef, bound: int) -
 def _last(body: list[ast.stmt], name: str) -> _Bound | None:
     """Return what the last statement binds a name to: its value, itself, or (module, name) of an
     import."""
-    return next((one for one in reversed([*_bindings(body, name)])), None)
+    return next((binding for binding in reversed([*_bindings(body, name)])), None)
 
 
 def _bindings(body: list[ast.stmt], name: str) -> Iterator[_Bound]:
@@ -206,7 +206,7 @@ def _bindings(body: list[ast.stmt], name: str) -> Iterator[_Bound]:
                 yield statement
         elif isinstance(statement, ast.Assign):
             targets = statement.targets
-            if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 yield statement.value
         elif isinstance(statement, ast.AnnAssign):
             if isinstance(statement.target, ast.Name) and statement.target.id == name:

@@ -106,10 +106,10 @@ def expected_body(contract: Contract, dataset: Dataset) -> bytes:
     if "text" in contract:
         text = contract["text"]
         return (text if isinstance(text, str) else "".join(text)).encode()
-    known = (
+    content = (
         contract["json"] if "json" in contract else expected.JSON[contract["json_from"]](dataset)
     )
-    return json.dumps(known, separators=(",", ":")).encode()
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -163,15 +163,15 @@ def verified(
     ``before``: what the run recorded earlier, of a contract that leaves the body to the first
     answer. Raises ContractError where an answer differs from the contract, or from ``before``.
     """
-    found = [check(contract, answer, seconds, dataset) for answer, seconds in answers]
-    same = _common(found)
+    checked = [check(contract, answer, seconds, dataset) for answer, seconds in answers]
+    same = _common(checked)
     if is_free(contract):
         return {**same, "sha256": None, "body_bytes": None, "wire_bytes": None}
     if before is not None and is_recorded(contract):
         now = _common([before, same])
-        known = {"status": before["status"], "sha256": before["sha256"]}
-        known["body_bytes"] = before["body_bytes"]
-        for key, value in known.items():
+        recorded = {"status": before["status"], "sha256": before["sha256"]}
+        recorded["body_bytes"] = before["body_bytes"]
+        for key, value in recorded.items():
             if value is not None and now.get(key) != value:
                 raise ContractError(
                     f"{contract['path']} answers otherwise than the first time in this run: {key} "
@@ -182,11 +182,11 @@ def verified(
     return same
 
 
-def _common(found: Sequence[Answer]) -> Answer:
+def _common(answers: Sequence[Answer]) -> Answer:
     """Return what answers have in common; the status is that of the last."""
-    last = found[-1]
+    last = answers[-1]
     sha256, body, wire = (
-        [one[key] for one in found] for key in ("sha256", "body_bytes", "wire_bytes")
+        [answer[key] for answer in answers] for key in ("sha256", "body_bytes", "wire_bytes")
     )
     return {
         "status": last["status"],
@@ -251,16 +251,18 @@ def _check_status(contract: Contract, status: int, body: bytes) -> None:
 
 
 def _check_length(path: str, headers: Mapping[str, str], body: bytes) -> None:
-    told = headers.get("content-length", "")
-    if len(body) == ANSWER_BYTES_MAX or (told.isdigit() and int(told) > ANSWER_BYTES_MAX):
+    content_length = headers.get("content-length", "")
+    if len(body) == ANSWER_BYTES_MAX or (
+        content_length.isdigit() and int(content_length) > ANSWER_BYTES_MAX
+    ):
         raise ContractError(
-            f"{path} answered {told or len(body)} bytes or more, at most {ANSWER_BYTES_MAX} with "
-            "headers are read. Name a smaller answer"
+            f"{path} answered {content_length or len(body)} bytes or more, at most "
+            f"{ANSWER_BYTES_MAX} with headers are read. Name a smaller answer"
         )
 
 
-def _check_body(contract: Contract, headers: Mapping[str, str], body: bytes, wanted: bytes) -> None:
-    path, length = contract["path"], len(wanted)
+def _check_body(contract: Contract, headers: Mapping[str, str], body: bytes, right: bytes) -> None:
+    path, length = contract["path"], len(right)
     if "html_from" in contract:
         length = len(body)
         body = expected.plain(body.decode("utf-8", "surrogateescape")).encode(
@@ -268,14 +270,14 @@ def _check_body(contract: Contract, headers: Mapping[str, str], body: bytes, wan
         )
     # A chunked answer would be longer on the wire than the other applications' answers.
     _header(path, headers, "content-length", str(length))
-    if body != wanted:
+    if body != right:
         first = next(
-            (n for n, (a, b) in enumerate(zip(body, wanted, strict=False)) if a != b),
-            min(len(body), len(wanted)),
+            (n for n, (a, b) in enumerate(zip(body, right, strict=False)) if a != b),
+            min(len(body), len(right)),
         )
         raise ContractError(
-            f"{path} answered {len(body)} bytes, the contract says {len(wanted)}; from byte "
-            f"{first} on {body[first : first + 80]!r} instead of {wanted[first : first + 80]!r}"
+            f"{path} answered {len(body)} bytes, the contract says {len(right)}; from byte "
+            f"{first} on {body[first : first + 80]!r} instead of {right[first : first + 80]!r}"
         )
 
 
@@ -291,9 +293,9 @@ def _check_schema(path: str, body: bytes, schema: Mapping[str, Json]) -> None:
         ) from None
 
 
-def _header(path: str, headers: Mapping[str, str], name: str, wanted: str) -> None:
-    found = headers.get(name, "").lower()
-    if found != wanted:
+def _header(path: str, headers: Mapping[str, str], name: str, expected: str) -> None:
+    value = headers.get(name, "").lower()
+    if value != expected:
         raise ContractError(
-            f"{path} answered {name} {found or '(none)'!r}, the contract says {wanted!r}"
+            f"{path} answered {name} {value or '(none)'!r}, the contract says {expected!r}"
         )

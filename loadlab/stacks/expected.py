@@ -50,7 +50,9 @@ def fortunes(dataset: Dataset) -> str:
 
 def plain(page: str) -> str:
     """Return a page with its character references resolved, all but those to < and > and &."""
-    return _REFERENCE.sub(lambda one: html.escape(html.unescape(one[0]), quote=False), page)
+    return _REFERENCE.sub(
+        lambda reference: html.escape(html.unescape(reference[0]), quote=False), page
+    )
 
 
 # Functions for the keys `json_from` and `html_from` of files/endpoints.yml.

@@ -42,10 +42,10 @@ def obtain(root: Path, name: str, machine: str) -> tuple[Path, bool]:
     ``name``: a version as in ``refuse``; ``machine``: of the server, as uname -m prints it. Raises
     PlanError where uv knows no such build, or cannot download it.
     """
-    found = _VERSION.fullmatch(name)
-    assert found is not None
-    kind = "+freethreaded" if found[2] else ""
-    build = f"cpython-{found[1]}{kind}-linux-{machine}-gnu"
+    version = _VERSION.fullmatch(name)
+    assert version is not None
+    kind = "+freethreaded" if version[2] else ""
+    build = f"cpython-{version[1]}{kind}-linux-{machine}-gnu"
     place = root / FOLDER
     before = (place / build).exists()
     where = ("--managed-python", "--no-bin", "--install-dir", place)
@@ -54,8 +54,8 @@ def obtain(root: Path, name: str, machine: str) -> tuple[Path, bool]:
         "out for the server's own."
     )
     limit = uv.Limit(seconds=_TIMEOUT_S, purpose=f"python: the download of {name}", remedy=remedy)
-    why = uv.failure(["python", "install", "--no-progress", *where, build], limit)
-    if why:
-        raise PlanError(f"python: {name} cannot be had on this machine: {why}. {remedy}")
+    reason = uv.failure(["python", "install", "--no-progress", *where, build], limit)
+    if reason:
+        raise PlanError(f"python: {name} cannot be had on this machine: {reason}. {remedy}")
     # uv links a version without its last number to the build.
     return (place / build).resolve(), not before

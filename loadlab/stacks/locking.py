@@ -23,10 +23,10 @@ def lock(root: Path, folder: Path, file: str) -> bool:
     path = root / requirements.lock(root, folder, file)
     if path.exists():
         return False
-    wanted = requirements.wanted(folder, file)
+    packages = requirements.wanted(folder, file)
     with tempfile.TemporaryDirectory() as place:
-        (Path(place) / "wanted.in").write_text("\n".join([*wanted, ""]), encoding="utf-8")
-        why = uv.failure(
+        (Path(place) / "wanted.in").write_text("\n".join([*packages, ""]), encoding="utf-8")
+        reason = uv.failure(
             [
                 *("pip", "compile", "--quiet"),
                 *("--universal", "--python-version", requirements.PYTHON, "--no-header"),
@@ -41,13 +41,13 @@ def lock(root: Path, folder: Path, file: str) -> bool:
             ),
             Path(place),
         )
-        if why:
+        if reason:
             raise PlanError(
-                f"app: the packages of {folder / file} cannot be locked: {why} Give versions that "
-                f"the index has as wheels for Python {requirements.PYTHON} and newer."
+                f"app: the packages of {folder / file} cannot be locked: {reason} Give versions "
+                f"that the index has as wheels for Python {requirements.PYTHON} and newer."
             )
         text = (Path(place) / "lock.txt").read_text(encoding="utf-8")
-    bare = [found[1] for found in _PINNED.finditer(text) if "--hash=" not in found[0]]
+    bare = [pinned[1] for pinned in _PINNED.finditer(text) if "--hash=" not in pinned[0]]
     if bare:
         raise PlanError(f"app: {', '.join(bare)} of {folder / file} came without hashes.")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -77,60 +77,64 @@ def read(folder: Path) -> dict[str, Contract]:
     """
     path = folder / FILE
     try:
-        found = load_yaml(path) if path.exists() else DEFAULT
-        several = msgspec.convert(found, dict[str, str | dict[str, Json]])
+        document = load_yaml(path) if path.exists() else DEFAULT
+        entries = msgspec.convert(document, dict[str, str | dict[str, Json]])
     except (yaml.YAMLError, msgspec.ValidationError) as problem:
         raise PlanError(
             f"{path}: {one_line(str(problem))}. Give name: path, or name: a mapping with path."
         ) from None
-    if not several:
+    if not entries:
         raise PlanError(f"{path}: it names no request. Give name: path, or remove the file.")
-    requests = {name: _request(path, name, one) for name, one in several.items()}
-    measured = [name for name, one in requests.items() if one.measured] or [next(iter(requests))]
-    return {name: _contract(path, name, one, name in measured) for name, one in requests.items()}
+    requests = {name: _request(path, name, request) for name, request in entries.items()}
+    measured = [name for name, request in requests.items() if request.measured] or [
+        next(iter(requests))
+    ]
+    return {
+        name: _contract(path, name, request, name in measured) for name, request in requests.items()
+    }
 
 
-def _request(path: Path, name: str, given: str | dict[str, Json]) -> OwnRequest:
+def _request(path: Path, name: str, entry: str | dict[str, Json]) -> OwnRequest:
     if not _NAME.fullmatch(name):
         raise PlanError(
             f"{path}: '{name}' cannot name a request. Give 1 to 40 letters, digits, dashes or "
             "underscores."
         )
     try:
-        found = msgspec.convert({"path": given} if isinstance(given, str) else given, OwnRequest)
+        request = msgspec.convert({"path": entry} if isinstance(entry, str) else entry, OwnRequest)
     except msgspec.ValidationError as problem:
         limit = (
             " Goodput counts answers with status 200 to 299." if "status" in str(problem) else ""
         )
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}.{limit}") from None
-    if not _PATH.fullmatch(found.path):
+    if not _PATH.fullmatch(request.path):
         raise PlanError(
-            f"{path}: {name}: path '{found.path}' does not begin with / or is not all printable "
+            f"{path}: {name}: path '{request.path}' does not begin with / or is not all printable "
             "ASCII. Encode other characters, such as a space as %20."
         )
-    given_bodies = [key for key in _BODIES if getattr(found, key) is not UNSET]
+    given_bodies = [key for key in _BODIES if getattr(request, key) is not UNSET]
     if len(given_bodies) > 1:
         raise PlanError(
             f"{path}: {name}: {' and '.join(given_bodies)} both say which body is right. Give one."
         )
-    return found
+    return request
 
 
-def _contract(path: Path, name: str, one: OwnRequest, measured: bool) -> Contract:
-    body = _body(path, name, one)
-    headers = {key: str(value) for key, value in one.headers.items()}
+def _contract(path: Path, name: str, request: OwnRequest, measured: bool) -> Contract:
+    body = _body(path, name, request)
+    headers = {key: str(value) for key, value in request.headers.items()}
     kinds = {key.lower() for key in headers}
     if "host" not in kinds:
         headers["Host"] = HOST
     if body and "content-type" not in kinds:
-        is_text = isinstance(one.body, str)
+        is_text = isinstance(request.body, str)
         headers["Content-Type"] = (
             "application/x-www-form-urlencoded" if is_text else "application/json"
         )
     allowed = [key for key in http_headers.RESERVED if key != "host"]
     try:
         headers = http_headers.checked(headers.items(), _HOW, allowed)
-        _check_rules(one)
+        _check_rules(request)
     except (PlanError, re.error, jsonschema.SchemaError) as problem:
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
     expected = {
@@ -143,12 +147,12 @@ def _contract(path: Path, name: str, one: OwnRequest, measured: bool) -> Contrac
             "minimum_ms",
             "maximum_ms",
         )
-        if (value := getattr(one, key)) is not UNSET
+        if (value := getattr(request, key)) is not UNSET
     }
     return msgspec.convert(
         {
-            "path": one.path,
-            "method": one.method,
+            "path": request.path,
+            "method": request.method,
             "headers": headers,
             **({"body": body} if body else {}),
             **expected,
@@ -158,20 +162,24 @@ def _contract(path: Path, name: str, one: OwnRequest, measured: bool) -> Contrac
     )
 
 
-def _check_rules(one: OwnRequest) -> None:
+def _check_rules(request: OwnRequest) -> None:
     """Raise re.error or SchemaError for a pattern or schema that is none."""
-    if one.pattern is not UNSET:
-        re.compile(one.pattern)
-    if one.schema is not UNSET:
-        jsonschema.validators.validator_for(one.schema).check_schema(one.schema)
+    if request.pattern is not UNSET:
+        re.compile(request.pattern)
+    if request.schema is not UNSET:
+        jsonschema.validators.validator_for(request.schema).check_schema(request.schema)
 
 
-def _body(path: Path, name: str, one: OwnRequest) -> str:
-    if one.body is None:
+def _body(path: Path, name: str, request: OwnRequest) -> str:
+    if request.body is None:
         return ""
-    if one.method == "GET":
+    if request.method == "GET":
         raise PlanError(f"{path}: {name}: a GET has no body. Give method: POST, or leave body out.")
-    text = one.body if isinstance(one.body, str) else json.dumps(one.body, separators=(",", ":"))
+    text = (
+        request.body
+        if isinstance(request.body, str)
+        else json.dumps(request.body, separators=(",", ":"))
+    )
     size = len(text.encode())
     if size > BODY_BYTES_MAX or "\0" in text:
         raise PlanError(

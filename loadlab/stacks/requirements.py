@@ -55,8 +55,8 @@ def own_pin(folder: Path, file: str) -> str:
     """Return the line of a lock file for an application that is a wheel itself; "" of others."""
     if not is_wheel(file):
         return ""
-    found = _metadata(folder / file)
-    return f"{found['Name']}=={found['Version']} --hash=sha256:{documents.digest_of(folder / file)}"
+    metadata, digest = _metadata(folder / file), documents.digest_of(folder / file)
+    return f"{metadata['Name']}=={metadata['Version']} --hash=sha256:{digest}"
 
 
 def is_wheel(file: str) -> bool:
@@ -88,16 +88,16 @@ def wanted(folder: Path, file: str) -> list[str]:
                 f"app: {path} has dynamic dependencies, which are known after a build only. Write "
                 f"what `pip freeze` prints to {folder / TEXT}."
             )
-        found = [str(line) for line in project.get("dependencies", [])]
+        packages = [str(line) for line in project.get("dependencies", [])]
     else:
-        found = _of_text(path, set())
-    for line in found:
+        packages = _of_text(path, set())
+    for line in packages:
         if _LOCAL.match(line):
             raise PlanError(
                 f"app: '{_secretless(line)}' in {path} is no package of an index, which alone can "
                 "be locked by its hash. Leave it out: the folder and its src/ are on the path."
             )
-    return found
+    return packages
 
 
 def _of_text(path: Path, seen: set[Path]) -> list[str]:
@@ -105,12 +105,12 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
     if path in seen or not path.is_file():
         raise PlanError(f"app: {path} is included and is not there, or includes itself.")
     seen.add(path)
-    found = []
+    packages = []
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     for line in _meaningful(text):
         included = re.fullmatch(r"(?:-r|--requirement)[ =]?\s*(\S+)", line)
         if included:
-            found += _of_text((path.parent / included[1]).resolve(), seen)
+            packages += _of_text((path.parent / included[1]).resolve(), seen)
             continue
         line = re.sub(r"\s--hash[= ]\S+", "", line).strip()
         if line.startswith("-") and not _LOCAL.match(line):
@@ -118,8 +118,8 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
                 f"app: {path} has the option {line.split()[0].partition('=')[0]}. Leave options "
                 "out; the lab takes the index that pip on the controller takes."
             )
-        found.append(line)
-    return found
+        packages.append(line)
+    return packages
 
 
 def _of_wheel(path: Path) -> list[str]:

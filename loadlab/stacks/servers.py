@@ -161,22 +161,22 @@ def interfaces(root: Path) -> dict[str, Interface]:
 
 def servers(root: Path) -> dict[str, Server]:
     """Return the servers by name, in its order. Raises PlanError as interfaces() does."""
-    found = sorted(path.parent.name for path in (root / FOLDER).glob("*/server.yml"))
-    return {name: read_yaml(root, f"{FOLDER}/{name}/server.yml", Server) for name in found}
+    server_names = sorted(path.parent.name for path in (root / FOLDER).glob("*/server.yml"))
+    return {name: read_yaml(root, f"{FOLDER}/{name}/server.yml", Server) for name in server_names}
 
 
 def offered(root: Path, interface: str) -> list[Offered]:
     """Return every stack of an interface: those of its default server first, the others by name."""
     own = interfaces(root)[interface]
-    wanted = [interface, *([own["also"]] if "also" in own else [])]
-    known = servers(root)
-    order = sorted(known, key=lambda name: (name != own["default"], name))
+    spoken = [interface, *([own["also"]] if "also" in own else [])]
+    all_servers = servers(root)
+    order = sorted(all_servers, key=lambda name: (name != own["default"], name))
     return [
-        one
+        stack
         for name in order
-        for key in wanted
-        for row in known[name]["stacks"].get(key, [])
-        for one in _of_row(name, known[name], row, lock(root, name))
+        for key in spoken
+        for row in all_servers[name]["stacks"].get(key, [])
+        for stack in _of_row(name, all_servers[name], row, lock(root, name))
     ]
 
 
@@ -191,16 +191,16 @@ def without(lock: str, other: str) -> str:
 
     Both are texts. pip would not replace an installed package by a wheel of the same version.
     """
-    entries = [each for each in re.split(r"^(?=\S)", lock, flags=re.MULTILINE) if each]
+    entries = [entry for entry in re.split(r"^(?=\S)", lock, flags=re.MULTILINE) if entry]
     lines = [line for line in other.splitlines() if ";" not in line]
-    there = {_package(line) for line in lines} - {""}
-    return "".join(each for each in entries if _package(each) not in there)
+    installed = {_package(line) for line in lines} - {""}
+    return "".join(entry for entry in entries if _package(entry) not in installed)
 
 
 def _package(line: str) -> str:
     """Return the normal name of the package that a line of a lock file names; "" without one."""
-    found = re.match(r"(?:\S*/)?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\[|==| @ |-[0-9]\S*\.whl)", line)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
+    match = re.match(r"(?:\S*/)?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\[|==| @ |-[0-9]\S*\.whl)", line)
+    return re.sub(r"[-_.]+", "-", match[1]).lower() if match else ""
 
 
 def _of_row(name: str, server: Server, row: Row, lock: str) -> Iterator[Offered]:
@@ -270,13 +270,13 @@ def refusal(root: Path, interface: str, server: str) -> str | None:
 
     Raises PlanError where there is no such server.
     """
-    known, own = servers(root), interfaces(root)[interface]
-    if server not in known:
+    all_servers, own = servers(root), interfaces(root)[interface]
+    if server not in all_servers:
         raise PlanError(
-            f"server: '{server}' is not known. There are: {', '.join(known)}. A new one is a "
+            f"server: '{server}' is not known. There are: {', '.join(all_servers)}. A new one is a "
             f"folder in {FOLDER}/."
         )
-    if {interface, own.get("also")} & known[server]["stacks"].keys():
+    if {interface, own.get("also")} & all_servers[server]["stacks"].keys():
         return None
     reason = own.get("refused", {}).get(server)
     return reason or f"{server} runs no {own['plural']}"

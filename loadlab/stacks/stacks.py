@@ -26,7 +26,7 @@ PORTS = {"nginx": 80, "none": 8000}
 DIRECT = ("tcp", "http")
 
 
-class Asked(TypedDict):
+class StackOptions(TypedDict):
     """The user's options that select a stack; None leaves a choice open."""
 
     framework: str | None
@@ -91,40 +91,40 @@ class Stack(Chosen):
 
 def of_application(root: Path, app: App) -> list[Offered]:
     """Return every stack of an application's interface that it runs on, the default first."""
-    return [one for one in offered(root, app["interface"]) if _own_refusal(app, one) is None]
+    return [stack for stack in offered(root, app["interface"]) if _own_refusal(app, stack) is None]
 
 
 def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
     """Return why an application does not run with these choices; None where it does."""
-    for one in app.get("refused", []):
-        if all(choices.get(key) == value for key, value in one.items() if key != "reason"):
-            return one["reason"]
+    for rule in app.get("refused", []):
+        if all(choices.get(key) == value for key, value in rule.items() if key != "reason"):
+            return rule["reason"]
     return None
 
 
 def fitting(
-    there_are: Iterable[Offered], values: Asked, app: App, own_python: bool
+    there_are: Iterable[Offered], values: StackOptions, app: App, own_python: bool
 ) -> list[Offered]:
     """Return those of an application's stacks that fit the options, in their order.
 
     ``own_python``: whether the application has a Python of its own.
     """
     return [
-        one
-        for one in there_are
-        if all(values[key] in (None, one[key]) for key in CHOICES)
-        and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
-        and (one["threaded"] or values["threads"] == 1)
-        and (one["closes_idle"] or values["server_keepalive"] is None)
-        and values.get("backlog") in (None, one["own_backlog"] or values.get("backlog"))
-        and values["workers"] in (None, one["only_workers"] or values["workers"])
+        stack
+        for stack in there_are
+        if all(values[key] in (None, stack[key]) for key in CHOICES)
+        and (values["front"] != "none" or (stack["transport"], stack["protocol"]) == DIRECT)
+        and (stack["threaded"] or values["threads"] == 1)
+        and (stack["closes_idle"] or values["server_keepalive"] is None)
+        and values.get("backlog") in (None, stack["own_backlog"] or values.get("backlog"))
+        and values["workers"] in (None, stack["only_workers"] or values["workers"])
         and (app["language"] != "none" or values["workers"] is None)
         # A server of Debian's packages is linked with Debian's Python.
-        and not (own_python and one["started"]["packages"])
+        and not (own_python and stack["started"]["packages"])
     ]
 
 
-def stack(root: Path, values: Asked, python: str | None) -> Stack:
+def stack(root: Path, values: StackOptions, python: str | None) -> Stack:
     """Return the first stack of the framework's interface that fits the options.
 
     ``python``: the server's Python version, None where it is not known. Raises PlanError where the
@@ -137,29 +137,31 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
             "framework: none was given. Give one with -e framework=<name>. "
             f"There are: {', '.join(apps)}. An application of yours: -e app=<folder>."
         )
-    given = values.get("app")
-    if given is None:
+    folder = values.get("app")
+    if folder is None:
         known("framework", framework, apps, " A new one is a folder in apps/, or -e app=<folder>.")
     elif framework != name_of(framework):
         raise PlanError(
             f"framework: '{framework}' cannot name an application. Give at most 40 letters, "
             "digits, dots, dashes and underscores, or leave framework out."
         )
-    source = given or f"apps/{framework}"
+    source = folder or f"apps/{framework}"
     app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
     own_python = _own_python(values, app, driver)
-    asked: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
+    choices: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
     refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
     there_are = of_application(root, app)
-    those = fitting(there_are, values, app, own_python is not None)
-    if not those:
-        refused = refused or _own_refusal(app, asked)
-        words = [f"{key}={_word(value)}" for key, value in asked.items()]
+    matching = fitting(there_are, values, app, own_python is not None)
+    if not matching:
+        refused = refused or _own_refusal(app, choices)
+        words = [f"{key}={_word(value)}" for key, value in choices.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
         if own_python and any(
-            one["started"]["packages"] for one in there_are if one["server"] == values["server"]
+            offer["started"]["packages"]
+            for offer in there_are
+            if offer["server"] == values["server"]
         ):
             refused = refused or "Debian's package of it has Debian's Python"
         named = ("server_keepalive", "workers", "backlog", "python")
@@ -171,7 +173,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         )
     known_contracts = contracts_of(root, source, app)
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
-    chosen = those[0]
+    chosen = matching[0]
     refuse_python(framework, chosen, python)
     constants = [
         _constant(known_contracts[name]) for name in app["endpoints"] if app["language"] == "none"
@@ -207,10 +209,10 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
 
 
 def _constant(contract: Contract) -> Constant:
-    found: Constant = {"path": contract["path"], "content_type": contract["content_type"]}
+    constant: Constant = {"path": contract["path"], "content_type": contract["content_type"]}
     if "text_from" in contract:
-        return {**found, "text_from": contract["text_from"]}
-    return {**found, "body": expected_body(contract, {}).decode()}
+        return {**constant, "text_from": contract["text_from"]}
+    return {**constant, "body": expected_body(contract, {}).decode()}
 
 
 def default_driver(app: App) -> str | None:
@@ -218,39 +220,39 @@ def default_driver(app: App) -> str | None:
     return next(iter(app.get("drivers", [])), None)
 
 
-def _driver(values: Asked, app: App) -> str | None:
+def _driver(values: StackOptions, app: App) -> str | None:
     """Return the database driver asked for, or the default.
 
     Raises PlanError where the application has no such driver.
     """
-    asked, there_are = values["driver"], app.get("drivers", [])
-    if asked is None:
+    driver, there_are = values["driver"], app.get("drivers", [])
+    if driver is None:
         return default_driver(app)
-    if asked not in there_are:
+    if driver not in there_are:
         raise PlanError(
-            f"driver: {values['framework']} has no driver {asked}. "
+            f"driver: {values['framework']} has no driver {driver}. "
             f"It has: {', '.join(there_are) or 'none to choose'}."
         )
-    return asked
+    return driver
 
 
-def _own_python(values: Asked, app: App, driver: str | None) -> str | None:
+def _own_python(values: StackOptions, app: App, driver: str | None) -> str | None:
     """Return the Python asked for; None for the server's own.
 
     Raises PlanError where it names none, or the application or its driver does not run on it.
     """
-    asked = values.get("python")
-    if asked is None:
+    python = values.get("python")
+    if python is None:
         return None
-    interpreters.refuse(asked, driver)
+    interpreters.refuse(python, driver)
     if app["language"] != "python":
         raise PlanError(
             f"python: {values['framework']} is not an application of Python. Leave python out."
         )
-    return asked
+    return python
 
 
-def _refuse_direct(values: Asked, app: App) -> None:
+def _refuse_direct(values: StackOptions, app: App) -> None:
     """Raise PlanError where reverse_proxy=none is asked and clients cannot reach the server."""
     if values["front"] != "none":
         return
@@ -260,11 +262,11 @@ def _refuse_direct(values: Asked, app: App) -> None:
             "leaves nobody. Leave reverse_proxy out."
         )
     fixed: tuple[tuple[Choice, str], ...] = (("transport", "tcp"), ("protocol", "http"))
-    for name, wanted in fixed:
-        if values[name] not in (None, wanted):
+    for name, needed in fixed:
+        if values[name] not in (None, needed):
             raise PlanError(
                 f"reverse_proxy: without nginx the generator asks the application server itself, "
-                f"which is {wanted} and not {name}={values[name]}. Leave {name} out, or "
+                f"which is {needed} and not {name}={values[name]}. Leave {name} out, or "
                 "reverse_proxy."
             )
     # uWSGI alone keeps connections open without nginx, on a separate socket.
@@ -302,19 +304,21 @@ def _word(value: object) -> str:
 
 def _told(there_are: Iterable[Offered]) -> list[str]:
     """Return the stacks as options, those that are started alike in one text."""
-    several: dict[tuple[str, str | None, str], list[Offered]] = {}
-    for one in there_are:
-        key = (one["server"], one["worker_class"], one["started"]["command"])
-        several.setdefault(key, []).append(one)
-    return [_options(alike) for alike in several.values()]
+    groups: dict[tuple[str, str | None, str], list[Offered]] = {}
+    for stack in there_are:
+        key = (stack["server"], stack["worker_class"], stack["started"]["command"])
+        groups.setdefault(key, []).append(stack)
+    return [_options(alike) for alike in groups.values()]
 
 
 def _options(alike: Sequence[Offered]) -> str:
     """Return stacks as options; alternatives are separated by "|"."""
     words = []
     for key in CHOICES:
-        found = dict.fromkeys(_word(one[key]) for one in alike if one[key] not in (None, "none"))
-        words += [f"{key}={'|'.join(found)}"] if found else []
+        choices = dict.fromkeys(
+            _word(stack[key]) for stack in alike if stack[key] not in (None, "none")
+        )
+        words += [f"{key}={'|'.join(choices)}"] if choices else []
     first = alike[0]
     words += ["threads=<n>"] if first["threaded"] else []
     words += ["server_keepalive=<seconds>"] if first["closes_idle"] else []

@@ -49,5 +49,5 @@ def failure(arguments: Sequence[str | Path], limit: Limit, cwd: Path | None = No
         ) from None
     if not said.returncode:
         return ""
-    why = re.sub(r"//[^/@\s]*@", "//", one_line(said.stderr, _MOST))
-    return why or f"uv ended with status {said.returncode}"
+    reason = re.sub(r"//[^/@\s]*@", "//", one_line(said.stderr, _MOST))
+    return reason or f"uv ended with status {said.returncode}"

@@ -26,8 +26,8 @@ def summary(
     censored = int(waits[1].sum())
     if not censored:
         return dict(answers), []
-    known, total = int(histogram.total_count), int(histogram.total_count) + censored
-    found, bounds = dict(answers), []
+    recorded, total = int(histogram.total_count), int(histogram.total_count) + censored
+    completed, bounds = dict(answers), []
     values, counts = histograms.add_up(
         *map(np.concatenate, zip(histograms.counts_of(histogram), waits, strict=True))
     )
@@ -35,13 +35,13 @@ def summary(
     highest = 0.0
     for name, percentile in histograms.PERCENTILES.items():
         rank = max(1, int(percentile / 100 * total + 0.5))
-        if rank <= known:
-            value = float(histogram.get_value_at_percentile(100 * rank / known))
+        if rank <= recorded:
+            value = float(histogram.get_value_at_percentile(100 * rank / recorded))
             value = min(value, answers["max"] or value)
         else:
             value = float(values[np.searchsorted(ranks, rank)])
             bounds.append(name)
         # A percentile is never below a lower one.
-        highest = found[name] = max(highest, value)
-    found["max"] = max(answers["max"] or 0.0, highest, float(waits[0][-1]))
-    return found, [*bounds, "max"]
+        highest = completed[name] = max(highest, value)
+    completed["max"] = max(answers["max"] or 0.0, highest, float(waits[0][-1]))
+    return completed, [*bounds, "max"]

@@ -132,14 +132,14 @@ def decode(text: str) -> Histogram:
         histogram = HdrHistogram.decode(text)
     except Exception as error:  # hdrh lets zlib, binascii, ctypes and its own errors through
         raise LatencyError(f"not a {FORMAT}: {text[:40]!r}…: {error!r}") from error
-    found = (
+    layout = (
         histogram.lowest_trackable_value,
         histogram.highest_trackable_value,
         histogram.significant_figures,
     )
-    if found != (LOWEST_US, HIGHEST_US, DIGITS):
+    if layout != (LOWEST_US, HIGHEST_US, DIGITS):
         raise LatencyError(
-            f"histogram of range and digits {found}, the lab's are "
+            f"histogram of range and digits {layout}, the lab's are "
             f"{(LOWEST_US, HIGHEST_US, DIGITS)}; it cannot be merged"
         )
     return histogram
@@ -173,9 +173,9 @@ def summary(histogram: Histogram, exact: tuple[Integers, Integers] | None = None
         mean = int((values * counts).sum()) / total
         stdev = float(np.sqrt((counts * (values - mean) ** 2).sum() / total))
         lowest, highest = float(values[0]), float(values[-1])
-    found = histogram.get_percentile_to_value_dict(list(PERCENTILES.values()))
+    by_percentile = histogram.get_percentile_to_value_dict(list(PERCENTILES.values()))
     # hdrh returns the upper end of a bucket, which may lie above the exact maximum.
-    percentiles = {name: min(float(found[p]), highest) for name, p in PERCENTILES.items()}
+    percentiles = {name: min(float(by_percentile[p]), highest) for name, p in PERCENTILES.items()}
     return {"mean": mean, "stdev": stdev, "min": lowest, **percentiles, "max": highest}
 
 

@@ -73,8 +73,8 @@ def proportion(part: int, whole: int) -> Estimate:
 
     The interval is binomial (Clopper and Pearson 1934).
     """
-    found = scipy.stats.binomtest(part, whole).proportion_ci(LEVEL)
-    return Estimate(part / whole, float(found.low), float(found.high))
+    interval = scipy.stats.binomtest(part, whole).proportion_ci(LEVEL)
+    return Estimate(part / whole, float(interval.low), float(interval.high))
 
 
 def ratio(above: Estimate, below: Estimate) -> Estimate:
@@ -110,14 +110,16 @@ def noise_floor(differences: Iterable[Estimate]) -> float | None:
     interval.
     """
     bounds = [
-        max(abs(found.low), abs(found.high))
-        for found in differences
-        if found.low is not None and found.high is not None
+        max(abs(difference.low), abs(difference.high))
+        for difference in differences
+        if difference.low is not None and difference.high is not None
     ]
     return max(bounds, default=None)
 
 
-def decide(found: Estimate, p_corrected: float, floor: float | None, margin: float) -> Decision:
+def decide(
+    difference: Estimate, p_corrected: float, floor: float | None, margin: float
+) -> Decision:
     """Return the conclusion from a difference that has an interval.
 
     ``p_corrected`` is its p value, corrected for all comparisons. ``floor`` is the noise floor, a
@@ -125,11 +127,11 @@ def decide(found: Estimate, p_corrected: float, floor: float | None, margin: flo
     conclusion is "no difference" where the interval includes 0 and lies within the margin, for a
     test that finds no difference does not show that there is none.
     """
-    if found.value is None or found.low is None or found.high is None:
+    if difference.value is None or difference.low is None or difference.high is None:
         raise ValueError("a difference without an interval decides nothing")
     facts: Facts = {"noise_floor": floor}
-    widest = max(-found.low, found.high)
-    if found.low <= 0 <= found.high:
+    widest = max(-difference.low, difference.high)
+    if difference.low <= 0 <= difference.high:
         if widest <= margin:
             reason = Reason(code="interval_within_margin", value=widest, limit=margin, facts=facts)
             return Decision("no difference", reason)
@@ -137,15 +139,15 @@ def decide(found: Estimate, p_corrected: float, floor: float | None, margin: flo
         return Decision("inconclusive", reason)
     if p_corrected > ALPHA:
         return Decision("inconclusive", Reason(code="p_high", value=p_corrected, limit=ALPHA))
-    if floor is not None and abs(found.value) <= floor:
-        reason = Reason(code="value_within_noise", value=found.value, limit=floor)
+    if floor is not None and abs(difference.value) <= floor:
+        reason = Reason(code="value_within_noise", value=difference.value, limit=floor)
         return Decision("inconclusive", reason)
     facts = {**facts, "p_corrected": p_corrected}
     code = "difference"
     if widest <= margin:
         code = "difference_within_margin"
-    reason = Reason(code=code, value=found.value, limit=margin, facts=facts)
-    return Decision("higher" if found.value > 0 else "lower", reason)
+    reason = Reason(code=code, value=difference.value, limit=margin, facts=facts)
+    return Decision("higher" if difference.value > 0 else "lower", reason)
 
 
 def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:

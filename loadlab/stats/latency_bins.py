@@ -36,26 +36,26 @@ def trimmed(counts: Integers) -> Second:
 
 def record(seconds: Iterable[Second]) -> LatencyBins:
     """Return the counts of a load's seconds as result.json holds them."""
-    each = list(seconds)
+    rows = list(seconds)
     return LatencyBins(
         edges_us=list(EDGES_US),
-        first=[first for first, _ in each],
-        counts=[counts for _, counts in each],
+        first=[first for first, _ in rows],
+        counts=[counts for _, counts in rows],
     )
 
 
-def table(found: LatencyBins) -> Integers:
+def table(bins: LatencyBins) -> Integers:
     """Return the counts as an array, a row for each second and a column for each bin."""
-    rows = np.zeros((len(found.first), len(found.edges_us) + 1), np.int64)
-    for row, first, counts in zip(rows, found.first, found.counts, strict=True):
+    rows = np.zeros((len(bins.first), len(bins.edges_us) + 1), np.int64)
+    for row, first, counts in zip(rows, bins.first, bins.counts, strict=True):
         row[first : first + len(counts)] = counts
     return rows
 
 
-def merge(several: Iterable[LatencyBins]) -> LatencyBins:
+def merge(parts: Iterable[LatencyBins]) -> LatencyBins:
     """Return the sums of several clients' counts; as long as the longest."""
-    tables = [table(one) for one in several]
+    tables = [table(bins) for bins in parts]
     total = np.zeros((max(map(len, tables)), len(EDGES_US) + 1), np.int64)
-    for one in tables:
-        total[: len(one)] += one
+    for counts in tables:
+        total[: len(counts)] += counts
     return record(map(trimmed, total))

@@ -39,10 +39,10 @@ def change(above: Sequence[Mapping[int, float]], below: Sequence[Mapping[int, fl
     logarithms; they are None below LEAST blocks. Where no block is in all of them, or one has a 0,
     there are no logarithms: the value is that of the medians, and None where a divisor's is 0.
     """
-    common = sorted(set.intersection(*(set(one) for one in (*above, *below))))
-    numbers = [[[one[block] for block in common] for one in side] for side in (above, below)]
-    if not common or min(min(one) for side in numbers for one in side) <= 0:
-        value = of_medians(*([[*one.values()] for one in side] for side in (above, below)))
+    common = sorted(set.intersection(*(set(values) for values in (*above, *below))))
+    numbers = [[[values[block] for block in common] for values in side] for side in (above, below)]
+    if not common or min(min(values) for side in numbers for values in side) <= 0:
+        value = of_medians(*([[*values.values()] for values in side] for side in (above, below)))
         return Change(value, None, None, None, len(common))
     over, under = (np.log(np.array(side)).sum(axis=0) for side in numbers)
     logs = over - under

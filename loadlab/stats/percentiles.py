@@ -55,7 +55,9 @@ def intervals(
     0.87. They are None too where the percentile, with all repetitions or without one, is among the
     censored requests: what is known of it is a lower bound.
     """
-    return of_counts([histograms.counts_of(one) for one in repetitions], censored, withheld)
+    return of_counts(
+        [histograms.counts_of(repetition) for repetition in repetitions], censored, withheld
+    )
 
 
 def of_counts(
@@ -68,7 +70,7 @@ def of_counts(
         row[np.searchsorted(values, some)] = of_each
     answers = counts.sum(axis=1)
     lost = np.array(censored or [0] * len(parts), np.int64)
-    found = {}
+    bounds = {}
     for name in histograms.PERCENTILES:
         reason = (
             refusal(int(answers.sum()), name)
@@ -77,8 +79,8 @@ def of_counts(
             or _among_censored(answers, lost, name)
         )
         low, high = (None, None) if reason else _bounds(values, counts, lost, name)
-        found[name] = PercentileInterval(low=low, high=high, reason=reason)
-    return PercentileIntervals(**found)
+        bounds[name] = PercentileInterval(low=low, high=high, reason=reason)
+    return PercentileIntervals(**bounds)
 
 
 def _withheld(name: str, withheld: Collection[str]) -> Reason | None:
@@ -111,8 +113,8 @@ def _among_censored(
 
     ``answers``, ``censored``: numbers of each repetition.
     """
-    known, lost = int(answers.sum()), int(censored.sum())
-    sets = [(known, lost), *zip(known - answers, lost - censored, strict=True)]
+    recorded, lost = int(answers.sum()), int(censored.sum())
+    sets = [(recorded, lost), *zip(recorded - answers, lost - censored, strict=True)]
     if all(_rank(int(some + rest), name) <= some for some, rest in sets):
         return None
     return Reason(code="among_censored", value=lost, facts={"percentile": name})

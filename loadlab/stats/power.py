@@ -20,11 +20,11 @@ def blocks_needed(rows: int, effect: float, noise: float, power: float) -> int |
     the base; ``noise`` the standard deviation of one repetition, a fraction too. The t test has no
     smallest p, so the noise decides, and not the number of blocks alone. None above MOST.
     """
-    each = float(np.log1p(effect)) / (noise * 2**0.5)
+    per_block = float(np.log1p(effect)) / (noise * 2**0.5)
 
     def found(count: int) -> bool:
         needed = scipy.stats.t.isf(ALPHA / rows / 2, count - 1)
-        return bool(scipy.stats.nct.sf(needed, count - 1, each * count**0.5) >= power)
+        return bool(scipy.stats.nct.sf(needed, count - 1, per_block * count**0.5) >= power)
 
     fewest = bisect_left(range(LEAST, MOST + 1), True, key=found) + LEAST
     return fewest if fewest <= MOST else None

@@ -46,8 +46,8 @@ def fit(levels: Sequence[tuple[float, float]]) -> Scalability | None:
         left: Floats = np.log(x) - np.log(_shape(n, sigma, kappa))
         return left - float(left.mean())
 
-    found = [_least(lambda p: residuals(p[0], p[1]), begin, _MOST) for begin in _BEGINNINGS]
-    (sigma, kappa), least = min(found, key=lambda one: one[1])
+    fits = [_least(lambda p: residuals(p[0], p[1]), begin, _MOST) for begin in _BEGINNINGS]
+    (sigma, kappa), least = min(fits, key=lambda solution: solution[1])
     rate = float(np.exp((np.log(x) - np.log(_shape(n, sigma, kappa))).mean()))
     free = len(levels) - 3
     limit = least * (1 + float(scipy.stats.f.ppf(LEVEL, 1, free)) / free)
@@ -94,7 +94,7 @@ def _least(
     A parameter that may as well be 0 is 0.
     """
     inside = np.clip(begin, 1e-9, np.array(most) * (1 - 1e-9))
-    found = scipy.optimize.least_squares(
+    solution = scipy.optimize.least_squares(
         residuals,
         inside,
         bounds=(0, most),
@@ -102,7 +102,7 @@ def _least(
         xtol=1e-12,
         ftol=1e-12,
     )
-    parameters, least = np.array(found.x, dtype=np.float64), 2 * float(found.cost)
+    parameters, least = np.array(solution.x, dtype=np.float64), 2 * float(solution.cost)
     for at in range(len(parameters)):
         without = parameters.copy()
         without[at] = 0

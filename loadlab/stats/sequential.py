@@ -21,6 +21,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from loadlab.model import Answer, Facts, Reason
+from loadlab.stats import inference
 from loadlab.stats.inference import Estimate
 
 # Share of runs of equal variants in which any metric is called slower or faster, at any look.
@@ -113,38 +114,35 @@ def compare(
     ]
     own, twin, other = sides
     apart = [twin[block] - own[block] for block in own if block in twin]
-    found = interval(apart, error)
+    difference = interval(apart, error)
     least = 0.0
-    if not excludes_0(found):
+    if not excludes_0(difference):
         own = {
             block: statistics.fmean(side[block] for side in (own, twin) if block in side)
             for block in own.keys() | twin.keys()
         }
         least = math.sqrt(3 / 4) * _deviation(apart)
     values = [other[block] - own[block] for block in sorted(own) if block in other]
-    compared = Compared(interval(values, error, least), found)
+    compared = Compared(interval(values, error, least), difference)
     return Compared(*map(as_ratio, compared)) if relative else compared
 
 
-def as_ratio(found: Estimate) -> Estimate:
+def as_ratio(log_ratio: Estimate) -> Estimate:
     """Return the relative difference that an estimate of the logarithm of a ratio stands for."""
-    several = (found.value, found.low, found.high)
-    return Estimate(*(None if one is None else math.expm1(one) for one in several))
+    logs = (log_ratio.value, log_ratio.low, log_ratio.high)
+    return Estimate(*(None if log is None else math.expm1(log) for log in logs))
 
 
-def floor(control: Estimate) -> float | None:
-    """Return the largest bound, of either sign, of the difference from the A/A control."""
-    if control.low is None or control.high is None:
-        return None
-    return max(abs(control.low), abs(control.high))
-
-
-def excludes_0(found: Estimate) -> bool:
+def excludes_0(estimate: Estimate) -> bool:
     """Return whether an estimate has an interval and that excludes 0."""
-    return found.low is not None and found.high is not None and not found.low <= 0 <= found.high
+    return (
+        estimate.low is not None
+        and estimate.high is not None
+        and not estimate.low <= 0 <= estimate.high
+    )
 
 
-def decide(found: Estimate, control: Estimate, margin: float, better: Better) -> Look:
+def decide(difference: Estimate, control: Estimate, margin: float, better: Better) -> Look:
     """Return the answer by a difference and that of the A/A control, in the unit of ``margin``.
 
     ``better``: the direction in which the head is faster. A difference that is certainly within the
@@ -152,20 +150,20 @@ def decide(found: Estimate, control: Estimate, margin: float, better: Better) ->
     certainly differs from its base, something else than the variants does, and a difference has to
     be larger than that.
     """
-    noise_floor = floor(control)
-    if found.value is None or found.low is None or found.high is None:
+    noise_floor = inference.noise_floor([control])
+    if difference.value is None or difference.low is None or difference.high is None:
         return Look("undecided", Reason(code="few_looks"), is_open=True)
-    widest = max(-found.low, found.high)
+    widest = max(-difference.low, difference.high)
     facts: Facts = {"noise_floor": noise_floor}
     if widest <= margin:
         reason = Reason(code="looks_within_margin", value=widest, limit=margin, facts=facts)
         return Look("no difference", reason)
-    if not excludes_0(found):
+    if not excludes_0(difference):
         reason = Reason(code="looks_include_0", value=widest, limit=margin, facts=facts)
         return Look("undecided", reason, is_open=True)
-    if noise_floor is None or (excludes_0(control) and abs(found.value) <= noise_floor):
-        reason = Reason(code="looks_within_noise", value=found.value, limit=noise_floor)
+    if noise_floor is None or (excludes_0(control) and abs(difference.value) <= noise_floor):
+        reason = Reason(code="looks_within_noise", value=difference.value, limit=noise_floor)
         return Look("undecided", reason, is_open=True)
-    faster = (found.value > 0) == (better == "higher")
-    reason = Reason(code="looks_exclude_0", value=found.value, limit=margin, facts=facts)
+    faster = (difference.value > 0) == (better == "higher")
+    reason = Reason(code="looks_exclude_0", value=difference.value, limit=margin, facts=facts)
     return Look("faster" if faster else "slower", reason)

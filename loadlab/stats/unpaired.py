@@ -22,13 +22,15 @@ def change(above: Sequence[Sequence[float]], below: Sequence[Sequence[float]]) -
     fewest = min(map(len, samples))
     if fewest == 0 or min(map(min, samples)) <= 0:
         return Change(paired.of_medians(above, below), None, None, None, fewest)
-    logs = [np.log(np.asarray(one, float)) for one in samples]
-    means = [float(one.mean()) for one in logs]
+    logs = [np.log(np.asarray(sample, float)) for sample in samples]
+    means = [float(sample.mean()) for sample in logs]
     mean = sum(means[: len(above)]) - sum(means[len(above) :])
     if fewest < LEAST:
         return paired.student(mean, 0.0, 1, fewest)
-    squares = [float(one.var(ddof=1)) / len(one) for one in logs]
-    weight = sum(square**2 / (len(one) - 1) for square, one in zip(squares, logs, strict=True))
+    squares = [float(sample.var(ddof=1)) / len(sample) for sample in logs]
+    weight = sum(
+        square**2 / (len(sample) - 1) for square, sample in zip(squares, logs, strict=True)
+    )
     freedom = sum(squares) ** 2 / weight if weight else 1.0
     return paired.student(mean, sum(squares) ** 0.5, freedom, fewest)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from loadlab.model import LedgerRow
 from loadlab.tuning import ledger
-from loadlab.tuning.ledger import Change, Reading, Wanted
+from loadlab.tuning.ledger import Change, Reading, RequestedSetting
 
 # Printed by tunables.sh where the same profile was applied before, with the present values.
 SETTLED = "settled"
@@ -55,7 +55,7 @@ class HostState(Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    profile: Sequence[Wanted],
+    profile: Sequence[RequestedSetting],
     lines: Sequence[str],
     paths: Paths,
     granted: int,
@@ -67,34 +67,42 @@ def decide(
     process may grant. ``earlier``: the state before the host was rebooted by this run, if it was.
     Raises ValueError for a malformed line.
     """
-    found = ledger.parse_readings(filter(_READING.match, lines))
+    readings = ledger.parse_readings(filter(_READING.match, lines))
     originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
-    before = earlier.before if earlier else {key: each.value for key, each in found.items()}
-    asked = _asked(profile, lines, {**before, **originals})
-    wanted = ledger.plus_restores(asked, originals)
+    before = (
+        earlier.before if earlier else {key: reading.value for key, reading in readings.items()}
+    )
+    requested = _asked(profile, lines, {**before, **originals})
+    settings = ledger.plus_restores(requested, originals)
     settled = SETTLED in lines
-    changes = [] if settled else ledger.changes(wanted, found)
-    files = {} if settled else ledger.outdated_files(_files(asked, found, paths, granted), lines)
+    changes = [] if settled else ledger.changes(settings, readings)
+    files = (
+        {} if settled else ledger.outdated_files(_files(requested, readings, paths, granted), lines)
+    )
     return HostState(
         before=before,
         originals=originals,
-        to_save=ledger.originals_to_save(asked, found, originals),
+        to_save=ledger.originals_to_save(requested, readings, originals),
         boot=[change for change in changes if change.key.startswith("boot.")],
         changes=[change for change in changes if not change.key.startswith("boot.")],
         files=files,
     )
 
 
-def rows(profile: Sequence[Wanted], state: HostState, lines: Iterable[str]) -> list[LedgerRow]:
+def rows(
+    profile: Sequence[RequestedSetting], state: HostState, lines: Iterable[str]
+) -> list[LedgerRow]:
     """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
     lines = list(lines)
     after = ledger.parse_readings(filter(_READING.match, lines))
-    asked = _asked(profile, lines, {**state.before, **state.originals})
-    wanted = ledger.plus_restores(asked, state.originals)
-    return ledger.rows(wanted, state.before, after, state.originals)
+    requested = _asked(profile, lines, {**state.before, **state.originals})
+    settings = ledger.plus_restores(requested, state.originals)
+    return ledger.rows(settings, state.before, after, state.originals)
 
 
-def _asked(profile: Sequence[Wanted], lines: Iterable[str], own: Mapping[str, str]) -> list[Wanted]:
+def _asked(
+    profile: Sequence[RequestedSetting], lines: Iterable[str], own: Mapping[str, str]
+) -> list[RequestedSetting]:
     """Return the profile with what this host can take and with the capacities that it keeps."""
     return ledger.keep_more(_possible(profile, _maxima(lines)), own)
 
@@ -105,34 +113,42 @@ def _maxima(lines: Iterable[str]) -> dict[str, str]:
     return {match[1]: match[2] for line in lines if (match := _MAXIMUM.fullmatch(line.rstrip()))}
 
 
-def _possible(wanted: Iterable[Wanted], maxima: Mapping[str, str]) -> list[Wanted]:
+def _possible(
+    settings: Iterable[RequestedSetting], maxima: Mapping[str, str]
+) -> list[RequestedSetting]:
     """Return the settings. One that asks more than the cards can asks each for its maximum.
 
     ``maxima``: _maxima(). ethtool refuses a larger value and sets nothing.
     """
-    return [_cut(each, maxima[each.key].split()) if each.key in maxima else each for each in wanted]
+    return [
+        _cut(setting, maxima[setting.key].split()) if setting.key in maxima else setting
+        for setting in settings
+    ]
 
 
-def _cut(wanted: Wanted, most: Sequence[str]) -> Wanted:
-    if not all(word.isdecimal() for word in (wanted.text, *most)):
-        return wanted
-    each = [min(int(wanted.text), int(one)) for one in most]
-    if all(one == int(wanted.text) for one in each):
-        return wanted
-    value = str(each[0]) if len(set(each)) == 1 else " ".join(map(str, each))
-    return replace(wanted, value=value, instead_of=wanted.text, cut=True)
+def _cut(setting: RequestedSetting, most: Sequence[str]) -> RequestedSetting:
+    if not all(word.isdecimal() for word in (setting.text, *most)):
+        return setting
+    cut_values = [min(int(setting.text), int(maximum)) for maximum in most]
+    if all(maximum == int(setting.text) for maximum in cut_values):
+        return setting
+    value = str(cut_values[0]) if len(set(cut_values)) == 1 else " ".join(map(str, cut_values))
+    return replace(setting, value=value, instead_of=setting.text, cut=True)
 
 
 def _files(
-    profile: Sequence[Wanted], found: Mapping[str, Reading], paths: Paths, granted: int
+    profile: Sequence[RequestedSetting], readings: Mapping[str, Reading], paths: Paths, granted: int
 ) -> dict[str, str]:
     """Return the lab's files, path -> content, empty for a file that must not exist."""
-    profile = [each for each in profile if each.instead_of is None]
-    kernel = [each for each in profile if not _NO_SYSCTL.match(each.key)]
+    profile = [setting for setting in profile if setting.instead_of is None]
+    kernel = [setting for setting in profile if not _NO_SYSCTL.match(setting.key)]
     parameters = [
-        f"# {each.reason}\n{each.key} = {each.text}\n" for each in ledger.settable(kernel, found)
+        f"# {setting.reason}\n{setting.key} = {setting.text}\n"
+        for setting in ledger.settable(kernel, readings)
     ]
-    nofile = {each.key: int(each.text) for each in profile if each.key.startswith("limit.")}
+    nofile = {
+        setting.key: int(setting.text) for setting in profile if setting.key.startswith("limit.")
+    }
     services, sessions = (nofile.get(f"limit.{kind}.nofile") for kind in ("systemd", "pam"))
     systemd, pam = [], []
     if services is not None:
@@ -150,10 +166,10 @@ def _files(
     return {path: "".join([_HEAD, *body]) if body else "" for path, body in contents.items()}
 
 
-def _limits(asked: int, granted: int) -> tuple[int, int]:
+def _limits(requested: int, granted: int) -> tuple[int, int]:
     """Return the soft and hard limit of open files.
 
     Neither exceeds the limit of the host's first process: systemd fails to start a service that
     asks for more.
     """
-    return min(asked, granted), min(max(asked, _HARD_NOFILE), granted)
+    return min(requested, granted), min(max(requested, _HARD_NOFILE), granted)

@@ -77,7 +77,7 @@ class Reading(Struct, frozen=True):
     mode: int
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class RequestedSetting(Struct, frozen=True, kw_only=True):
     """A setting of a profile, or one to be restored.
 
     - lower: the value applies even where the host has more
@@ -124,14 +124,14 @@ class HostLedgers(Struct, frozen=True, kw_only=True):
 
 def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
     """Return key -> reading; a missing key is absent. Raises ValueError for a malformed line."""
-    found = {}
+    readings = {}
     for line in lines:
         match = _READING.fullmatch(line.rstrip())
         if not match:
             raise ValueError(f"not a line of the reading of the settings: {line!r}")
         may, mode, key, value = match.groups()
-        found[key] = Reading(" ".join(value.split()), may == "w", int(mode, 8))
-    return found
+        readings[key] = Reading(" ".join(value.split()), may == "w", int(mode, 8))
+    return readings
 
 
 def parse_originals(lines: Iterable[str]) -> dict[str, str]:
@@ -139,65 +139,75 @@ def parse_originals(lines: Iterable[str]) -> dict[str, str]:
 
     Raises ValueError for a malformed line.
     """
-    found = {}
+    originals = {}
     for line in lines:
         match = _ORIGINAL.fullmatch(line.rstrip())
         if not match:
             raise ValueError(f"not a line of the settings that were found: {line!r}")
-        found[match[1]] = match[2]
-    return found
+        originals[match[1]] = match[2]
+    return originals
 
 
-def obstacle(key: str, found: Mapping[str, Reading]) -> LedgerState | None:
+def obstacle(key: str, readings: Mapping[str, Reading]) -> LedgerState | None:
     """Return why a key cannot be set here: absent, not_namespaced or read_only; None where it
     can."""
-    first_namespace = PROBE in found
-    if key not in found:
+    first_namespace = PROBE in readings
+    if key not in readings:
         elsewhere = key in FIRST_NAMESPACE_ONLY and not first_namespace
         return "not_namespaced" if elsewhere else "absent"
-    if found[key].writable:
+    if readings[key].writable:
         return None
     # not_namespaced: another namespace owns the value. Then the file's mode allows writing but the
     # file system does not, or the file belongs to another user namespace. In a second network
     # namespace the kernel shows global keys with a mode that allows nobody to write.
-    owner_may_write = bool(found[key].mode & 0o200)
+    owner_may_write = bool(readings[key].mode & 0o200)
     shown_only = key.startswith("net.") and not first_namespace
     return "not_namespaced" if owner_may_write or shown_only else "read_only"
 
 
-def keep_more(wanted: Iterable[Wanted], own: Mapping[str, str]) -> list[Wanted]:
+def keep_more(
+    settings: Iterable[RequestedSetting], own: Mapping[str, str]
+) -> list[RequestedSetting]:
     """Return the settings. A setting that would lower a capacity keeps the host's own value.
 
     ``own``: key -> value before the lab's first change. Several numbers are lowered where one is.
     """
     return [
-        replace(each, value=own[each.key], instead_of=each.text) if _lowers(each, own) else each
-        for each in wanted
+        replace(setting, value=own[setting.key], instead_of=setting.text)
+        if _lowers(setting, own)
+        else setting
+        for setting in settings
     ]
 
 
-def _lowers(wanted: Wanted, own: Mapping[str, str]) -> bool:
-    if wanted.lower or wanted.key not in CAPACITIES or wanted.key not in own:
+def _lowers(setting: RequestedSetting, own: Mapping[str, str]) -> bool:
+    if setting.lower or setting.key not in CAPACITIES or setting.key not in own:
         return False
-    asked, has = wanted.text.split(), own[wanted.key].split()
+    requested, has = setting.text.split(), own[setting.key].split()
     # Of several cards each has its own value.
-    asked = asked * len(has) if len(asked) == 1 else asked
-    if len(asked) != len(has) or not all(word.isdecimal() for word in (*asked, *has)):
+    requested = requested * len(has) if len(requested) == 1 else requested
+    if len(requested) != len(has) or not all(word.isdecimal() for word in (*requested, *has)):
         return False
-    return any(int(one) < int(other) for one, other in zip(asked, has, strict=True))
+    return any(int(number) < int(other) for number, other in zip(requested, has, strict=True))
 
 
-def settable(wanted: Iterable[Wanted], found: Mapping[str, Reading]) -> list[Wanted]:
+def settable(
+    settings: Iterable[RequestedSetting], readings: Mapping[str, Reading]
+) -> list[RequestedSetting]:
     """Return the settings that can be set on this host."""
-    return [each for each in wanted if obstacle(each.key, found) is None and not each.gone]
+    return [
+        setting
+        for setting in settings
+        if obstacle(setting.key, readings) is None and not setting.gone
+    ]
 
 
-def changes(wanted: Iterable[Wanted], found: Mapping[str, Reading]) -> list[Change]:
+def changes(settings: Iterable[RequestedSetting], readings: Mapping[str, Reading]) -> list[Change]:
     """Return the settable settings whose value differs."""
     return [
-        Change(key=each.key, before=found[each.key].value, value=each.text)
-        for each in settable(wanted, found)
-        if found[each.key].value != each.text
+        Change(key=setting.key, before=readings[setting.key].value, value=setting.text)
+        for setting in settable(settings, readings)
+        if readings[setting.key].value != setting.text
     ]
 
 
@@ -216,22 +226,26 @@ def outdated_files(files: Mapping[str, str], lines: Iterable[str]) -> dict[str, 
 
 
 def originals_to_save(
-    wanted: Iterable[Wanted], found: Mapping[str, Reading], originals: Mapping[str, str]
+    settings: Iterable[RequestedSetting],
+    readings: Mapping[str, Reading],
+    originals: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the originals to save: the recorded ones, and the present value of each key to be
     changed."""
     recorded = {key: value for key, value in originals.items() if (key, value) != ("swap", GONE)}
-    return {**{each.key: each.before for each in changes(wanted, found)}, **recorded}
+    return {**{change.key: change.before for change in changes(settings, readings)}, **recorded}
 
 
-def plus_restores(wanted: Sequence[Wanted], originals: Mapping[str, str]) -> list[Wanted]:
+def plus_restores(
+    settings: Sequence[RequestedSetting], originals: Mapping[str, str]
+) -> list[RequestedSetting]:
     """Return the profile plus entries that restore keys set by an earlier profile but not by this
     one."""
-    names = {each.key for each in wanted}
+    names = {setting.key for setting in settings}
     return [
-        *wanted,
+        *settings,
         *(
-            Wanted(
+            RequestedSetting(
                 key=key,
                 value=value,
                 required=True,
@@ -245,49 +259,49 @@ def plus_restores(wanted: Sequence[Wanted], originals: Mapping[str, str]) -> lis
 
 
 def rows(
-    wanted: Iterable[Wanted],
+    settings: Iterable[RequestedSetting],
     before: Mapping[str, str],
     after: Mapping[str, Reading],
     originals: Mapping[str, str],
 ) -> list[LedgerRow]:
-    """Return the ledger of one host: a row for each entry of ``wanted``, in order.
+    """Return the ledger of one host: a row for each entry of ``settings``, in order.
 
     ``before``: key -> value before this run's change. ``originals``: the values found before the
     lab's first change.
     """
-    return [_row(each, before, after, originals) for each in wanted]
+    return [_row(setting, before, after, originals) for setting in settings]
 
 
 def _row(
-    wanted: Wanted,
+    setting: RequestedSetting,
     before: Mapping[str, str],
     after: Mapping[str, Reading],
     originals: Mapping[str, str],
 ) -> LedgerRow:
-    was = before.get(wanted.key)
-    now = after[wanted.key].value if wanted.key in after else None
-    original = originals.get(wanted.key, was)
-    state = obstacle(wanted.key, after)
-    required, reason = wanted.required, wanted.reason
-    if wanted.restore and (state == "absent" or wanted.gone):
+    was = before.get(setting.key)
+    now = after[setting.key].value if setting.key in after else None
+    original = originals.get(setting.key, was)
+    state = obstacle(setting.key, after)
+    required, reason = setting.required, setting.reason
+    if setting.restore and (state == "absent" or setting.gone):
         state, required, reason = "absent", False, "it is no more: nothing to restore"
-    elif now == wanted.text and wanted.instead_of is not None:
-        state = state or ("clamped" if wanted.cut else "kept")
-    elif now == wanted.text and wanted.restore:
+    elif now == setting.text and setting.instead_of is not None:
+        state = state or ("clamped" if setting.cut else "kept")
+    elif now == setting.text and setting.restore:
         state = "restored"
-    elif now == wanted.text:
-        state = "applied" if state is None and was != wanted.text else "already"
+    elif now == setting.text:
+        state = "applied" if state is None and was != setting.text else "already"
     elif state is None:
         # The kernel may load a missing part on demand, so only the reading shows the outcome. A
         # rejected value leaves the key unchanged; an earlier attempt may already have clamped it.
-        stayed = now == (was if wanted.restore else original)
-        clamped = _NUMBERS.fullmatch(wanted.text) and not stayed
+        stayed = now == (was if setting.restore else original)
+        clamped = _NUMBERS.fullmatch(setting.text) and not stayed
         state = "clamped" if clamped else "rejected"
-        if wanted.text == "off" and wanted.key == "swap":
+        if setting.text == "off" and setting.key == "swap":
             reason = "what is swapped out does not fit into the available memory, so swap stays on"
     return LedgerRow(
-        key=wanted.key,
-        requested=wanted.instead_of or wanted.text,
+        key=setting.key,
+        requested=setting.instead_of or setting.text,
         original=original,
         before=was,
         after=now,
@@ -328,16 +342,16 @@ def host_rows(host: HostLedgers, earlier: Sequence[LedgerRow]) -> list[LedgerRow
     that did not run.
     """
     services = ("postgresql.", "nginx.", "application.")
-    found: list[LedgerRow] = []
+    new_rows: list[LedgerRow] = []
     for part, prefixes in (
         (host.host_tuning_ledger, ()),
         (host.postgresql_ledger, ("postgresql.",)),
         (host.nginx_ledger, ("nginx.", "application.")),
     ):
         if part is not None:
-            found += part
+            new_rows += part
         elif prefixes:
-            found += [row for row in earlier if row.key.startswith(prefixes)]
+            new_rows += [row for row in earlier if row.key.startswith(prefixes)]
         else:
-            found += [row for row in earlier if not row.key.startswith(services)]
-    return carry(found, earlier)
+            new_rows += [row for row in earlier if not row.key.startswith(services)]
+    return carry(new_rows, earlier)

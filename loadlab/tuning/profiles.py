@@ -97,7 +97,7 @@ def tuning_profile(root: Path, name: str) -> TuningProfile:
     or key is unknown, and where the file is malformed.
     """
     name, *added = name.split(_WITH)
-    settings = dict(one.split("-", 1) for one in added)
+    settings = dict(addition.split("-", 1) for addition in added)
     base, without, key = name.partition(WITHOUT)
     file = _file(root, base)
     if without:

@@ -47,25 +47,25 @@ def postgresql_conf_dir(text: str) -> str:
     return parse_postgresql(text)["config_file"].value.rpartition("/")[0] + "/conf.d"
 
 
-def postgresql_rows(wanted: Sequence[ServiceSetting], before: str, after: str) -> list[LedgerRow]:
+def postgresql_rows(settings: Sequence[ServiceSetting], before: str, after: str) -> list[LedgerRow]:
     """Return the ledger's rows of PostgreSQL settings, from two of the role's readings."""
     was, now = parse_postgresql(before), parse_postgresql(after)
     rows = []
-    for entry in wanted:
+    for entry in settings:
         requested = str(entry.value)
-        found, present = was.get(entry.name), now.get(entry.name)
+        earlier, present = was.get(entry.name), now.get(entry.name)
         state: LedgerState
         if present is None:
             state = "absent"
         elif _plain(present.value) != _plain(requested) or present.pending:
             state = "clamped"
         else:
-            state = "already" if found == present else "applied"
+            state = "already" if earlier == present else "applied"
         rows.append(
             LedgerRow(
                 key=f"postgresql.{entry.name}",
                 requested=requested,
-                before=found.value if found else None,
+                before=earlier.value if earlier else None,
                 after=present.value if present else None,
                 state=state,
                 required=entry.required,
@@ -76,14 +76,14 @@ def postgresql_rows(wanted: Sequence[ServiceSetting], before: str, after: str) -
 
 
 def postgresql_outdated(
-    wanted: Sequence[ServiceSetting], file: Mapping[str, str], text: str
+    settings: Sequence[ServiceSetting], file: Mapping[str, str], text: str
 ) -> bool:
     """Return whether PostgreSQL needs a change: its file ({path: content}) or an active setting
     differs.
 
     A server may have active settings whose file is gone, or may not have loaded an existing file.
     """
-    rows = postgresql_rows(wanted, text, text)
+    rows = postgresql_rows(settings, text, text)
     loaded = re.search(r"^([0-9]+)\|of the lab$", text, re.MULTILINE)
     return (
         bool(ledger.outdated_files(file, text.splitlines()))
@@ -93,7 +93,7 @@ def postgresql_outdated(
     )
 
 
-class _Asked(Struct, frozen=True):
+class _Request(Struct, frozen=True):
     key: str
     value: str
     required: bool
@@ -115,38 +115,40 @@ def serving_rows(
     that always has ``own_backlog``. Open files are never required, as a host may grant fewer.
     """
     was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
-    asked = [
-        _Asked(f"nginx.{each.name}", str(each.value), each.required, each.reason)
-        for each in settings
+    requests = [
+        _Request(f"nginx.{setting.name}", str(setting.value), setting.required, setting.reason)
+        for setting in settings
     ]
     for service in ("nginx", "application"):
         queue = f"{service}.backlog"
         # nginx may serve without an application.
         if any(key.startswith(f"{service}.") for key in now):
-            why = "connections that wait to be accepted"
+            reason = "connections that wait to be accepted"
             fixed = own_backlog if service == "application" else None
             if fixed is not None:
-                why += f"; this server always listens with {fixed}"
-            asked.append(_Asked(queue, str(backlog), queue in now and fixed is None, why))
-            why = "two for each connection of a client"
-            asked.append(_Asked(f"{service}.open_files", str(open_files), False, why))
-    return [_serving_row(each, was.get(each.key), now.get(each.key)) for each in asked]
+                reason += f"; this server always listens with {fixed}"
+            requests.append(_Request(queue, str(backlog), queue in now and fixed is None, reason))
+            reason = "two for each connection of a client"
+            requests.append(_Request(f"{service}.open_files", str(open_files), False, reason))
+    return [
+        _serving_row(setting, was.get(setting.key), now.get(setting.key)) for setting in requests
+    ]
 
 
-def _serving_row(asked: _Asked, was: str | None, now: str | None) -> LedgerRow:
+def _serving_row(request: _Request, was: str | None, now: str | None) -> LedgerRow:
     state: LedgerState
     if now is None:
         state = "rejected"
-    elif now != asked.value:
+    elif now != request.value:
         state = "clamped"
     else:
         state = "already" if was == now else "applied"
     return LedgerRow(
-        key=asked.key,
-        requested=asked.value,
+        key=request.key,
+        requested=request.value,
         before=was,
         after=now,
         state=state,
-        required=asked.required,
-        reason=asked.reason,
+        required=request.required,
+        reason=request.reason,
     )

@@ -58,7 +58,7 @@ class OpenFiles(Struct, frozen=True, kw_only=True):
     """Open files that nginx and the application ask for, and whether that is more than the
     profile, or systemd's default, gives."""
 
-    asked: int
+    needed: int
     raised: bool
 
 
@@ -81,18 +81,18 @@ def sizes(
 
 def connections(stacks: Iterable[PooledStack], cores: int, pool_size: int) -> int:
     """Return the number of database connections that all workers of any stack may open at once."""
-    several = [workers(stack, cores) * (pool_size + stack.threads) for stack in stacks]
-    return max([cores * (pool_size + 1), *several])
+    by_stack = [workers(stack, cores) * (pool_size + stack.threads) for stack in stacks]
+    return max([cores * (pool_size + 1), *by_stack])
 
 
-def _one_machine(one: HostProbe, other: HostProbe) -> bool:
+def _one_machine(host: HostProbe, other: HostProbe) -> bool:
     """Return whether two hosts run on one kernel: same version, memory and boot time."""
-    alike = (one.manifest.kernel, one.manifest.memory_bytes) == (
+    alike = (host.manifest.kernel, host.manifest.memory_bytes) == (
         other.manifest.kernel,
         other.manifest.memory_bytes,
     )
     # Clocks may differ by one second.
-    return alike and abs(one.booted - other.booted) <= 1
+    return alike and abs(host.booted - other.booted) <= 1
 
 
 def workers(stack: PooledStack, cores: int) -> int:
@@ -109,17 +109,17 @@ def largest_pool(root: Path) -> int:
     return max((manifest.pool_size for manifest in manifests), default=0)
 
 
-def value(wanted: int | str | Computed, size: Sizes) -> str:
+def value(setting: int | str | Computed, size: Sizes) -> str:
     """Return a profile's value as text, either literal or computed from one of the sizes."""
-    if not isinstance(wanted, Computed):
-        return " ".join(str(wanted).split())
+    if not isinstance(setting, Computed):
+        return " ".join(str(setting).split())
     sizes_of = {"memory": size.memory, "cores": size.cores, "connections": size.connections}
-    number = int(sizes_of[wanted.of] * wanted.times + wanted.plus)
-    if wanted.at_most is not None:
-        number = min(number, wanted.at_most)
-    if wanted.at_least is not None:
-        number = max(number, wanted.at_least)
-    return f"{number}{wanted.unit}"
+    number = int(sizes_of[setting.of] * setting.times + setting.plus)
+    if setting.at_most is not None:
+        number = min(number, setting.at_most)
+    if setting.at_least is not None:
+        number = max(number, setting.at_least)
+    return f"{number}{setting.unit}"
 
 
 def host_settings(profile: TuningProfile, groups: Iterable[str], size: Sizes) -> list[HostSetting]:
@@ -139,8 +139,8 @@ def postgresql_settings(profile: TuningProfile, size: Sizes) -> list[ServiceSett
 def max_connections(profile: TuningProfile, size: Sizes) -> int:
     """Return the number of connections that PostgreSQL admits under a profile's settings."""
     settings = profile.postgresql
-    given = [entry.value for entry in settings if entry.name == "max_connections"]
-    return int(value(given[0], size)) if given else MAX_CONNECTIONS
+    values = [entry.value for entry in settings if entry.name == "max_connections"]
+    return int(value(values[0], size)) if values else MAX_CONNECTIONS
 
 
 def pools_refusal(stack: PooledStack, cores: int, admitted: int, where: str) -> str | None:
@@ -150,16 +150,17 @@ def pools_refusal(stack: PooledStack, cores: int, admitted: int, where: str) -> 
     ``cores``: of the server. ``admitted``: max_connections. ``where``: what sets it, for the
     message.
     """
-    each, several = stack.app.pool_size, workers(stack, cores)
+    pool_size, processes = stack.app.pool_size, workers(stack, cores)
     room = admitted - RESERVED
-    if each * several <= max(room, 0):
+    opened = processes * pool_size
+    if opened <= max(room, 0):
         return None
     return (
-        f"{stack.framework} would open {several} workers x {each} = {several * each} database "
-        f"connections, more than max_connections = {admitted} of {where} leaves ({room}; "
+        f"{stack.framework} would open {processes} workers x {pool_size} = {opened} "
+        f"database connections, more than max_connections = {admitted} of {where} leaves ({room}; "
         f"{RESERVED} are kept for the superuser and for telemetry). Give fewer with -e "
-        f"workers={room // each}, lower pool_size in apps/{stack.framework}/app.yml, or choose "
-        "another profile with -e tuning=<name>."
+        f"workers={room // pool_size}, lower pool_size in apps/{stack.framework}/app.yml, or "
+        "choose another profile with -e tuning=<name>."
     )
 
 
@@ -177,7 +178,7 @@ def pools_refusals(
     largest_pool.
     """
     size = sizes(host, [], stacks.values(), pool_size)
-    found = [
+    refusals = [
         pools_refusal(
             stacks[stack],
             size.cores,
@@ -186,7 +187,7 @@ def pools_refusals(
         )
         for stack, tuning in dict.fromkeys(planned)
     ]
-    return [reason for reason in found if reason]
+    return [reason for reason in refusals if reason]
 
 
 def open_files(machine: Iterable[HostSetting], connections: int) -> OpenFiles:
@@ -194,12 +195,12 @@ def open_files(machine: Iterable[HostSetting], connections: int) -> OpenFiles:
 
     ``machine``: the profile's entries of that section. ``connections``: of the clients.
     """
-    given = [entry.value for entry in machine if entry.key == "limit.systemd.nofile"]
-    anyway = int(str(given[0])) if given else OPEN_FILES
+    values = [entry.value for entry in machine if entry.key == "limit.systemd.nofile"]
+    anyway = int(str(values[0])) if values else OPEN_FILES
     # nginx opens one connection to the application for each client connection; 512 are for logs,
     # pools and libraries.
     needed = 2 * connections + 512
-    return OpenFiles(asked=max(anyway, needed), raised=needed > anyway)
+    return OpenFiles(needed=max(anyway, needed), raised=needed > anyway)
 
 
 def nginx(settings: Sequence[ServiceSetting], connections: int) -> list[ServiceSetting]:
@@ -210,8 +211,8 @@ def nginx(settings: Sequence[ServiceSetting], connections: int) -> list[ServiceS
     # One connection to the application for each client connection; 128 are for listening sockets,
     # kept connections and reading counters.
     needed = 2 * connections + 128
-    given = [entry.value for entry in settings if entry.name == "worker_connections"]
-    if needed <= (int(str(given[0])) if given else WORKER_CONNECTIONS):
+    values = [entry.value for entry in settings if entry.name == "worker_connections"]
+    if needed <= (int(str(values[0])) if values else WORKER_CONNECTIONS):
         return list(settings)
     raised = ServiceSetting(
         name="worker_connections",

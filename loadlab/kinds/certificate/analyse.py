@@ -59,15 +59,15 @@ def injected(run: RunDir) -> dict[str, Injected]:
 
     Raises ResultError for a line that is not understood.
     """
-    found = {}
+    loads = {}
     for log in sorted(run.logs.glob("*.log")):
         for text in re.findall(r'\{"injected": .*\}$', documents.text(log), re.MULTILINE):
             try:
                 line = msgspec.json.decode(text, type=_Line).injected
             except msgspec.DecodeError as problem:
                 raise ResultError(f"{log.name}: {problem}: {text[:80]}") from problem
-            found[line.name] = line
-    return found
+            loads[line.name] = line
+    return loads
 
 
 def newest(run_dir: Path) -> CertificateReference | None:
@@ -77,13 +77,13 @@ def newest(run_dir: Path) -> CertificateReference | None:
     records the same of them.
     """
     hosts = plans.read(run_dir).hosts
-    found: list[CertificateReference] = []
+    certificates: list[CertificateReference] = []
     for run in map(RunDir, sorted(run_dir.parent.iterdir())):
         if not run.certificate.exists() or run.path.is_symlink() or run.path == run_dir:
             continue
         certificate = documents.read(run.certificate, Certificate)
         if certificate.finished is not None and plans.read(run.path).hosts == hosts:
-            found.append(
+            certificates.append(
                 CertificateReference(
                     run_id=certificate.run_id,
                     finished=certificate.finished,
@@ -92,7 +92,7 @@ def newest(run_dir: Path) -> CertificateReference | None:
                     void=[test.name for test in certified(certificate) if is_void(test)],
                 )
             )
-    return max(found, key=lambda one: one.finished, default=None)
+    return max(certificates, key=lambda reference: reference.finished, default=None)
 
 
 def certified(certificate: Certificate) -> list[CertifiedTest]:
@@ -152,7 +152,7 @@ def _test(
 
 def _reasons(expected: Expectation, rep: Repetition) -> list[Reason]:
     """Return the void reasons and the findings that are expected."""
-    findings = [found for found in rep.validity.findings if found.code in expected.findings]
+    findings = [finding for finding in rep.validity.findings if finding.code in expected.findings]
     return [*rep.validity.reasons, *findings]
 
 
@@ -224,5 +224,5 @@ def _residence(metric: str, log: Injected) -> float | None:
     if not len(pairs):
         return None
     counted = histograms.add_up(pairs[:, 0], pairs[:, 1])
-    found = histograms.summary(histograms.from_counts(*counted), counted)
-    return found.get(metric.removeprefix("latency_us."))
+    percentiles = histograms.summary(histograms.from_counts(*counted), counted)
+    return percentiles.get(metric.removeprefix("latency_us."))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadlab.kinds.certificate import analyse
+from loadlab.kinds.certificate import analyse, show
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.model import Certificate, OptionValue, Record, Summary
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
@@ -30,6 +31,15 @@ class CertificateKind(StudyKind):
         assert plan.study is not None
         certificate = analyse.build(summary, plan.study, analyse.injected(run))
         return {**super().documents(run, plan, summary), run.certificate: certificate}
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        certificate = documents.read_or_none(run.certificate, Certificate)
+        own = [show.headline(certificate)] if certificate else []
+        return [*own, *super().headlines(run)]
+
+    def sections(self, run: RunDir) -> list[Section]:
+        certificate = documents.read_or_none(run.certificate, Certificate)
+        return [*([show.section(certificate)] if certificate else []), *super().sections(run)]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         """Return what to do after a certificate: measure on these hosts, or certify them again."""

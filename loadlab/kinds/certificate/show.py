@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from loadlab.kinds.certificate import words
 from loadlab.kinds.certificate.analyse import certified
 from loadlab.model import Certificate, CertifiedTest, NoiseFloor
-from loadlab.report.html import Cells, Headline, Row, Table, TableCell, link, table
+from loadlab.report.html import Cells, Headline, Part, Row, Section, Table, TableCell, link, table
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import CERTIFICATE
@@ -15,29 +13,21 @@ from loadlab.run.run_dir import CERTIFICATE
 _STATES = {True: "held", False: "missed"}
 
 
-@dataclass(frozen=True)
-class CertificateSection:
-    """The section of a certificate; ``noise`` is None without an A/A control."""
-
-    headline: Headline
-    figures: Table
-    beside: Table | None
-    validity: Table
-    noise: Table | None
+def headline(certificate: Certificate) -> Headline:
+    """Return whether the lab reported the truth."""
+    return Headline(_STATES[certificate.passed], words.sentence(certificate), anchor="certificate")
 
 
-def build(certificate: Certificate | None) -> CertificateSection | None:
-    """Return the section; None where the run is no certificate."""
-    if certificate is None:
-        return None
-    state = _STATES[certificate.passed]
-    return CertificateSection(
-        Headline(state, words.sentence(certificate)),
-        _figures(certificate),
-        _beside(certificate),
-        _validity(certificate),
-        _noise(certificate),
-    )
+def section(certificate: Certificate) -> Section:
+    """Return the section; noise without an A/A control is left out."""
+    tables = [
+        (_figures(certificate), "claims"),
+        (_beside(certificate), ""),
+        (_validity(certificate), "claims"),
+        (_noise(certificate), ""),
+    ]
+    parts = [Part(table=table, css=css) for table, css in tables if table]
+    return Section("certificate", "Certificate", "Certificate", parts)
 
 
 def _figures(certificate: Certificate) -> Table:
@@ -115,7 +105,7 @@ def _validity(certificate: Certificate) -> Table:
 def _noise(certificate: Certificate) -> Table | None:
     if not certificate.noise:
         return None
-    rows: list[Cells] = [_noise_row(one) for one in certificate.noise]
+    rows: list[Cells] = [_noise_row(floor) for floor in certificate.noise]
     return table(
         "How much one cell differs from itself here, measured twice in every block.",
         ["metric", "difference", "interval", "noise floor"],
@@ -125,13 +115,13 @@ def _noise(certificate: Certificate) -> Table | None:
     )
 
 
-def _noise_row(one: NoiseFloor) -> Cells:
-    found = one.difference
+def _noise_row(floor: NoiseFloor) -> Cells:
+    difference = floor.difference
     return [
-        quantities.label(one.metric),
-        formatting.signed(found.value),
-        formatting.span(found.low, found.high),
-        formatting.percent(one.noise_floor) if one.noise_floor is not None else formatting.NONE,
+        quantities.label(floor.metric),
+        formatting.signed(difference.value),
+        formatting.span(difference.low, difference.high),
+        formatting.percent(floor.noise_floor) if floor.noise_floor is not None else formatting.NONE,
     ]
 
 

@@ -30,7 +30,7 @@ from loadlab.plan import records as recorded
 from loadlab.plan.records import Records
 from loadlab.results import effect
 from loadlab.run.methods import comparison_rule
-from loadlab.stats import sequential
+from loadlab.stats import inference, sequential
 from loadlab.stats.inference import Estimate
 from loadlab.stats.sequential import Look
 
@@ -128,7 +128,7 @@ def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
     if reason is None:
         now = _median(base)
         twin = sequential.compare(base, control, {}, error(1), relative=gate.relative).control
-        floor = sequential.floor(twin)
+        floor = inference.noise_floor([twin])
         reason = Reason(code="two_sittings", facts={"noise_floor": floor})
         if before is None:
             reason = Reason(code="value_absent", facts={"side": "base"})
@@ -175,7 +175,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         look = Look("undecided", reason)
     else:
         difference, twin = sequential.compare(base, control, head, share, relative=gate.relative)
-        floor = sequential.floor(twin)
+        floor = inference.noise_floor([twin])
         look = sequential.decide(difference, twin, _margin(gate), ROWS[metric].better)
         for side, codes in cells.void.items():
             # The next may be valid.

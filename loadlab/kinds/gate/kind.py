@@ -19,9 +19,13 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
+
+# Answer -> CSS class of its sentence.
+_STATES = {"slower": "missed", "faster": "held", "no difference": "same"}
 
 
 class GateKind(StudyKind):
@@ -73,6 +77,13 @@ class GateKind(StudyKind):
     def exit_status(self, run: RunDir, *, undecided_fails: bool) -> int:
         answer = documents.read(run.verdict, Verdict).answer
         return analyse.exit_status(answer, undecided_fails=undecided_fails)
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        if verdict is None:
+            return []
+        state = _STATES.get(verdict.answer, "inconclusive")
+        return [Headline(state, words.sentence(verdict), anchor="comparison")]
 
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         verdict = documents.read_or_none(run.verdict, Verdict)

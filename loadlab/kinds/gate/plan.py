@@ -71,74 +71,76 @@ class AbRule(Record, kw_only=True, frozen=True):
     ab_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
 
 
-def study(root: Path, given: GivenOptions) -> Study:
+def study(root: Path, options: GivenOptions) -> Study:
     """Return the study of the variants that were given. Raises PlanError."""
-    needed = (HEAD,) if BASELINE in given else (BASE, HEAD)
+    needed = (HEAD,) if BASELINE in options else (BASE, HEAD)
     for name in needed:
-        if name not in given:
+        if name not in options:
             raise PlanError(
                 f"{name}: none was given. Name what differs from the other options of the run, "
                 f"for example {EXAMPLE}."
             )
-    if BASELINE in given and BASE in given:
+    if BASELINE in options and BASE in options:
         raise PlanError(
             "baseline: it has no place beside base, which is measured in this run. Give one of "
             "both."
         )
-    for name, why in _REFUSED.items():
-        if name in given:
-            raise PlanError(f"{name}: '{given[name]}' has no place beside base and head: {why}.")
+    for name, reason in _REFUSED.items():
+        if name in options:
+            raise PlanError(
+                f"{name}: '{options[name]}' has no place beside base and head: {reason}."
+            )
     for name in _OF_ONE:
-        value = given.get(name)
+        value = options.get(name)
         values = value if isinstance(value, list) else str(value).split(",")
         if (name == "endpoint" and value is None) or len(values) > 1:
             raise PlanError(
                 f"{name}: variants are compared at one {name}. Give one with -e {name}=<value>."
             )
-    generator = registry.GENERATORS.get(str(given.get("generator", "")))
+    generator = registry.GENERATORS.get(str(options.get("generator", "")))
     if generator is not None and generator.mode != "constant":
         raise PlanError(
             f"generator: variants are compared at a constant rate, and {generator.name} keeps "
             "none. Leave generator out: a closed loop is measured beside it."
         )
     rule = rule_of(root)
-    rest = {name: value for name, value in given.items() if name not in NAMES}
-    heads = variants.several(root, str(given[HEAD]), rest)
-    options: GivenOptions = {"duration": rule.ab_duration_s, "warmup": rule.ab_warmup_s}
-    if BASELINE in given:
-        several = heads
+    rest = {name: value for name, value in options.items() if name not in NAMES}
+    heads = variants.heads(root, str(options[HEAD]), rest)
+    load: GivenOptions = {"duration": rule.ab_duration_s, "warmup": rule.ab_warmup_s}
+    if BASELINE in options:
+        compared = heads
         if len(heads) > 1:
             raise PlanError("baseline: it is compared with one head. Give one, or a base.")
-        options |= _load_of(_verdict(root, str(given[BASELINE])))
+        load |= _load_of(_verdict(root, str(options[BASELINE])))
     else:
-        several = [variants.variant(root, BASE, str(given[BASE]), rest), *heads]
-        options["rate"] = {"fraction": rule.ab_fraction, "of": [BASE]}
+        compared = [variants.variant(root, BASE, str(options[BASE]), rest), *heads]
+        load["rate"] = {"fraction": rule.ab_fraction, "of": [BASE]}
     return Study(
         kind="study",
         name="ab",
         scale=None,
         description="variants, block by block, until the answer is clear",
-        options=options,
-        cells=[cell for one in several for cell in _cells(one)],
+        options=load,
+        cells=[cell for variant in compared for cell in _cells(variant)],
         claims=[],
         aa_controls=True,
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-        variants=several,
+        variants=compared,
     )
 
 
 def rule_of(root: Path) -> AbRule:
     """Return the rule of files/methods.yml."""
-    found = load_yaml(root / "files/methods.yml")
-    return msgspec.convert({name: found[name] for name in AbRule.__struct_fields__}, AbRule)
+    methods = load_yaml(root / "files/methods.yml")
+    return msgspec.convert({name: methods[name] for name in AbRule.__struct_fields__}, AbRule)
 
 
-def _cells(one: Variant) -> list[StudyCell]:
+def _cells(variant: Variant) -> list[StudyCell]:
     """Return a variant's cell at the constant rate, and that of the closed loop."""
-    closed = {**one.options, "generator": registry.saturating(), "rate": None}
+    closed = {**variant.options, "generator": registry.saturating(), "rate": None}
     return [
-        StudyCell(name=one.name, variant=one.name, options=one.options),
-        StudyCell(name=one.name + _SATURATED, variant=one.name, options=closed),
+        StudyCell(name=variant.name, variant=variant.name, options=variant.options),
+        StudyCell(name=variant.name + _SATURATED, variant=variant.name, options=closed),
     ]
 
 
@@ -148,18 +150,18 @@ def _verdict(root: Path, file: str) -> Verdict:
     if not path.is_file():
         raise PlanError(f"baseline: '{file}' is no file. Give a {VERDICT} of playbooks/ab.yml.")
     try:
-        found = documents.read(path, Verdict)
+        verdict = documents.read(path, Verdict)
     except ValueError as problem:
         raise PlanError(f"baseline: '{file}' is no {VERDICT}: {problem}.") from None
-    if found.cell is None or not found.heads:
+    if verdict.cell is None or not verdict.heads:
         raise PlanError(f"baseline: '{file}' has no measured base. Give that of a finished run.")
-    return found
+    return verdict
 
 
-def _load_of(found: Verdict) -> GivenOptions:
+def _load_of(verdict: Verdict) -> GivenOptions:
     """Return the options that give a head the load of a baseline."""
-    assert found.cell is not None
-    load = found.cell.load
+    assert verdict.cell is not None
+    load = verdict.cell.load
     return {
         "rate": load.rate,
         "connections": load.connections,
@@ -173,12 +175,12 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
 
     Raises PlanError where the head gets another endpoint, network or load.
     """
-    found = _verdict(root, file)
-    (own,) = (one.cell for one in items if one.cell.load.mode == "constant")
-    assert found.cell is not None
-    pairs = [(name, getattr(found.cell, name), getattr(own, name)) for name in _SAME]
+    verdict = _verdict(root, file)
+    (own,) = (item.cell for item in items if item.cell.load.mode == "constant")
+    assert verdict.cell is not None
+    pairs = [(name, getattr(verdict.cell, name), getattr(own, name)) for name in _SAME]
     pairs += [
-        (name, getattr(found.cell.load, name), getattr(own.load, name))
+        (name, getattr(verdict.cell.load, name), getattr(own.load, name))
         for name in Load.__struct_fields__
         if name not in _FOLLOWS
     ]
@@ -188,9 +190,9 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
             f"baseline: '{file}' was measured with {'; '.join(other)}. Give the same, or leave "
             "baseline out and give a base."
         )
-    rows = found.heads[0].rows
+    rows = verdict.heads[0].rows
     values: dict[str, float] = {row.metric: row.base for row in rows if row.base is not None}
-    return Baseline(file=file, run_id=found.run_id, base=found.base, values=values)
+    return Baseline(file=file, run_id=verdict.run_id, base=verdict.base, values=values)
 
 
 def of_base(planned: PlannedCells) -> set[str]:

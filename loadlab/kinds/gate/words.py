@@ -37,30 +37,30 @@ def _why(row: VerdictRow) -> str:
     return words.reason(row.reason)
 
 
-def sentence(found: Verdict) -> str:
+def sentence(verdict: Verdict) -> str:
     """Return the verdict in one sentence for each head."""
-    return " ".join(_sentence(found, head) for head in found.heads)
+    return " ".join(_sentence(verdict, head) for head in verdict.heads)
 
 
-def _sentence(found: Verdict, head: HeadVerdict) -> str:
-    sides = f"The {_name(head)} ({head.given}) against the base ({found.base.given})"
-    if found.baseline is not None:
-        told = [
+def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
+    sides = f"The {_name(head)} ({head.given}) against the base ({verdict.base.given})"
+    if verdict.baseline is not None:
+        parts = [
             f"{GATES[row.metric].label} {formatting.signed(row.value)}"
             for row in head.rows
             if row.value is not None
         ]
-        return f"{sides} of an earlier sitting: undecided; {', '.join(told)}."
-    told = [
+        return f"{sides} of an earlier sitting: undecided; {', '.join(parts)}."
+    parts = [
         f"{GATES[row.metric].label} {answer(row)}, {difference(row)}"
         for row in head.rows
         if row.answer in ("slower", "faster")
     ]
     for shared in ("no difference", "undecided"):
         names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
-        told += [f"{shared} in {', '.join(names)}"] if names else []
-    after = formatting.plural(found.blocks, "block")
-    return f"{sides}: {head.answer} after {after}: {'; '.join(told)}."
+        parts += [f"{shared} in {', '.join(names)}"] if names else []
+    after = formatting.plural(verdict.blocks, "block")
+    return f"{sides}: {head.answer} after {after}: {'; '.join(parts)}."
 
 
 def _name(head: Variant) -> str:
@@ -92,10 +92,10 @@ def _line(row: VerdictRow) -> str:
 
 def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
     """Return what the blocks so far say, in one line; ``tables``: head -> its rows."""
-    told = [_so_far(rows) for rows in tables.values()]
+    parts = [_so_far(rows) for rows in tables.values()]
     if len(tables) > 1:
-        told = [f"{head}: {one}" for head, one in zip(tables, told, strict=True)]
-    return f"After block {done}: {' | '.join(told)}"
+        parts = [f"{head}: {part}" for head, part in zip(tables, parts, strict=True)]
+    return f"After block {done}: {' | '.join(parts)}"
 
 
 def _so_far(rows: list[VerdictRow]) -> str:
@@ -120,34 +120,35 @@ def _so_far(rows: list[VerdictRow]) -> str:
     return "; ".join(parts)
 
 
-def comment(found: Verdict, manifest: Manifest | None) -> str:
+def comment(verdict: Verdict, manifest: Manifest | None) -> str:
     """Return comment.md, a comment for a pull request."""
-    told = [f"### Load test: {_MARKS[found.answer]}", ""]
-    for head in found.heads:
-        told += _head(found, head)
-    margin = next(row.margin for head in found.heads for row in head.rows if row.relative)
-    told += [
+    paragraphs = [f"### Load test: {_MARKS[verdict.answer]}", ""]
+    for head in verdict.heads:
+        paragraphs += _head(verdict, head)
+    margin = next(row.margin for head in verdict.heads for row in head.rows if row.relative)
+    paragraphs += [
         "A first look: the base is of an earlier sitting, and two sittings differ though nothing "
         "is changed. The noise floor is of this sitting alone. Measure base and head in one run "
         "for an answer."
-        if found.baseline is not None
+        if verdict.baseline is not None
         else f"No difference means: all of the interval is within {percent(margin)}. Of runs of "
-        f"equal variants, at most {percent(found.error_rate)} call any metric slower or faster. "
+        f"equal variants, at most {percent(verdict.error_rate)} call any metric slower or faster. "
         "The noise floor is the difference of the base from itself.",
         "",
         *([_environment(manifest), ""] if manifest else []),
-        f"Run `{found.run_id}`.",
+        f"Run `{verdict.run_id}`.",
     ]
-    return "\n".join(told) + "\n"
+    return "\n".join(paragraphs) + "\n"
 
 
-def _head(found: Verdict, head: HeadVerdict) -> list[str]:
+def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
     """Return the part of comment.md on one head."""
-    mark = f": {_MARKS[head.answer]}" if len(found.heads) > 1 else ""
-    base = f"`{_given(found.base)}`" + (f" of `{found.baseline}`" if found.baseline else "")
-    told = [
-        f"{_name(head).capitalize()} `{_given(head)}` against base {base}{mark}, "
-        f"{formatting.plural(found.blocks, 'block')} in {formatting.lasting(found.measured_s)}.",
+    mark = f": {_MARKS[head.answer]}" if len(verdict.heads) > 1 else ""
+    base = f"`{_option(verdict.base)}`" + (f" of `{verdict.baseline}`" if verdict.baseline else "")
+    paragraphs = [
+        f"{_name(head).capitalize()} `{_option(head)}` against base {base}{mark}, "
+        f"{formatting.plural(verdict.blocks, 'block')} in "
+        f"{formatting.lasting(verdict.measured_s)}.",
         "",
         "| metric | base | head | difference (interval) | noise floor | answer |",
         "|---|--:|--:|--:|--:|---|",
@@ -155,18 +156,18 @@ def _head(found: Verdict, head: HeadVerdict) -> list[str]:
         "",
     ]
     undecided = [row for row in head.rows if row.answer == "undecided"]
-    if undecided and found.baseline is None:
+    if undecided and verdict.baseline is None:
         names: dict[str, list[str]] = {}
         for row in undecided:
             names.setdefault(_why(row), []).append(GATES[row.metric].label)
-        each = "; ".join(f"{', '.join(of)}: {why}" for why, of in names.items())
-        told += [f"Undecided: {each}.", ""]
-    return told
+        reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
+        paragraphs += [f"Undecided: {reasons}.", ""]
+    return paragraphs
 
 
-def _given(one: Variant) -> str:
-    given = one.given.replace("`", "'")
-    return f"{given} ({one.commit[:12]})" if one.commit else given
+def _option(variant: Variant) -> str:
+    option = variant.given.replace("`", "'")
+    return f"{option} ({variant.commit[:12]})" if variant.commit else option
 
 
 def _row(row: VerdictRow) -> str:

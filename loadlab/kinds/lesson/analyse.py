@@ -28,7 +28,7 @@ def build(summary: Summary, study: PlannedStudy, record: Reader) -> LessonResult
     assert lesson is not None
     lookup = lesson_figures.lookup(summary, study)
     judged = _judged(lesson.predictions, record.answers, lookup)
-    errors = [abs(one.error) for one in judged if one.error is not None]
+    errors = [abs(result.error) for result in judged if result.error is not None]
     return LessonResult(
         run_id=summary.run_id,
         name=study.name,
@@ -38,8 +38,8 @@ def build(summary: Summary, study: PlannedStudy, record: Reader) -> LessonResult
             if lesson.transfer is None or record.transfer is None
             else _judged(lesson.transfer.predictions, record.transfer, lookup)
         ),
-        answered=sum(one.given is not None for one in judged),
-        right=sum(one.right is True for one in judged),
+        answered=sum(result.given is not None for result in judged),
+        right=sum(result.right is True for result in judged),
         error=statistics.median(errors) if errors else None,
         seconds=record.seconds,
         exercise=(
@@ -61,9 +61,9 @@ def derive(run_dir: Path) -> LessonResult:
 
 
 def _judged(
-    asked: Sequence[Prediction], answers: Sequence[str | None], lookup: Lookup
+    questions: Sequence[Prediction], answers: Sequence[str | None], lookup: Lookup
 ) -> list[PredictionResult]:
     return [
         predictions.judge(prediction, answer, lookup)
-        for prediction, answer in zip_longest(asked, answers[: len(asked)])
+        for prediction, answer in zip_longest(questions, answers[: len(questions)])
     ]

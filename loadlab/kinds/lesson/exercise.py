@@ -23,10 +23,10 @@ from loadlab.results import metrics
 
 
 def build(
-    summary: Summary, study: PlannedStudy, exercise: Exercise, given: Reader
+    summary: Summary, study: PlannedStudy, exercise: Exercise, reader: Reader
 ) -> ExerciseResult | None:
     """Return the outcome of each check that was planned; None where the exercise was not begun."""
-    if given.exercise_began is None:
+    if reader.exercise_began is None:
         return None
     cells = sampling.of_study(summary, study)
     checks = [
@@ -34,15 +34,15 @@ def build(
         for number, name in enumerate(plan.checks(study.cells), 1)
     ]
     cured = [
-        _started(cells[plan.name(one.check)])
-        for one in checks
-        if one.verdict in ("cured", "at_a_price")
+        _started(cells[plan.name(result.check)])
+        for result in checks
+        if result.verdict in ("cured", "at_a_price")
     ]
     return ExerciseResult(
         checks=checks,
-        hints=given.hints,
-        solved=given.solved,
-        seconds=max(0.0, cured[0] - given.exercise_began) if cured else None,
+        hints=reader.hints,
+        solved=reader.solved,
+        seconds=max(0.0, cured[0] - reader.exercise_began) if cured else None,
     )
 
 

@@ -47,7 +47,7 @@ class LessonKind(StudyKind):
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         answers = reader.read(request.root / "results" / run.run_id) if run.run_id else Reader()
-        return stages.of(super().study(request, run), request.stage, answers)
+        return stages.at_stage(super().study(request, run), request.stage, answers)
 
     def schedule(self, draft: Draft) -> PlannedCells:
         return stages.with_checks(draft.cells, draft.study, draft.request.stage, draft.run.records)

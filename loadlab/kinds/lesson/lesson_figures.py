@@ -26,13 +26,13 @@ def lookup(summary: Summary, study: PlannedStudy) -> Lookup:
         if cell in fits:
             figure: float | None = getattr(fits[cell], metric, None)
             return figure
-        found = [*sampling.sample(cells.get(cell, ()), metric).by_block.values()]
-        return statistics.median(found) if found else None
+        blocks = [*sampling.sample(cells.get(cell, ()), metric).by_block.values()]
+        return statistics.median(blocks) if blocks else None
 
     return value
 
 
-def _fits(asked: Mapping[str, Iterable[str]], cells: Cells) -> dict[str, Scalability | None]:
+def _fits(fits: Mapping[str, Iterable[str]], cells: Cells) -> dict[str, Scalability | None]:
     """Return each fit, to the goodput of every block of its cells."""
     return {
         name: scalability.fit(
@@ -44,5 +44,5 @@ def _fits(asked: Mapping[str, Iterable[str]], cells: Cells) -> dict[str, Scalabi
                 if goodput > 0
             ]
         )
-        for name, fitted in asked.items()
+        for name, fitted in fits.items()
     }

@@ -7,7 +7,7 @@ from loadlab.run import expressions
 from loadlab.run.expressions import Lookup
 
 
-def judge(prediction: Prediction, given: str | None, lookup: Lookup) -> PredictionResult:
+def judge(prediction: Prediction, answer: str | None, lookup: Lookup) -> PredictionResult:
     """Return an answer beside the truth, which the run's figures decide.
 
     A choice has no truth where none of its conditions holds, or several do.
@@ -19,15 +19,17 @@ def judge(prediction: Prediction, given: str | None, lookup: Lookup) -> Predicti
             if expressions.holds(option.holds, lookup)
         ]
         truth = held[0] if len(held) == 1 else None
-        right = None if given is None or truth is None else given == truth
-        return PredictionResult(question=prediction.question, given=given, truth=truth, right=right)
+        right = None if answer is None or truth is None else answer == truth
+        return PredictionResult(
+            question=prediction.question, given=answer, truth=truth, right=right
+        )
     assert prediction.truth is not None
     assert prediction.factor is not None
     measured = expressions.number(prediction.truth, lookup)
-    number = None if given is None else float(given)
+    number = None if answer is None else float(answer)
     return PredictionResult(
         question=prediction.question,
-        given=given,
+        given=answer,
         truth=measured,
         unit=prediction.unit,
         error=None if number is None or not measured else number / measured - 1,

@@ -19,9 +19,9 @@ def read(run_dir: Path) -> Reader:
     return documents.read(path, Reader) if path.exists() else Reader()
 
 
-def is_asked(stage: str, given: Reader) -> bool:
+def is_asked(stage: str, reader: Reader) -> bool:
     """Return whether the questions of the stage run or transfer have their answers."""
-    return bool(given.answers) if stage == "run" else given.transfer is not None
+    return bool(reader.answers) if stage == "run" else reader.transfer is not None
 
 
 def questions(stage: str, study: PlannedStudy) -> tuple[str, Sequence[Prediction]]:
@@ -43,9 +43,9 @@ def answered(
     return replace(before, transfer=answers)
 
 
-def refuse_before(stage: str, given: Reader) -> None:
+def refuse_before(stage: str, reader: Reader) -> None:
     """Raise PlanError where the stage needs an exercise that has not begun."""
-    if stage in ("hint", "check", "solve") and given.exercise_began is None:
+    if stage in ("hint", "check", "solve") and reader.exercise_began is None:
         raise PlanError(
             f"stage: {stage} comes after the exercise has begun. Begin it with "
             "ansible-playbook playbooks/lesson.yml -e stage=exercise"

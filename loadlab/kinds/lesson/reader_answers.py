@@ -13,7 +13,7 @@ from loadlab.run.formatting import plural
 NONE = "none"
 
 
-def given(predict: str, predictions: Sequence[Prediction]) -> list[str | None]:
+def of_option(predict: str, predictions: Sequence[Prediction]) -> list[str | None]:
     """Return the answer to each question from the text of -e predict=; "-" leaves one out.
 
     Raises PlanError where their number or one of them is wrong.
@@ -27,13 +27,13 @@ def given(predict: str, predictions: Sequence[Prediction]) -> list[str | None]:
             f"{plural(len(predictions), 'question')}. Give an answer to each, with commas between, "
             f"- for an answer that you leave out, or -e predict={NONE}."
         )
-    found: list[str | None] = []
+    answers: list[str | None] = []
     for number, (word, prediction) in enumerate(zip(words, predictions, strict=True), 1):
         try:
-            found.append(None if word == "-" else answer(word, prediction))
+            answers.append(None if word == "-" else answer(word, prediction))
         except ValueError as problem:
             raise PlanError(f"predict: answer {number}: {problem}") from None
-    return found
+    return answers
 
 
 def answer(word: str, prediction: Prediction) -> str:

@@ -21,7 +21,7 @@ from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.results import metrics
 from loadlab.run.methods import comparison_rule
-from loadlab.stats import sequential
+from loadlab.stats import inference, sequential
 from loadlab.stats.inference import Estimate
 
 ByBlock = Mapping[int, float]
@@ -66,16 +66,16 @@ class _Sides(Struct, kw_only=True, frozen=True):
     @property
     def twin(self) -> Estimate:
         """Return the difference of the A/A control."""
-        found = sequential.compare(self.own, {}, self.control, self.share, relative=True)
-        return found.head
+        compared = sequential.compare(self.own, {}, self.control, self.share, relative=True)
+        return compared.head
 
-    def over(self, one: str, other: str) -> Estimate:
+    def over(self, name: str, other: str) -> Estimate:
         """Return by which fraction one contender has more than another.
 
         The control counts wherever its base is one of both.
         """
-        above, below = self.values[one], self.values[other]
-        if one == self.first:
+        above, below = self.values[name], self.values[other]
+        if name == self.first:
             less = sequential.compare(above, self.control, below, self.share, relative=True).head
             return _inverse(less)
         control = self.control if other == self.first else {}
@@ -84,51 +84,51 @@ class _Sides(Struct, kw_only=True, frozen=True):
 
 def _inverse(less: Estimate) -> Estimate:
     """Return 1 / (1 + x) - 1 of an estimate."""
-    several = (less.value, less.high, less.low)
-    return Estimate(*(None if one is None else 1 / (1 + one) - 1 for one in several))
+    bounds = (less.value, less.high, less.low)
+    return Estimate(*(None if bound is None else 1 / (1 + bound) - 1 for bound in bounds))
 
 
 def matrix_of(plan: Plan) -> Matrix:
     """Return the matrix of a plan that has one."""
-    (found,) = (one for one in plan.experiments if isinstance(one, Matrix))
-    return found
+    (matrix,) = (experiment for experiment in plan.experiments if isinstance(experiment, Matrix))
+    return matrix
 
 
 def build(run_id: str, plan: Plan, kept: Records) -> MatrixVerdict:
     """Return the document by all blocks of the records. The plan has a matrix."""
     assert plan.matrix is not None
-    one = matrix_of(plan)
-    now = one.standing(kept)
-    found = compare(plan, kept, now)
-    named = {each.name: each for each in plan.matrix.candidates}
-    chosen = named[found.chosen] if found.chosen else None
-    rows = _rows(plan, one, now, kept)
-    measured = (item.cell_id for item in one.known_items(kept))
+    matrix = matrix_of(plan)
+    now = matrix.standing(kept)
+    compared = compare(plan, kept, now)
+    candidates = {candidate.name: candidate for candidate in plan.matrix.candidates}
+    chosen = candidates[compared.chosen] if compared.chosen else None
+    rows = _rows(plan, matrix, now, kept)
+    measured = (item.cell_id for item in matrix.known_items(kept))
     return MatrixVerdict(
         run_id=run_id,
         cores=plan.matrix.cores,
-        best=found.best,
-        chosen=found.chosen,
-        leads=found.leads,
-        over_own_default=found.over.get(chosen.own_default or "") if chosen else None,
-        over_rule=found.over.get(chosen.rule or "") if chosen else None,
-        noise_floor=found.noise_floor,
+        best=compared.best,
+        chosen=compared.chosen,
+        leads=compared.leads,
+        over_own_default=compared.over.get(chosen.own_default or "") if chosen else None,
+        over_rule=compared.over.get(chosen.rule or "") if chosen else None,
+        noise_floor=compared.noise_floor,
         margin=comparison_rule().margin,
         error_rate=sequential.ERROR_RATE,
         candidates=sorted(rows, key=lambda row: -(row.goodput or 0.0)),
-        blocks=_blocks(one, now, kept),
+        blocks=_blocks(matrix, now, kept),
         measured_s=recorded.lasted_s(measured, kept),
         budget_s=plan.matrix.budget_s,
     )
 
 
-def _after_rounds(one: Matrix, kept: Records) -> range:
-    return range(sum(one.rounds) + 1, recorded.latest_block(kept) + 1)
+def _after_rounds(matrix: Matrix, kept: Records) -> range:
+    return range(sum(matrix.rounds) + 1, recorded.latest_block(kept) + 1)
 
 
-def _blocks(one: Matrix, now: Standing, kept: Records) -> int:
+def _blocks(matrix: Matrix, now: Standing, kept: Records) -> int:
     """Return how many blocks after the rounds have any contender."""
-    after = _after_rounds(one, kept)
+    after = _after_rounds(matrix, kept)
     return len({at for item in now.contenders for at in goodputs(item.cell_id, kept, after)})
 
 
@@ -138,15 +138,15 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
     Before these there is no lead, and the best is that of the rounds so far.
     """
     assert plan.matrix is not None
-    one = matrix_of(plan)
-    by_id = {each.cell_id: each for each in plan.matrix.candidates}
-    after = _after_rounds(one, kept)
+    matrix = matrix_of(plan)
+    by_id = {candidate.cell_id: candidate for candidate in plan.matrix.candidates}
+    after = _after_rounds(matrix, kept)
 
     def measured(cell_id: str) -> ByBlock:
         return {at: x for at, x in goodputs(cell_id, kept, after).items() if x > 0}
 
-    several = {by_id[item.cell_id].name: measured(item.cell_id) for item in now.contenders}
-    values = {name: found for name, found in several.items() if found}
+    blocks_of = {by_id[item.cell_id].name: measured(item.cell_id) for item in now.contenders}
+    values = {name: blocks for name, blocks in blocks_of.items() if blocks}
     if not values:
         going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
         leader = next(iter(now.contenders or ranked(going, _all(kept), kept)), None)
@@ -160,19 +160,19 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
         control=measured(now.control.cell_id) if now.control else {},
     )
     best = _best(sides)
-    named = {each.name: each for each in plan.matrix.candidates}
+    candidates = {candidate.name: candidate for candidate in plan.matrix.candidates}
     leads = [_lead(sides, best, other) for other in values if other != best]
     near = sorted((lead for lead in leads if lead.within_noise), key=lambda lead: lead.value or 0.0)
     chosen = min(
         [best, *(lead.name for lead in near)],
-        key=lambda name: named[name].workers * named[name].threads,
+        key=lambda name: candidates[name].workers * candidates[name].threads,
     )
     return Compared(
         best=best,
         chosen=chosen,
         leads=leads,
         over={name: _lead(sides, chosen, name) for name in values if name != chosen},
-        noise_floor=sequential.floor(sides.twin),
+        noise_floor=inference.noise_floor([sides.twin]),
     )
 
 
@@ -184,48 +184,53 @@ def _best(sides: _Sides) -> str:
     """Return the contender that is most above the best of the rounds, which may be that itself."""
     origin = sides.first if sides.first in sides.values else next(iter(sides.values))
     gains = {name: sides.over(name, origin).value for name in sides.values if name != origin}
-    known = {origin: 0.0, **{name: gain for name, gain in gains.items() if gain is not None}}
-    return max(known, key=lambda name: known[name])
+    gain_of = {origin: 0.0, **{name: gain for name, gain in gains.items() if gain is not None}}
+    return max(gain_of, key=lambda name: gain_of[name])
 
 
-def _lead(sides: _Sides, one: str, other: str) -> MatrixLead:
+def _lead(sides: _Sides, name: str, other: str) -> MatrixLead:
     margin = comparison_rule().margin
-    found = sides.over(one, other)
-    look = sequential.decide(found, sides.twin, margin, "higher")
+    estimate = sides.over(name, other)
+    look = sequential.decide(estimate, sides.twin, margin, "higher")
     return MatrixLead(
         name=other,
-        blocks=len(sides.values[one].keys() & sides.values[other].keys()),
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        blocks=len(sides.values[name].keys() & sides.values[other].keys()),
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
         answer=look.answer,
         reason=look.reason,
         is_open=look.is_open,
-        within_noise=look.answer != "faster" and found.value is not None and found.value <= margin,
+        within_noise=look.answer != "faster"
+        and estimate.value is not None
+        and estimate.value <= margin,
     )
 
 
-def _rows(plan: Plan, one: Matrix, now: Standing, kept: Records) -> list[MatrixRow]:
+def _rows(plan: Plan, matrix: Matrix, now: Standing, kept: Records) -> list[MatrixRow]:
     assert plan.matrix is not None
-    named = plan.matrix.candidates
-    reps = {each.cell_id: recorded.valid(each.cell_id, kept) for each in named}
+    candidates = plan.matrix.candidates
+    reps = {candidate.cell_id: recorded.valid(candidate.cell_id, kept) for candidate in candidates}
     every = [*chain(*reps.values())]
     paths = {name: metrics.reading(name, every).path for name in _COSTS}
-    figures = {each.name: _figures(reps[each.cell_id], each.cell_id, kept, paths) for each in named}
-    front = _front({name: found for name, found in figures.items() if None not in found})
+    figures = {
+        candidate.name: _figures(reps[candidate.cell_id], candidate.cell_id, kept, paths)
+        for candidate in candidates
+    }
+    front = _front({name: figure for name, figure in figures.items() if None not in figure})
     return [
         MatrixRow(
-            **asdict(each),
-            last_round=_last_round(each.cell_id, now),
-            contends=each.cell_id in {item.cell_id for item in now.contenders},
-            blocks=len(goodputs(each.cell_id, kept, _all(kept))),
-            goodput=figures[each.name][0],
-            p99_us=figures[each.name][1],
-            memory_bytes=figures[each.name][2],
-            on_front=each.name in front,
-            out=_out(each, now, figures[each.name][0]),
+            **asdict(candidate),
+            last_round=_last_round(candidate.cell_id, now),
+            contends=candidate.cell_id in {item.cell_id for item in now.contenders},
+            blocks=len(goodputs(candidate.cell_id, kept, _all(kept))),
+            goodput=figures[candidate.name][0],
+            p99_us=figures[candidate.name][1],
+            memory_bytes=figures[candidate.name][2],
+            on_front=candidate.name in front,
+            out=_out(candidate, now, figures[candidate.name][0]),
         )
-        for each in named
+        for candidate in candidates
     ]
 
 
@@ -241,7 +246,7 @@ def _figures(
         [x for rep in reps if load and (x := metrics.value(rep, load, paths[name])) is not None]
         for name in _COSTS
     ]
-    p99, memory = (statistics.median(several) if several else None for several in costs)
+    p99, memory = (statistics.median(values) if values else None for values in costs)
     return median, p99, memory
 
 
@@ -266,16 +271,16 @@ def _front(
 
 def _last_round(cell_id: str, now: Standing) -> int:
     return max(
-        at for at, those in enumerate(now.rounds, start=1) if cell_id in {i.cell_id for i in those}
+        at for at, items in enumerate(now.rounds, start=1) if cell_id in {i.cell_id for i in items}
     )
 
 
-def _out(one: PlannedCandidate, now: Standing, goodput: float | None) -> Reason | None:
+def _out(candidate: PlannedCandidate, now: Standing, goodput: float | None) -> Reason | None:
     """Return why a candidate is not measured further; None where it is or was to the end."""
-    last = _last_round(one.cell_id, now)
-    if one.cell_id in now.dropped:
-        return Reason(code="candidate_failed", facts={"error": now.dropped[one.cell_id]})
-    if one.cell_id in {item.cell_id for item in now.contenders}:
+    last = _last_round(candidate.cell_id, now)
+    if candidate.cell_id in now.dropped:
+        return Reason(code="candidate_failed", facts={"error": now.dropped[candidate.cell_id]})
+    if candidate.cell_id in {item.cell_id for item in now.contenders}:
         return None
     if last == len(now.rounds) and not now.is_final:
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from loadlab.kinds import budget
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.kind import Draft, ResolvedRun
-from loadlab.kinds.matrix import analyse, blocks_left, words
+from loadlab.kinds.matrix import analyse, blocks_left, show, words
 from loadlab.kinds.matrix import plan as candidates
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.kinds.study.study_files import filled
@@ -19,6 +19,7 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
@@ -30,6 +31,8 @@ class MatrixKind(StudyKind):
     example = "-e framework=<name>"
     playbook = "playbooks/matrix.yml"
     tabulates = False
+    # The rounds chose the candidates, and the answer ranks them.
+    ranks = False
     drops_failures = True
 
     def is_planned(self, plan: Plan) -> bool:
@@ -66,6 +69,21 @@ class MatrixKind(StudyKind):
         """Return all cells where no candidate has a valid measurement."""
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)
         return void if verdict and verdict.best is None else []
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        return [show.headline(verdict)] if verdict else []
+
+    def sections(self, run: RunDir) -> list[Section]:
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        return [show.section(verdict)] if verdict else []
+
+    def chosen(self, run: RunDir) -> set[str] | None:
+        """Return the chosen candidate."""
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        if verdict is None:
+            return None
+        return {row.cell_id for row in verdict.candidates if row.name == verdict.chosen}
 
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)

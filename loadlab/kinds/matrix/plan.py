@@ -77,27 +77,29 @@ class MatrixRule(Record, kw_only=True, frozen=True):
 
 def rule_of(root: Path) -> MatrixRule:
     """Return the rule of files/methods.yml."""
-    found = load_yaml(root / "files/methods.yml")
-    return msgspec.convert({name: found[name] for name in MatrixRule.__struct_fields__}, MatrixRule)
+    methods = load_yaml(root / "files/methods.yml")
+    return msgspec.convert(
+        {name: methods[name] for name in MatrixRule.__struct_fields__}, MatrixRule
+    )
 
 
-def study(ask: Request, given: GivenOptions) -> Study:
+def study(ask: Request, options: GivenOptions) -> Study:
     """Return the study of an application's candidates. Raises PlanError.
 
-    ``given``: options that have a value. Where the cores are not known yet, the study is that of
+    ``options``: options that have a value. Where the cores are not known yet, the study is that of
     one core.
     """
-    for name, why in _REFUSED.items():
-        if name in given:
-            raise PlanError(f"{name}: '{given[name]}' has no place in a matrix: {why}.")
+    for name, reason in _REFUSED.items():
+        if name in options:
+            raise PlanError(f"{name}: '{options[name]}' has no place in a matrix: {reason}.")
     rule = rule_of(ask.root)
-    chosen = check_options.options(ask.specs, given, ask.clients)
+    chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:
         if len(getattr(chosen, name)) > 1:
             raise PlanError(
                 f"{name}: candidates are compared at one {name}. Give one with -e {name}=<value>."
             )
-    found = candidates(ask.root, chosen, ask.python, chosen.matrix or 1)
+    proposed = candidates(ask.root, chosen, ask.python, chosen.matrix or 1)
     closed: GivenOptions = {"generator": registry.saturating(), "rate": None}
     return Study(
         kind="study",
@@ -105,11 +107,14 @@ def study(ask: Request, given: GivenOptions) -> Study:
         scale=None,
         description="candidates to serve one application",
         options={"duration": rule.matrix_duration_s, "warmup": rule.matrix_warmup_s},
-        cells=[StudyCell(name=one.name, options={**one.options, **closed}) for one in found],
+        cells=[
+            StudyCell(name=candidate.name, options={**candidate.options, **closed})
+            for candidate in proposed
+        ],
         claims=[],
         aa_controls=False,
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-        candidates=found,
+        candidates=proposed,
     )
 
 
@@ -120,21 +125,23 @@ class Timetable(Record, kw_only=True, frozen=True):
     blocks: int
 
 
-def timetable(one: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
+def timetable(matrix: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
     """Return the blocks that fit. Raises PlanError where the least does not.
 
     The last round has as many as the rule says, and each other at most half of the next one's.
     """
-    several = sizes(len(one.candidates), one.finalists)
-    rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(several))][::-1]
-    each = one.items[0].expected_s + rule.ab_beside_s
-    set_ups = len(one.candidates) * rule.matrix_set_up_s
-    halving = each * sum(size * blocks for size, blocks in zip(several, rounds, strict=True))
-    final = each * one.final_size
+    rounds_of = sizes(len(matrix.candidates), matrix.finalists)
+    rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(rounds_of))][::-1]
+    measurement_s = matrix.items[0].expected_s + rule.ab_beside_s
+    set_ups = len(matrix.candidates) * rule.matrix_set_up_s
+    halving = measurement_s * sum(
+        size * blocks for size, blocks in zip(rounds_of, rounds, strict=True)
+    )
+    final = measurement_s * matrix.final_size
     least = set_ups + halving + final * rule.matrix_blocks_min
     if budget_s < least:
         raise PlanError(
-            f"budget: {lasting(budget_s)} is too little for {len(one.candidates)} candidates, "
+            f"budget: {lasting(budget_s)} is too little for {len(matrix.candidates)} candidates, "
             f"which need {lasting(least)} here: {lasting(set_ups)} to set each up once, "
             f"{lasting(least - set_ups)} to measure. Give at least -e budget={_minutes(least)}m, "
             "or fewer candidates, for example -e server=<name>."
@@ -179,19 +186,19 @@ def as_matrix(draft: Draft) -> PlannedCells:
 
 def further(begun: Matrix, rule: MatrixRule, seconds: float) -> Timetable:
     """Return the blocks that a resumed run is likely to have with another budget, in seconds."""
-    each = begun.items[0].expected_s + rule.ab_beside_s
+    measurement_s = begun.items[0].expected_s + rule.ab_beside_s
     # The server forgot its stacks. The A/A control has that of another.
     set_ups = (begun.final_size - 1) * rule.matrix_set_up_s
-    blocks = max(1, int((seconds - set_ups) / (each * begun.final_size)))
+    blocks = max(1, int((seconds - set_ups) / (measurement_s * begun.final_size)))
     return Timetable(rounds=begun.rounds, blocks=blocks)
 
 
-def _references(one: Candidate, known: Mapping[str, Candidate]) -> list[str]:
+def _references(candidate: Candidate, candidates: Mapping[str, Candidate]) -> list[str]:
     """Return what a candidate is compared with, and what its server's own default is, if that is
     chosen instead."""
-    default = known[one.own_default].rule if one.own_default else None
-    several = dict.fromkeys((one.own_default, one.rule, default))
-    return [name for name in several if name not in (None, one.name)]
+    default = candidates[candidate.own_default].rule if candidate.own_default else None
+    names = dict.fromkeys((candidate.own_default, candidate.rule, default))
+    return [name for name in names if name not in (None, candidate.name)]
 
 
 def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:
@@ -202,7 +209,9 @@ def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:
             f"endpoint: candidates are compared at one endpoint, and {named.cells[0].name} is "
             f"measured by {', '.join(planned.endpoints)}. Give one with -e endpoint=<name>."
         )
-    return {one.name: planned.study.cells[one.name][0] for one in named.candidates}
+    return {
+        candidate.name: planned.study.cells[candidate.name][0] for candidate in named.candidates
+    }
 
 
 def complete(draft: Draft, plan: Plan) -> Plan:

@@ -18,48 +18,50 @@ RULE = (
 )
 
 
-def title(one: Candidate) -> str:
+def title(candidate: Candidate) -> str:
     """Return a candidate in words: Gunicorn gthread, 2 workers of 4 threads."""
-    server = labels.server_name(str(one.options["server"]))
-    kind = str(one.options.get("worker_class") or "").split(".")[-1]
-    threads = f" of {one.threads} threads" if one.threads > 1 else ""
-    return f"{' '.join(filter(None, [server, kind]))}, {plural(one.workers, 'worker')}{threads}"
+    server = labels.server_name(str(candidate.options["server"]))
+    kind = str(candidate.options.get("worker_class") or "").split(".")[-1]
+    threads = f" of {candidate.threads} threads" if candidate.threads > 1 else ""
+    return (
+        f"{' '.join(filter(None, [server, kind]))}, {plural(candidate.workers, 'worker')}{threads}"
+    )
 
 
 def planned(plan: Plan) -> str:
     """Return what is going to be measured and how long it takes; empty without a matrix."""
     if plan.matrix is None:
         return ""
-    (one,) = (each for each in plan.experiments if isinstance(each, Matrix))
-    rounds = ", ".join(map(str, one.rounds))
-    blocks = plan.options.repetitions - sum(one.rounds)
+    (matrix,) = (experiment for experiment in plan.experiments if isinstance(experiment, Matrix))
+    rounds = ", ".join(map(str, matrix.rounds))
+    blocks = plan.options.repetitions - sum(matrix.rounds)
     return (
-        f"Matrix: {plural(len(one.candidates), 'candidate')} for "
-        f"{plural(plan.matrix.cores, 'core')}. {plural(len(one.rounds), 'round')} of {rounds} "
+        f"Matrix: {plural(len(matrix.candidates), 'candidate')} for "
+        f"{plural(plan.matrix.cores, 'core')}. {plural(len(matrix.rounds), 'round')} of {rounds} "
         f"blocks, each of which leaves the better half; then at most {plural(blocks, 'block')} of "
-        f"the best {one.finalists} and what they are compared with. It takes at most "
+        f"the best {matrix.finalists} and what they are compared with. It takes at most "
         f"{lasting(plan.matrix.budget_s)}; deployment and calibration come in addition."
     )
 
 
-def after_block(plan: Plan, block: int, now: Standing, found: Compared) -> str:
+def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> str:
     """Return what the blocks so far say, in one line."""
     assert plan.matrix is not None
-    by_id = {one.cell_id: one for one in plan.matrix.candidates}
-    named = {one.name: one for one in plan.matrix.candidates}
+    by_id = {candidate.cell_id: candidate for candidate in plan.matrix.candidates}
+    by_name = {candidate.name: candidate for candidate in plan.matrix.candidates}
     out = f"; dropped: {len(now.dropped)}" if now.dropped else ""
     if not now.is_final:
         going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
         left = plural(len(going), "candidate")
         return f"After block {block}: {left} in round {len(now.rounds)}{out}"
-    if not found.leads:
+    if not compared.leads:
         best = "; ".join(title(by_id[item.cell_id]) for item in now.finalists)
         return f"After block {block}: the best of the rounds are {best}{out}"
-    open_ones = sum(lead.is_open for lead in found.leads)
-    best = title(named[found.best]) if found.best else "none"
+    open_ones = sum(lead.is_open for lead in compared.leads)
+    best = title(by_name[compared.best]) if compared.best else "none"
     return (
-        f"After block {block}: best {best}; {open_ones} of {plural(len(found.leads), 'comparison')}"
-        f" open{out}"
+        f"After block {block}: best {best}; {open_ones} of "
+        f"{plural(len(compared.leads), 'comparison')} open{out}"
     )
 
 
@@ -70,35 +72,37 @@ _OPENED = {
 }
 
 
-def sentence(found: MatrixVerdict) -> str:
+def sentence(verdict: MatrixVerdict) -> str:
     """Return the answer in a few sentences."""
-    rows = {row.name: row for row in found.candidates}
-    if found.best is None or found.chosen is None:
+    rows = {row.name: row for row in verdict.candidates}
+    if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement."
-    told = [f"Best of {len(rows)} candidates: {title(rows[found.best])}."]
+    sentences = [f"Best of {len(rows)} candidates: {title(rows[verdict.best])}."]
     for answer in ("within the noise", "undecided"):
-        names = [lead.name for lead in found.leads if standing(lead) == answer]
+        names = [lead.name for lead in verdict.leads if standing(lead) == answer]
         if names:
-            told.append(f"{_OPENED[answer]}: {'; '.join(title(rows[name]) for name in names)}.")
-    if not found.leads:
-        alone = sum(row.contends for row in found.candidates) == 1
-        told.append(
+            sentences.append(
+                f"{_OPENED[answer]}: {'; '.join(title(rows[name]) for name in names)}."
+            )
+    if not verdict.leads:
+        alone = sum(row.contends for row in verdict.candidates) == 1
+        sentences.append(
             "No other was left to compare it with."
             if alone
             else "No block compared the contenders: the budget ended with the rounds."
         )
-    chosen = rows[found.chosen]
+    chosen = rows[verdict.chosen]
     gains = [
-        f"{gain(lead)} over {what} ({title(rows[lead.name])})"
-        for what, lead in (
-            ("its server's own default", found.over_own_default),
-            ("2n+1 workers", found.over_rule),
+        f"{gain(lead)} over {reference} ({title(rows[lead.name])})"
+        for reference, lead in (
+            ("its server's own default", verdict.over_own_default),
+            ("2n+1 workers", verdict.over_rule),
         )
         if lead is not None
     ]
-    taken = "it" if found.chosen == found.best else title(chosen)
-    told.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
-    return " ".join(told)
+    taken = "it" if verdict.chosen == verdict.best else title(chosen)
+    sentences.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
+    return " ".join(sentences)
 
 
 def gain(lead: MatrixLead) -> str:
@@ -121,14 +125,14 @@ def memory(row: MatrixRow) -> str:
     return formatting.NONE if row.memory_bytes is None else formatting.size(row.memory_bytes)
 
 
-def lines(found: MatrixVerdict) -> list[str]:
+def lines(verdict: MatrixVerdict) -> list[str]:
     """Return the answer for the terminal."""
-    rows = {row.name: row for row in found.candidates}
-    told = [
+    rows = {row.name: row for row in verdict.candidates}
+    table = [
         f"{'candidate':<44}{'goodput':>10}{'p99':>10}{'memory':>10}  {'best over it':<26}answer"
     ]
-    leads = {lead.name: lead for lead in found.leads}
-    for row in found.candidates:
+    leads = {lead.name: lead for lead in verdict.leads}
+    for row in verdict.candidates:
         if not row.contends:
             continue
         lead = leads.get(row.name)
@@ -136,17 +140,17 @@ def lines(found: MatrixVerdict) -> list[str]:
             f"{formatting.rate(row.goodput):>10}{formatting.ms(row.p99_us):>10}{memory(row):>10}"
         )
         beside = gain(lead) if lead else ""
-        answer = standing(lead) if lead else "best" if row.name == found.best else ""
-        told.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
-    front = [title(row) for row in found.candidates if row.on_front]
-    lost = [row for row in found.candidates if row.out and row.out.code != "candidate_behind"]
+        answer = standing(lead) if lead else "best" if row.name == verdict.best else ""
+        table.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
+    front = [title(row) for row in verdict.candidates if row.on_front]
+    lost = [row for row in verdict.candidates if row.out and row.out.code != "candidate_behind"]
     return [
-        *told,
+        *table,
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
         *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
-        f"Matrix after {plural(found.blocks, 'block')} in {lasting(found.measured_s)}: "
-        f"{sentence(found)}",
-        *([f"Its files as measured: {files(rows[found.chosen])}"] if found.chosen else []),
+        f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "
+        f"{sentence(verdict)}",
+        *([f"Its files as measured: {files(rows[verdict.chosen])}"] if verdict.chosen else []),
     ]
 
 
@@ -159,10 +163,11 @@ def _why(row: MatrixRow) -> str:
     return words.reason(row.out) if row.out else ""
 
 
-def note(found: MatrixVerdict) -> str:
+def note(verdict: MatrixVerdict) -> str:
     """Return how the answers are to be read."""
     return (
-        f"The best over each contender, by {plural(found.blocks, 'block')} after the rounds. "
-        f"Within the noise: not certainly slower, and by {percent(found.margin)} at most. Of runs "
-        f"of equal candidates, at most {percent(found.error_rate)} call any two different. {RULE}"
+        f"The best over each contender, by {plural(verdict.blocks, 'block')} after the rounds. "
+        f"Within the noise: not certainly slower, and by {percent(verdict.margin)} at most. Of "
+        f"runs of equal candidates, at most {percent(verdict.error_rate)} call any two different. "
+        f"{RULE}"
     )

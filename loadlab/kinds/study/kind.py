@@ -9,10 +9,12 @@ from typing import ClassVar
 from loadlab.kinds import controls
 from loadlab.kinds.controls import Controls
 from loadlab.kinds.kind import Draft, Kind, ResolvedRun
-from loadlab.kinds.study import analyse, study_files, words
-from loadlab.model import Claims, Record, Study, Summary
+from loadlab.kinds.study import analyse, show, study_files, words
+from loadlab.model import Calibration, Claims, Manifest, Record, Study, Summary
+from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
@@ -50,6 +52,21 @@ class StudyKind(Kind):
     def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
         assert plan.study is not None
         return {run.claims: analyse.build(summary, plan.study)}
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        document = documents.read_or_none(run.claims, Claims)
+        return [show.headline(document)] if document and document.claims else []
+
+    def sections(self, run: RunDir) -> list[Section]:
+        document = documents.read_or_none(run.claims, Claims)
+        study = plan_document.read(run.path).plan.study
+        assert study is not None
+        sections = [show.claims(document)] if document and document.claims else []
+        if document and document.source:
+            manifest = documents.read_or_none(run.manifest, Manifest)
+            calibration = documents.read_or_none(run.calibration().document, Calibration)
+            sections.append(show.publication(document, study.publication, manifest, calibration))
+        return sections
 
     def table(self, run: RunDir, summary: Summary) -> str:
         claims = documents.read_or_none(run.claims, Claims)

@@ -102,12 +102,12 @@ def read(path: Path) -> StudyFile:
         exercise = _with_claims(_with_claims(lesson.get("exercise"), "cured"), "price")
         content = {**content, "lesson": {**lesson, "exercise": exercise}}
     try:
-        found = msgspec.convert(content, StudyFile)
-        _check_lesson(found, path)
+        study = msgspec.convert(content, StudyFile)
+        _check_lesson(study, path)
     except ValueError as problem:
         file = f"files/{path.parent.name}/{path.name}"
         raise PlanError(f"{file}: {problem}{_renamed(str(problem))}") from None
-    return found
+    return study
 
 
 def _check_lesson(file: StudyFile, path: Path) -> None:
@@ -143,8 +143,8 @@ def _claim(claim: object) -> object:
 
 
 def _renamed(problem: str) -> str:
-    found = re.search(r"unknown field `(\w+)`", problem)
-    now = _RENAMED.get(found[1]) if found else None
+    match = re.search(r"unknown field `(\w+)`", problem)
+    now = _RENAMED.get(match[1]) if match else None
     return f". It is called {now} now." if now else ""
 
 

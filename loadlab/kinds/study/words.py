@@ -16,13 +16,13 @@ from loadlab.run import formatting
 OUTCOMES = ("refuted", "inconclusive", "confirmed")
 
 
-def lines(found: Claims) -> list[str]:
+def lines(claims: Claims) -> list[str]:
     """Return a line for each claim of claims.json and for each cell that was not measured.
 
     For a longer order the line shows only the step that decided.
     """
     shown = []
-    for claim in found.claims:
+    for claim in claims.claims:
         parts = [
             f"{metric(part.statement)} of {wanted(part.statement)}{more}; "
             + (f"published {text}; " if (text := published(part)) else "")
@@ -30,14 +30,16 @@ def lines(found: Claims) -> list[str]:
             for part, more in _shown_parts(claim.parts)
         ]
         shown.append(f"{claim.outcome}: {claim.statement} ({'; '.join(parts)})")
-    return shown + [f"not measured: {one.cell}: {void_reasons(one)}" for one in found.unmeasured]
+    return shown + [
+        f"not measured: {cell.cell}: {void_reasons(cell)}" for cell in claims.unmeasured
+    ]
 
 
 def _shown_parts(parts: Sequence[ClaimPart]) -> list[tuple[ClaimPart, str]]:
     """Return the parts to show, each with a note."""
     shown: list[tuple[ClaimPart, str]] = []
-    for order, several in groupby(parts, key=lambda part: part.order):
-        steps = list(several)
+    for order, group in groupby(parts, key=lambda part: part.order):
+        steps = list(group)
         if order is None:
             shown += [(part, "") for part in steps]
         else:
@@ -67,28 +69,30 @@ def failing_step(claim: Claim) -> str:
 
 def measured(part: ClaimPart) -> str:
     """Return the measured value of one part, in words, or why there is none."""
-    why = [words.reason(part.reason)] if part.reason else []
+    reasons = [words.reason(part.reason)] if part.reason else []
     low, high = part.interval or (None, None)
     if low is not None and high is None:
         least = formatting.significant(low, 2)
-        why.insert(0, f"at least {least} times, and without a bound above, for the other may be 0")
+        reasons.insert(
+            0, f"at least {least} times, and without a bound above, for the other may be 0"
+        )
     if part.value is None:
-        return "; ".join(why)
+        return "; ".join(reasons)
     shown = _shown(part)
     interval = ""
     if low is not None and high is not None:
         level = formatting.percent(part.level)
         interval = f", {shown(low)} to {shown(high)} ({level} interval)"
-    return "; ".join([f"measured {shown(part.value)}{interval}", *why])
+    return "; ".join([f"measured {shown(part.value)}{interval}", *reasons])
 
 
 def published(part: ClaimPart) -> str:
     """Return the published value of one part, in words; empty where there is none."""
-    found = part.published
-    if found is None:
+    source = part.published
+    if source is None:
         return ""
-    value = "" if found.value is None else _shown(part)(found.value)
-    return ", ".join(filter(None, [value, found.statement]))
+    value = "" if source.value is None else _shown(part)(source.value)
+    return ", ".join(filter(None, [value, source.statement]))
 
 
 def _shown(part: ClaimPart) -> Callable[[float], str]:
@@ -115,10 +119,10 @@ def wanted(statement: ClaimStatement) -> str:
     """Return the statement's cells and bounds in words."""
     if statement.order is not None:
         return " > ".join(statement.order)
-    what = statement.cell or " / ".join(statement.ratio or ())
+    subject = statement.cell or " / ".join(statement.ratio or ())
     if statement.against is not None:
-        what = f"({what}) / ({' / '.join(statement.against)})"
-    return f"{what}: {_limits(statement)}"
+        subject = f"({subject}) / ({' / '.join(statement.against)})"
+    return f"{subject}: {_limits(statement)}"
 
 
 def _limits(statement: ClaimStatement) -> str:

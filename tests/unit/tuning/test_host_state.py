@@ -10,7 +10,7 @@ import pytest
 
 from loadlab.tuning import host_state, ledger, profiles
 from loadlab.tuning.host_state import HostState, Paths
-from loadlab.tuning.ledger import Change, Wanted
+from loadlab.tuning.ledger import Change, RequestedSetting
 
 ROOT = Path(__file__).parents[3]
 PATHS = Paths(sysctl="/etc/sysctl", systemd="/etc/systemd", pam="/etc/pam")
@@ -22,20 +22,23 @@ TUNED = [FIRST, f"w 644 {SOMAXCONN} 16384", "w 644 unit.cron.service inactive"]
 ORIGINALS = [f"o {SOMAXCONN} = 4096", "o unit.cron.service = active"]
 
 
-def wanted(key: str, value: int | str) -> Wanted:
-    return Wanted(key=key, value=value, reason=f"for {key}")
+def wanted(key: str, value: int | str) -> RequestedSetting:
+    return RequestedSetting(key=key, value=value, reason=f"for {key}")
 
 
 PROFILE = [wanted(SOMAXCONN, 16384), wanted("unit.cron.service", "inactive")]
 
 
 def decide(
-    profile: list[Wanted], *lines: str, granted: int = GRANTED, earlier: HostState | None = None
+    profile: list[RequestedSetting],
+    *lines: str,
+    granted: int = GRANTED,
+    earlier: HostState | None = None,
 ) -> HostState:
     return host_state.decide(profile, lines, PATHS, granted, earlier)
 
 
-def states(profile: list[Wanted], state: HostState, *lines: str) -> dict[str, str]:
+def states(profile: list[RequestedSetting], state: HostState, *lines: str) -> dict[str, str]:
     return {row.key: row.state for row in host_state.rows(profile, state, lines)}
 
 
@@ -261,7 +264,7 @@ IDLE = "/sys/devices/system/cpu/cpu*/cpuidle/state[2-9]/disable"
 def test_production_switches_deep_idle_states_off_where_there_are_any() -> None:
     profile = profiles.tuning_profile(ROOT, "production")
     (entry,) = (one for one in profile.machine if one.key == IDLE)
-    asked = [msgspec.convert(msgspec.to_builtins(entry), Wanted)]
+    asked = [msgspec.convert(msgspec.to_builtins(entry), RequestedSetting)]
     state = decide(asked, FIRST, f"w 644 {IDLE} 0")
     assert state.changes == [Change(key=IDLE, before="0", value="1")]
     assert states(asked, state, FIRST, f"w 644 {IDLE} 1") == {IDLE: "applied"}

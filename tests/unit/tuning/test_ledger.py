@@ -7,18 +7,18 @@ from msgspec.structs import replace
 
 from loadlab.model import LedgerRow, LedgerState
 from loadlab.tuning import ledger, service_ledger
-from loadlab.tuning.ledger import Change, HostLedgers, Reading, Wanted
+from loadlab.tuning.ledger import Change, HostLedgers, Reading, RequestedSetting
 from loadlab.tuning.profiles import ServiceSetting
 
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
 
 
-def entry(key: str, value: int | str, required: bool = False) -> Wanted:
-    return Wanted(key=key, value=value, required=required, reason="why")
+def entry(key: str, value: int | str, required: bool = False) -> RequestedSetting:
+    return RequestedSetting(key=key, value=value, required=required, reason="why")
 
 
 def rows(
-    wanted: list[Wanted],
+    wanted: list[RequestedSetting],
     before: list[str],
     after: list[str],
     originals: dict[str, str] | None = None,

@@ -131,10 +131,10 @@ def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None
 def test_open_files_are_raised_where_the_profile_gives_too_few() -> None:
     key = "limit.systemd.nofile"
     limit = [HostSetting(key=key, value=65536, hosts=["servers"], reason="why")]
-    assert sizing.open_files([], 64) == OpenFiles(asked=1024, raised=False)
-    assert sizing.open_files([], 2000) == OpenFiles(asked=4512, raised=True)
-    assert sizing.open_files(limit, 2000) == OpenFiles(asked=65536, raised=False)
-    assert sizing.open_files(limit, 60000) == OpenFiles(asked=120512, raised=True)
+    assert sizing.open_files([], 64) == OpenFiles(needed=1024, raised=False)
+    assert sizing.open_files([], 2000) == OpenFiles(needed=4512, raised=True)
+    assert sizing.open_files(limit, 2000) == OpenFiles(needed=65536, raised=False)
+    assert sizing.open_files(limit, 60000) == OpenFiles(needed=120512, raised=True)
 
 
 def test_nginx_has_room_for_every_connection() -> None:

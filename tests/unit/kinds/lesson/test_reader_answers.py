@@ -25,7 +25,7 @@ ASKED = msgspec.convert(builders.lesson("one")["predictions"], list[Prediction])
     ],
 )
 def test_predict_has_an_answer_for_each_question(predict: str, found: list[str | None]) -> None:
-    assert reader_answers.given(predict, ASKED) == found
+    assert reader_answers.of_option(predict, ASKED) == found
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_predict_has_an_answer_for_each_question(predict: str, found: list[str |
 )
 def test_an_answer_to_another_question_is_refused(predict: str, words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
-        reader_answers.given(predict, ASKED)
+        reader_answers.of_option(predict, ASKED)
 
 
 @given(st.text(max_size=20), st.sampled_from(ASKED))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -11,11 +10,14 @@ from loadlab.kinds import page as report
 from loadlab.kinds.study import analyse as claims
 from loadlab.kinds.study import show as section
 from loadlab.kinds.study import study_files
+from loadlab.kinds.study.kind import StudyKind
 from loadlab.model import Claims, ClientCpu, Manifest, PlannedStudy, PythonClient, Study, StudySetup
 from loadlab.report.html import Table
 from loadlab.report.render import render
 from loadlab.run import catalog, documents
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
+from tests.unit.kinds.study.claimed import FAST, SLOW, STUDY, document, summary
 
 ROOT = Path(__file__).parents[4]
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
@@ -45,11 +47,11 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def write_documents(name: str, run_dir: Path) -> tuple[Claims, Manifest]:
-    """Write claims.json and manifest.json of a study whose cells have three real repetitions."""
+    """Write claims.json and plan.json of a study whose cells have three real repetitions."""
     found = find(name)
     recorded = builders.summary().cells[0]
     repetitions = [replace(recorded.repetitions[0], client=CLIENT)] * 3
-    summary = replace(
+    measured = replace(
         builders.summary(),
         cells=[replace(recorded, cell_id=one.name, repetitions=repetitions) for one in found.cells],
     )
@@ -63,12 +65,10 @@ def write_documents(name: str, run_dir: Path) -> tuple[Claims, Manifest]:
         left_out_keys={},
         publication=found.publication,
     )
-    judged = claims.build(summary, planned)
+    judged = claims.build(measured, planned)
     manifest = builders.manifest()
-    plan = {**manifest.plan, "study": msgspec.to_builtins(planned)}
-    manifest = replace(manifest, plan=plan)
+    builders.write_plan(run_dir, replace(builders.plan(), study=planned))
     documents.write(run_dir / "claims.json", documents.encode(judged))
-    documents.write(run_dir / "manifest.json", documents.encode(manifest))
     return judged, manifest
 
 
@@ -133,5 +133,9 @@ def test_differences_without_a_published_setup_are_not_recorded() -> None:
     assert found["server"][0] == section.NOT_RECORDED
 
 
-def test_a_run_without_a_published_study_has_no_study_section() -> None:
-    assert section.build(None, None, None, None) is None
+def test_a_study_that_was_not_published_has_its_claims_alone(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    builders.write_plan(tmp_path, replace(builders.plan(), study=STUDY))
+    judged = document(summary(fast=FAST, slow=SLOW))
+    documents.write(run.claims, documents.encode(replace(judged, source=None)))
+    assert [own.anchor for own in StudyKind().sections(run)] == ["claims"]

@@ -51,7 +51,7 @@ class ActionModule(ControllerAction):
             answered: tuple[list[str | None], float | None]
             if args.predict:
                 # Answers that were typed before took no time here.
-                answered = reader_answers.given(args.predict, predictions), None
+                answered = reader_answers.of_option(args.predict, predictions), None
             else:
                 answered = self._ask(question, predictions)
             record = reader.answered(args.stage, record, *answered)
@@ -73,7 +73,7 @@ class ActionModule(ControllerAction):
             except AnsiblePromptInterrupt:
                 raise PlanError("The questions were interrupted.") from None
             # Ansible clears the line that was typed.
-            tell(f"Your answer: {words.given(answer, prediction)}")
+            tell(f"Your answer: {words.answer(answer, prediction)}")
             typed.append(answer)
         return typed, round(time.monotonic() - began, 1)
 
