@@ -307,7 +307,7 @@ def progress(run: RunDir, **changes: Any) -> None:
     documents.write(run.progress, documents.encode(replace(written, **changes)))
 
 
-def plan(root: Path = ROOT, **options: Any) -> Plan:
+def plan(root: Path = ROOT, /, **options: Any) -> Plan:
     """Return the plan of a new run of the lab with these options: aiohttp unless another framework,
     a study or a lesson is given, and without a curve unless it is."""
     framework = {} if {"study", "lesson"} & options.keys() else {"framework": "aiohttp"}

@@ -56,9 +56,8 @@ def test_a_run_is_read_by_its_name_and_by_its_path(run_dir: Path, tmp_path: Path
 def test_an_altered_bundle_is_refused_by_the_file(run_dir: Path, tmp_path: Path) -> None:
     change(run_dir / "summary.json", "cells", 0, "statistics", "n", to=99)
     path = packed(run_dir, tmp_path / "altered")
-    with pytest.raises(
-        PlanError, match="is refused, as these files are not what its raw"
-    ) as refusal:
+    words = "is refused, as these files are not what its raw"
+    with pytest.raises(PlanError, match=words) as refusal:
         originals.read(str(path), ROOT)
     assert "summary.json" in str(refusal.value)
     assert f"python -m loadlab verify {path}" in str(refusal.value)

@@ -122,10 +122,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def derive_all(run: Path) -> None:
     """Derive every document of the run as the lab that made it does."""
-    derived_calibration = judge_calibration.derive(
-        CalibrationDir(run / "calibration"), 1, "oha", THRESHOLDS
-    )
-    files.write(run / "calibration.json", files.encode(derived_calibration))
+    folder = CalibrationDir(run / "calibration")
+    calibration = judge_calibration.derive(folder, 1, "oha", THRESHOLDS)
+    files.write(run / "calibration.json", files.encode(calibration))
     derive_run.results(run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(revision, "of", lambda root: CLEAN)
@@ -266,10 +265,7 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
             ["summary.json", "metrics.prom", "cells.csv", HGRM, f"{OHA}/result.json"],
             "the bundle has none, and one was derived",
         ),
-        (
-            [f"{OHA}/cell.json", f"{CEILING}/wrk.txt"],
-            "the bundle has one, and none was derived",
-        ),
+        ([f"{OHA}/cell.json", f"{CEILING}/wrk.txt"], "the bundle has one, and none was derived"),
     ],
 )
 def test_a_file_too_few_is_told(run_dir: Path, names: list[str], words: str) -> None:
@@ -527,18 +523,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two SSH keys, and a list of signers that has the maker's."""
     folder = tmp_path_factory.mktemp("keys")
     for name in ("maker", "forger"):
-        words = [
-            "ssh-keygen",
-            "-q",
-            "-t",
-            "ed25519",
-            "-N",
-            "",
-            "-C",
-            name,
-            "-f",
-            str(folder / name),
-        ]
+        key = str(folder / name)
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key]
         subprocess.run(words, check=True)
     public = (folder / "maker.pub").read_text()
     (folder / "signers").write_text(f'maker@example.com namespaces="loadlab" {public}')
@@ -625,16 +611,12 @@ def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None
     slow = link / "rep-2" / "iperf3-server_to_client.json"
     slow.write_text((FIXTURES / "iperf3" / "forward.json").read_text())
 
-    def received(derived_calibration: Calibration | None) -> float | None:
-        return (
-            None
-            if derived_calibration is None
-            else derived_calibration.iperf3.server_to_client.bits_per_second
-        )
+    def received(calibration: Calibration | None) -> float | None:
+        iperf3 = calibration.iperf3 if calibration else None
+        return iperf3.server_to_client.bits_per_second if iperf3 else None
 
     def bits(place: str) -> float | None:
-        (derived_calibration,) = judge_calibration.in_force(run_dir, run_dir / place, THRESHOLDS)
-        return received(derived_calibration)
+        return received(*judge_calibration.in_force(run_dir, run_dir / place, THRESHOLDS))
 
     first = judge_calibration.derive(CalibrationDir(run_dir / "calibration"), 1, "oha", THRESHOLDS)
     newest = judge_calibration.derive(CalibrationDir(run_dir / "calibration"), 2, "oha", THRESHOLDS)
