@@ -325,16 +325,17 @@ def progress(run: RunDir, **changes: Any) -> None:
     documents.write(run.progress, documents.encode(replace(written, **changes)))
 
 
-def plan(**given: Any) -> Plan:
-    """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
-    and without a curve unless it is."""
-    ask = Request(
-        root=ROOT,
+def plan(root: Path = ROOT, /, **options: Any) -> Plan:
+    """Return the plan of a new run of the lab with these options: aiohttp unless another framework,
+    a study or a lesson is given, and without a curve unless it is."""
+    framework = {} if {"study", "lesson"} & options.keys() else {"framework": "aiohttp"}
+    request = Request(
+        root=root,
         specs=SPECS,
-        given={"framework": "aiohttp", "curve": False, **given},
+        given={**framework, "curve": False, **options},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
-    return planning.plan(ask)
+    return planning.plan(request)
 
 
 def write_plan(run_dir: Path, made: Plan) -> None:

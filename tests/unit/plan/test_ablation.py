@@ -55,8 +55,8 @@ def nothing(states: str) -> Reason:
     ],
 )
 def test_idle_finds_a_key_that_changes_nothing(rows: list[Any], states: str | None) -> None:
-    found = ablation.idle(ABLATION, [ledger(*rows)])
-    assert found == ({} if states is None else {WITHOUT: nothing(states)})
+    reasons = ablation.idle(ABLATION, [ledger(*rows)])
+    assert reasons == ({} if states is None else {WITHOUT: nothing(states)})
 
 
 def test_idle_needs_all_pairs_to_agree() -> None:
@@ -104,13 +104,13 @@ def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
     }
     base = cell("stock", (1000 * np.exp(random.normal(0, 0.01, 7))).tolist())
     compared, _ = comparison.build([base, *heads.values()], [asked(name) for name in heads], [])
-    found = ablation.measured_power(ABLATION, compared)
-    assert found is not None
-    assert (found.rows, found.measured) == (36, True)
-    assert found.noise == pytest.approx(0.01, rel=0.25)
-    assert found.repetitions is not None
-    assert found.repetitions < 10
-    assert "as measured here" in outcomes.ablation_power(found)
+    power = ablation.measured_power(ABLATION, compared)
+    assert power is not None
+    assert (power.rows, power.measured) == (36, True)
+    assert power.noise == pytest.approx(0.01, rel=0.25)
+    assert power.repetitions is not None
+    assert power.repetitions < 10
+    assert "as measured here" in outcomes.ablation_power(power)
     assert ablation.measured_power(STUDY, compared) is None
     assert ablation.measured_power(ABLATION, []) is None
 
