@@ -337,7 +337,7 @@ class _Builder:
             flame_graph=graph,
             trace=kernel_trace_section.section(entry.cell, self._summary.cells),
             cross_check=cells.cross_check(entry.cell, self._summary.cells),
-            each=self._drawn <= _MOST_DRAWN,
+            all_repetitions=self._drawn <= _MOST_DRAWN,
         )
 
 

@@ -176,9 +176,9 @@ def link(path: Path | str, text: str | None = None) -> Link:
     return Link(urllib.parse.quote(str(path)), str(path) if text is None else text)
 
 
-def links(*each: Link) -> TableCell:
+def links(*shown: Link) -> TableCell:
     """Return a cell of links."""
-    return TableCell(links=each)
+    return TableCell(links=shown)
 
 
 def table(

@@ -92,7 +92,11 @@ def _limits() -> list[str]:
         "| limit | meaning |",
         "|---|---|",
     ]
-    return [*lines, *(f"| **{code}** | {one.meaning} |" for code, one in limits.LIMITS.items()), ""]
+    return [
+        *lines,
+        *(f"| **{code}** | {limit.meaning} |" for code, limit in limits.LIMITS.items()),
+        "",
+    ]
 
 
 def _row(code: str, limits: dict[str, object]) -> str:

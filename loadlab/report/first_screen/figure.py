@@ -100,8 +100,8 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     ]
     anchors = {entry.cell.cell_id: entry.anchor for entry in measured}
     figures = [
-        _by_rate(f"rates-{number}", several, paths, anchors)
-        for number, several in enumerate(_together(list(swept.values())), start=1)
+        _by_rate(f"rates-{number}", group, paths, anchors)
+        for number, group in enumerate(_together(list(swept.values())), start=1)
     ]
     return [
         *(figure for figure in figures if figure),
@@ -110,11 +110,11 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     ]
 
 
-def _together(several: list[list[_Stack]]) -> list[list[_Stack]]:
+def _together(groups: list[list[_Stack]]) -> list[list[_Stack]]:
     """Return the stacks of each endpoint; of all endpoints together where each has one."""
-    if len(several) > 1 and all(len(stacks) == 1 for stacks in several):
-        return [[stack for stacks in several for stack in stacks]]
-    return several
+    if len(groups) > 1 and all(len(stacks) == 1 for stacks in groups):
+        return [[stack for stacks in groups for stack in stacks]]
+    return groups
 
 
 def _is_drawn(cell: CellSummary) -> bool:
@@ -123,7 +123,7 @@ def _is_drawn(cell: CellSummary) -> bool:
 
 def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
     """Return the cells that differ in their rates alone, together."""
-    found: dict[bytes, dict[float, CellSummary]] = {}
+    points: dict[bytes, dict[float, CellSummary]] = {}
     limits = {_key(search.cell): search.slo.get("p99_ms") for search in summary.searches}
     limits |= {
         _key(curve_summary.cell): curve_summary.slo.get("p99_ms")
@@ -132,13 +132,13 @@ def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
     best = {_key(curve.cell): curve.within or 0.0 for curve in summary.curves}
     for cell in cells:
         rate = cell.cell.load.rate or 0.0
-        known = found.setdefault(_key(cell.cell), {})
+        measured_rates = points.setdefault(_key(cell.cell), {})
         # A rate that was tried, or is of a curve, and was measured counts as measured.
-        if rate not in known or cell.purpose == "measure":
-            known[rate] = cell
+        if rate not in measured_rates or cell.purpose == "measure":
+            measured_rates[rate] = cell
     return [
         _stack([own[rate] for rate in sorted(own)], limits.get(key), best.get(key))
-        for key, own in found.items()
+        for key, own in points.items()
     ]
 
 
@@ -192,12 +192,12 @@ def _by_rate(
     for number, (stack, own, title) in enumerate(
         zip(ordered, points, titles, strict=True), start=1
     ):
-        told = "; ".join(_words(point) for point in own)
+        description = "; ".join(_words(point) for point in own)
         figures.append(
             Figure(
                 title,
                 plots.p99_by_rate(
-                    f"{name}-{number}", f"p99 of {title}{on} by offered rate: {told}", own,
+                    f"{name}-{number}", f"p99 of {title}{on} by offered rate: {description}", own,
                     shared, stack.objective_ms, len(ordered) <= FEW,
                 ),
                 "",
@@ -284,7 +284,7 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
     from loadlab.report.plots.curves_plot import Curve
 
     drawn = [entry for entry in entries if headlines.valid(entry.cell)]
-    several = [
+    lines = [
         plots.Percentiles(
             entry.title,
             Curve(entry.cell.statistics.percentile_curve, entry.cell.statistics.responses or 0),
@@ -292,15 +292,15 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
         )
         for entry in drawn
     ]
-    told = "; ".join(
+    description = "; ".join(
         f"{entry.title} p99 {formatting.bounded(entry.cell.statistics.latency_us, 'p99')} ms"
         for entry in drawn
     )
     where = f" on {path}" if path else ""
-    image = plots.percentiles(name, f"Latency by percentile{where}: {told}", several)
+    image = plots.percentiles(name, f"Latency by percentile{where}: {description}", lines)
     if image is None:
         return None
-    keys = [Key(percentiles.name, plots.sample(index)) for index, percentiles in enumerate(several)]
+    keys = [Key(percentiles.name, plots.sample(index)) for index, percentiles in enumerate(lines)]
     figure = Figure("", image, "", [], keys)
     return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
 
@@ -315,9 +315,7 @@ def _closed_loops(entries: Sequence[Entry]) -> list[FigureSection]:
             alike.setdefault(load, []).append(entry)
     return [
         _closed_loop(f"closed-{number}", own)
-        for number, own in enumerate(
-            (several for several in alike.values() if len(several) > 1), start=1
-        )
+        for number, own in enumerate((group for group in alike.values() if len(group) > 1), start=1)
     ]
 
 
@@ -345,20 +343,20 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
                 rows.append(plots.StackValues(title, in_unit, median / size, shown))
         rows.sort(key=lambda row: row.median, reverse=ROWS[metric].better == "higher")
         if rows:
-            told = "; ".join(f"{row.name} {row.shown}" for row in rows)
-            image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {told}", axis, rows)
+            description = "; ".join(f"{row.name} {row.shown}" for row in rows)
+            image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {description}", axis, rows)
             figures.append(Figure(metric, image, "", []))
-    asked = formatting.plural(load.connections, "connection")
+    connections = formatting.plural(load.connections, "connection")
     return FigureSection(
-        f"Closed loop on {path}", CLOSED.format(f"{asked} in a closed loop"), figures, False
+        f"Closed loop on {path}", CLOSED.format(f"{connections} in a closed loop"), figures, False
     )
 
 
 def _band(cell: CellSummary) -> list[tuple[float, float, float]]:
     """Return (percentile, low, high in µs) of each interval that is known."""
-    found = []
+    quantiles = []
     for name, percentile in histograms.PERCENTILES.items():
         interval: PercentileInterval = getattr(cell.statistics.latency_interval_us, name)
         if interval.low is not None and interval.high is not None:
-            found.append((float(percentile), interval.low, interval.high))
-    return found
+            quantiles.append((float(percentile), interval.low, interval.high))
+    return quantiles

@@ -67,30 +67,32 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     """Return the table of measured cells; None where there are none."""
     if not entries:
         return None
-    known = _floors(floors)
+    floor_of = _floors(floors)
     compared = ""
     if len({_group(entry) for entry in entries}) < len(entries):
         words = ", ".join(
-            f"{quantities.label(metric)} {formatting.percent(known[metric])}"
+            f"{quantities.label(metric)} {formatting.percent(floor_of[metric])}"
             for _, _, metric in HEAD
-            if metric in known
+            if metric in floor_of
         )
-        why = FEW_BLOCKS if floors else NO_CONTROL
-        compared = COMPARED.format(floor=words) if known else UNFLOORED.format(why=why)
+        cause = FEW_BLOCKS if floors else NO_CONTROL
+        compared = COMPARED.format(floor=words) if floor_of else UNFLOORED.format(why=cause)
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
         for name, of in FACETS.items()
     }
-    found = table(
+    results = table(
         EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared,
-        [_head(*one, known) for one in HEAD],
+        [_head(*column, floor_of) for column in HEAD],
         [_row(entry) for entry in entries],
         "  " + "n" * (len(HEAD) - 2),
         sources=[link(SUMMARY)],
     )
-    several = {name: values for name, values in facets.items() if len(values) > 1}
-    return Table(found.caption, found.head, found.rows, sources=found.sources, facets=several)
+    varied = {name: values for name, values in facets.items() if len(values) > 1}
+    return Table(
+        results.caption, results.head, results.rows, sources=results.sources, facets=varied
+    )
 
 
 def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> TableCell:

@@ -196,8 +196,8 @@ def _known(summary: Summary, entry: Entry, metric: str, sample: Sample) -> str:
 
 
 def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) -> list[Tile]:
-    found = cost_words.per_million(summary, entry.cell, usd_per_hour)
-    return [Tile("price", found[0], "USD/million requests", found[1])] if found else []
+    price = cost_words.per_million(summary, entry.cell, usd_per_hour)
+    return [Tile("price", price[0], "USD/million requests", price[1])] if price else []
 
 
 def _verdict(entry: Entry, headline: Headline) -> Tile:
@@ -217,9 +217,9 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
         noise_floor for noise_floor in floors if noise_floor.cell_id == entry.cell.cell_id
     ] or floors
     if not own:
-        why = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
-        return Tile("noise floor", formatting.NONE, "", why)
-    worst = max(own, key=lambda one: one.noise_floor or 0.0)
+        cause = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
+        return Tile("noise floor", formatting.NONE, "", cause)
+    worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"
     return Tile("noise floor", shown, "", f"{worst.metric} {where}")

@@ -81,10 +81,12 @@ def _curve(result: Result) -> Curve:
     return curves_plot.Curve(histograms.percentile_curve(histogram), histogram.total_count)
 
 
-def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None, each: bool = True) -> CellFigures:
+def of_cell(
+    run_dir: Path, entry: Entry, ground: Baseline | None, all_repetitions: bool = True
+) -> CellFigures:
     """Return a cell's figures; void repetitions are never plotted.
 
-    Without ``each``, only the repetition with the highest p99 is drawn over time.
+    Without ``all_repetitions``, only the repetition with the highest p99 is drawn over time.
     """
     measureds = []
     for rep in entry.cell.repetitions:
@@ -94,13 +96,13 @@ def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None, each: bool = T
             measureds.append(_Measured(documents.read(run_dir / place.result, Result), source))
     if not measureds:
         return CellFigures(None, [])
-    several = len(measureds) > 1
-    over_time = measureds if each else [max(measureds, key=_p99)]
+    has_several = len(measureds) > 1
+    over_time = measureds if all_repetitions else [max(measureds, key=_p99)]
     return CellFigures(
         _percentiles(run_dir, entry, measureds, ground),
         [
             Series(
-                _series_title(measured, each) if several else "",
+                _series_title(measured, all_repetitions) if has_several else "",
                 index == 0,
                 _over_time(entry, measured),
             )
@@ -114,8 +116,8 @@ def _p99(measured: _Measured) -> float:
     return (latency.p99 if latency else None) or 0.0
 
 
-def _series_title(measured: _Measured, each: bool) -> str:
-    worst = "" if each else ", the one with the highest p99"
+def _series_title(measured: _Measured, all_repetitions: bool) -> str:
+    worst = "" if all_repetitions else ", the one with the highest p99"
     return f"Repetition {measured.result.repetition} over time{worst}"
 
 
@@ -237,7 +239,7 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
         return f"{generator} keeps no record of each request: no latency over time is known."
     basis = BASIS[result.latency_basis or "sent"]
     group = timeline_group(len(series.second))
-    each = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
+    interval = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
     bins = series.latency_bins
     shown = (
         "Latency: a column a second, as bright as it has answers, with the lines of"
@@ -247,7 +249,7 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
     names = "median, p99 and largest" if any(series.p99_us) else "largest"
     whose = "ok answers that came in" if batch else "requests due in"
     return (
-        f"{shown} the {names} of the {whose} {each}, {basis}. Verified: answered 2xx with the "
+        f"{shown} the {names} of the {whose} {interval}, {basis}. Verified: answered 2xx with the "
         "right body length; red: the others."
     )
 
@@ -266,10 +268,10 @@ def _queues(server: HostTelemetry) -> str:
     if not server.accept_queues:
         return "Accept queues were not recorded."
     most = [
-        f"{one.service} {timeline_plot.deepest(one):,} of {one.limit:,} "
-        f"({timeline_plot.STYLES.get(one.service, 'solid')})"
-        for one in server.accept_queues
-        if timeline_plot.deepest(one)
+        f"{accept_queue.service} {timeline_plot.deepest(accept_queue):,} of {accept_queue.limit:,} "
+        f"({timeline_plot.STYLES.get(accept_queue.service, 'solid')})"
+        for accept_queue in server.accept_queues
+        if timeline_plot.deepest(accept_queue)
     ]
     if not most:
         return "No connection waited in an accept queue at any reading."

@@ -103,9 +103,9 @@ def both_cpus(repetitions: Sequence[Repetition]) -> list[str]:
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
     """Return the last column of an overview: held, 3 valid of 4 (1 void: steal)."""
-    several = len(cell.repetitions) > 1
+    has_several = len(cell.repetitions) > 1
     counted = repetitions.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-    return f"{headline.short}, {counted}" if several else headline.short
+    return f"{headline.short}, {counted}" if has_several else headline.short
 
 
 def state(repetition: Repetition) -> str:
@@ -118,8 +118,10 @@ def state(repetition: Repetition) -> str:
 def sources(cell_id: str, repetition: Repetition, outputs: Sequence[str]) -> TableCell:
     """Return the links to a repetition's result.json and to the generator's own output."""
     folder = HERE.repetition(cell_id, repetition.repetition)
-    each = [link(folder.path / name, name) for name in outputs if name in repetition.raw_sha256]
-    return links(link(folder.result, RESULT), *each)
+    raw_links = [
+        link(folder.path / name, name) for name in outputs if name in repetition.raw_sha256
+    ]
+    return links(link(folder.result, RESULT), *raw_links)
 
 
 def _repetitions(cell: CellSummary) -> Table:
@@ -185,25 +187,29 @@ def remarks(cell: CellSummary) -> list[Remark]:
     """
     found = []
     if labs := run_inputs.labs(cell.repetitions):
-        each = "; ".join(
+        revisions = "; ".join(
             f"{revision.removesuffix('+')[:12]}{' with local changes' * revision.endswith('+')} "
             f"measured repetition {', '.join(map(str, numbers))}"
             for revision, numbers in labs.items()
         )
-        found.append(Remark("found", "lab", f"{len(labs)} revisions measured this cell: {each}"))
+        found.append(
+            Remark("found", "lab", f"{len(labs)} revisions measured this cell: {revisions}")
+        )
     if cell.void_share:
         found.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
     kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
-    told: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
+    repetitions_by_remark: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
     for rep in cell.repetitions:
         for kind, reasons in zip(kinds, (rep.validity.reasons, rep.validity.findings), strict=True):
             for reason in reasons:
                 text = formatting.one_line(words.reason(reason), 2000)
-                told.setdefault((kind, reason.code, text), []).append(str(rep.repetition))
-    several = len(cell.repetitions) > 1
+                repetitions_by_remark.setdefault((kind, reason.code, text), []).append(
+                    str(rep.repetition)
+                )
+    has_several = len(cell.repetitions) > 1
     return found + [
-        Remark(*each, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * several)
-        for each, numbers in told.items()
+        Remark(*remark, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * has_several)
+        for remark, numbers in repetitions_by_remark.items()
     ]
 
 
@@ -304,9 +310,9 @@ def section(
     flame_graph: FlameGraph | None = None,
     trace: TraceSection | None = None,
     cross_check: Table | None = None,
-    each: bool = True,
+    all_repetitions: bool = True,
 ) -> CellSection:
-    """Return the section of a measured stack; ``each`` as for cell_figures.of_cell."""
+    """Return the section of a measured stack; ``all_repetitions`` as for cell_figures.of_cell."""
     statistics = entry.cell.statistics
     return CellSection(
         anchor=entry.anchor,
@@ -315,7 +321,7 @@ def section(
         headline=headlines.headline(entry),
         remarks=remarks(entry.cell),
         limit=limit(entry.cell),
-        figures=cell_figures.of_cell(run_dir, entry, baseline, each),
+        figures=cell_figures.of_cell(run_dir, entry, baseline, all_repetitions),
         errors=_errors(statistics),
         errors_title="Errors by class",
         percentiles=latency_columns.intervals(statistics),

@@ -121,7 +121,7 @@ def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list
 
 def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
     titles = labels.compared(comparisons, paths)
-    return [_Titled(*one) for one in zip(comparisons, titles, strict=True)]
+    return [_Titled(*pair) for pair in zip(comparisons, titles, strict=True)]
 
 
 def _headline(titled: _Titled) -> Headline:
@@ -295,11 +295,11 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     """Return the table of cells that were measured twice; None where there are none."""
     if not floors:
         return None
-    known = {entry.cell.cell_id: entry for entry in measured}
+    entries = {entry.cell.cell_id: entry for entry in measured}
     rows: list[Cells] = []
     shown = ""
     for row in floors:
-        entry = known.get(row.cell_id)
+        entry = entries.get(row.cell_id)
         name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
         name, shown = TableCell() if shown == row.control_id else name, row.control_id
         floor = formatting.percent(row.noise_floor)

@@ -42,11 +42,11 @@ def headlines(summary: Summary, paths: Paths) -> dict[str, Headline]:
 
 def by_path(summary: Summary, paths: Paths) -> Mapping[str, list[CurvePart]]:
     """Return the curves of each path."""
-    found: dict[str, list[CurvePart]] = {}
+    parts: dict[str, list[CurvePart]] = {}
     for curve, subject in _with_subjects(summary, paths):
         part = CurvePart(subject, _text(curve, subject), _table(curve))
-        found.setdefault(labels.path_of(curve.cell, paths), []).append(part)
-    return found
+        parts.setdefault(labels.path_of(curve.cell, paths), []).append(part)
+    return parts
 
 
 def lines(summary: Summary) -> list[str]:
@@ -89,14 +89,14 @@ def _text(curve: CurveSummary, subject: str) -> str:
     once = f"each rate of the curve measured once, {curve.duration_s:g} s"
     if curve.within is None and curve.missed is None:
         return f"{subject}: no rate of the curve could be judged."
-    why = ""
+    cause = ""
     if curve.missed is not None:
         at = next(step for step in curve.trace if step.rate == curve.missed and step.met is False)
-        why = f"at {curve.missed:,g} requests/s: {reasons(at)}"
+        cause = f"at {curve.missed:,g} requests/s: {reasons(at)}"
     if curve.within is None:
         objective = labels.objective(curve.slo)
-        return f"{subject}: no rate is known to meet {objective}; {why} ({once})."
-    highest = f"; {why}" if why else ", the highest measured"
+        return f"{subject}: no rate is known to meet {objective}; {cause} ({once})."
+    highest = f"; {cause}" if cause else ", the highest measured"
     return (
         f"{subject}: {curves_words.stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} "
         f"({once})."
@@ -153,11 +153,11 @@ def _rows(curve: CurveSummary) -> list[Row]:
 
 
 def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
-    step, several = steps[0], len(steps) > 1
+    step, repeated = steps[0], len(steps) > 1
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
     first = {reason.code: reason for one in reversed(steps) for reason in one.reasons}
-    told = replace(step, reasons=[*first.values()])
-    results = [HERE.repetition(one.cell_id, one.repetition).result for one in steps]
+    merged = replace(step, reasons=[*first.values()])
+    results = [HERE.repetition(measured.cell_id, measured.repetition).result for measured in steps]
     figures = [
         formatting.rate(step.goodput),
         p99(step),
@@ -168,11 +168,11 @@ def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
         f"{step.rate:,g}",
         formatting.percent(step.rate / saturation if saturation else None),
         "curve" if step.purpose == "curve" else "rate asked for",
-        *([formatting.NONE] * len(figures) if several else figures),
+        *([formatting.NONE] * len(figures) if repeated else figures),
         TableCell(MET[step.met], css=css),
         TableCell(
-            formatting.one_line(f"{f'{len(steps)} times ' if several else ''}{reasons(told)}"),
+            formatting.one_line(f"{f'{len(steps)} times ' if repeated else ''}{reasons(merged)}"),
             css="reason",
         ),
-        links(*(link(path, "/".join(path.parts[-2:]) if several else RESULT) for path in results)),
+        links(*(link(path, "/".join(path.parts[-2:]) if repeated else RESULT) for path in results)),
     ], "void" if step.met is None else "")  # fmt: skip

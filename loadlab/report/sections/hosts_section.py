@@ -39,8 +39,11 @@ def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table |
 def _hosts(entry: Entry) -> dict[str, list[HostTelemetry]]:
     """Return the telemetry of each host in the cell's valid repetitions; of one client only."""
     telemetries = [rep.telemetry for rep in entry.cell.repetitions if rep.validity.valid]
-    known = [telemetry for telemetry in telemetries if telemetry]
-    return {"server": [one.server for one in known], "client": [one.client for one in known]}
+    recorded = [telemetry for telemetry in telemetries if telemetry]
+    return {
+        "server": [recording.server for recording in recorded],
+        "client": [one.client for one in recorded],
+    }
 
 
 def _figures(hosts: Sequence[HostTelemetry]) -> list[str]:
@@ -59,4 +62,4 @@ def _figures(hosts: Sequence[HostTelemetry]) -> list[str]:
 def _most(
     hosts: Sequence[HostTelemetry], value: Callable[[HostTelemetry], float | None]
 ) -> float | None:
-    return max((known for host in hosts if (known := value(host)) is not None), default=None)
+    return max((number for host in hosts if (number := value(host)) is not None), default=None)

@@ -73,13 +73,13 @@ def slowest(latency: Latency) -> str:
     return f"{name} {bounded(latency, name)} ms"
 
 
-def response_time(found: ResponseTime | None) -> TableCell:
+def response_time(mean: ResponseTime | None) -> TableCell:
     """Return the cell of a mean response time in ms."""
-    if found is None:
+    if mean is None:
         return TableCell(formatting.NONE)
-    title = f"{found.failed:,} of {found.requests:,} requests got no right answer"
+    title = f"{mean.failed:,} of {mean.requests:,} requests got no right answer"
     return TableCell(
-        ("≥ " if found.failed else "") + ms(found.mean_us), title=title if found.failed else ""
+        ("≥ " if mean.failed else "") + ms(mean.mean_us), title=title if mean.failed else ""
     )
 
 

@@ -122,10 +122,13 @@ def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
 
 def _generators(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
     """Return each generator with its executable on each host."""
-    found = {name: host.generators or {} for name, host in hosts.items()}
-    names = sorted({name for each in found.values() for name in each})
+    programs = {name: host.generators or {} for name, host in hosts.items()}
+    names = sorted({name for each in programs.values() for name in each})
     return [
-        [f"generator {name}", *(_program(each.get(name)) for each in found.values())]
+        [
+            f"generator {name}",
+            *(_program(host_programs.get(name)) for host_programs in programs.values()),
+        ]
         for name in names
     ]
 

@@ -53,13 +53,13 @@ def _sources(entry: Entry, reps: Sequence[Repetition]) -> TableCell:
 
 def _median(entry: Entry, group: str, value: Value) -> float | None:
     """Return the median of a value over the valid repetitions that have it."""
-    found = [
+    numbers = [
         value(used, rep)
         for rep, processes in _recorded(entry)
         if (used := getattr(processes, group)) is not None
     ]
-    known = [number for number in found if number is not None]
-    return statistics.median(known) if known else None
+    recorded = [number for number in numbers if number is not None]
+    return statistics.median(recorded) if recorded else None
 
 
 def _size(octets: float | None) -> str:

@@ -30,13 +30,13 @@ def headline(entry: Entry) -> Headline:
     cell, load, statistics = entry.cell, entry.cell.cell.load, entry.cell.statistics
     manner = registry.get(load.generator).manner
     how = f" {manner}" if manner else f", {load.connections:,} at a time,"
-    asked = (
+    task = (
         f"{load.generator}: {formatting.plural(load.requests or 0, 'request')}{how} to "
         f"{entry.where} of {labels.stack(cell.cell)}"
     )
     client, failed = statistics.client, (statistics.requests or 0) - (statistics.ok or 0)
     if not client:
-        return headlines.void(cell, asked)
+        return headlines.void(cell, task)
     used = (
         f"peak memory {formatting.size(client.max_rss_bytes.median)}, "
         f"{formatting.significant(client.cpu_s.median)} s of CPU time.{headlines.skipped(cell)}"
@@ -46,11 +46,11 @@ def headline(entry: Entry) -> Headline:
         rate = formatting.rate(
             statistics.rate_achieved.median if statistics.rate_achieved else None
         )
-        text = f"{asked} {took}, all answered: {rate} requests/s, {used}"
+        text = f"{task} {took}, all answered: {rate} requests/s, {used}"
         return Headline("held", text, "all answered")
     causes = ", ".join(client.failures)
     part = formatting.share(failed, statistics.requests)
-    text = f"{asked} {took}; {failed:,} failed ({part} of requests: {causes}), {used}"
+    text = f"{task} {took}; {failed:,} failed ({part} of requests: {causes}), {used}"
     return Headline("missed", text, f"{failed:,} failed")
 
 
@@ -153,8 +153,8 @@ def _failures(statistics: Statistics) -> Table | None:
         )
         fraction = formatting.share(count, statistics.requests)
         rows.append(Row([cause, f"{count:,}", fraction, kind, meaning], "bad"))
-    asked = formatting.plural(statistics.requests or 0, "request")
-    caption = f"Of {asked}, {statistics.ok:,} were verified answers."
+    requests = formatting.plural(statistics.requests or 0, "request")
+    caption = f"Of {requests}, {statistics.ok:,} were verified answers."
     return table(caption, ["cause", "requests", "share", "class", "meaning"], rows, " nn")
 
 

@@ -80,13 +80,13 @@ def _deviations(reproduction: Reproduction) -> Table | None:
         ]
     if not rows:
         return None
-    several = sum(len(part.deviations) for part in reproduction.parts)
+    count = sum(len(part.deviations) for part in reproduction.parts)
     return table(
         "Everything that differs, besides the figures.",
         ["what", "original", "here", ""],
         rows,
-        title=f"Differences: {several:,}",
-        open=several <= _OPEN_UP_TO,
+        title=f"Differences: {count:,}",
+        open=count <= _OPEN_UP_TO,
         sources=[link(REPRODUCTION)],
     )
 

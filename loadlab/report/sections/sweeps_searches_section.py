@@ -93,7 +93,7 @@ def build(summary: Summary, paths: Paths) -> SweepsSearches | None:
     return SweepsSearches(
         "Sweeps and searches" if sweeps or searches else "Scaled rates",
         headlines,
-        [_sweep(f"sweep-{n}", *one, lost) for n, one in enumerate(sweeps, start=1)],
+        [_sweep(f"sweep-{n}", *titled, lost) for n, titled in enumerate(sweeps, start=1)],
         [_search(f"search-{n}", *one) for n, one in enumerate(searches, start=1)],
         [_rate_text(scaled_rate) for scaled_rate in summary.rates],
     )
@@ -125,8 +125,10 @@ def lines(summary: Summary) -> list[str]:
     return found
 
 
-def _subjects(several: Sequence[SweepSummary] | Sequence[SearchSummary], paths: Paths) -> list[str]:
-    return labels.subjects([one.cell for one in several], paths)
+def _subjects(
+    experiments: Sequence[SweepSummary] | Sequence[SearchSummary], paths: Paths
+) -> list[str]:
+    return labels.subjects([experiment.cell for experiment in experiments], paths)
 
 
 def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
@@ -134,7 +136,9 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
     best, stopped = sweep.best, sweep.stopped
     if best is None:
         return f"{subject}: no level has a valid repetition."
-    (most,) = (one.goodput.median for one in sweep.levels if one.value == best.value)
+    (most,) = (
+        best_level.goodput.median for best_level in sweep.levels if best_level.value == best.value
+    )
     text = (
         f"{subject} answered the most, {formatting.rate(most)} requests/s, at "
         f"{level(best.value, sweep.by)}{_of(lost[best.cell_id])}."
@@ -174,7 +178,7 @@ def _bound(search: SearchSummary) -> str:
 
 def _rate_text(scaled_rate: ScaledRate) -> str:
     """Return the value of a scaled rate in a sentence."""
-    each = ", ".join(
+    goodputs = ", ".join(
         f"{saturation_goodput.cell} {formatting.rate(saturation_goodput.goodput)}"
         for saturation_goodput in scaled_rate.of
     )
@@ -182,7 +186,7 @@ def _rate_text(scaled_rate: ScaledRate) -> str:
     least = "the saturation" if len(scaled_rate.of) == 1 else "the lowest of the saturations"
     return (
         f"Rate of {formatting.plural(len(scaled_rate.cells), 'cell')}: {rate}, "
-        f"{formatting.percent(scaled_rate.fraction)} of {least} in a closed loop ({each} "
+        f"{formatting.percent(scaled_rate.fraction)} of {least} in a closed loop ({goodputs} "
         "requests/s)."
     )
 

@@ -74,7 +74,7 @@ class UnderWay:
             return formatting.one_line(self._statuses())
         if not self._running:
             return ""
-        task, began = min(self._running.values(), key=lambda one: one[1])
+        task, began = min(self._running.values(), key=lambda running: running[1])
         hosts = [host for host, (name, _) in self._running.items() if name == task]
         on = "" if hosts == ["localhost"] else f" on {', '.join(hosts)}"
         lasting = now - began

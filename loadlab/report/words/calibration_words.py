@@ -10,7 +10,7 @@ from loadlab.run.formatting import count, plural
 def summary(calibration: Calibration) -> str:
     """Return the calibration in one or two lines."""
     link, ceiling = calibration.iperf3, calibration.ceiling
-    there, back = (
+    forth, back = (
         f"{throughput.bits_per_second / 1e9:.1f} {towards}{_streams(throughput, link, direction)}"
         for direction, towards, throughput in (
             ("client_to_server", "Gb/s to the server", link.client_to_server),
@@ -18,7 +18,7 @@ def summary(calibration: Calibration) -> str:
         )
     )
     lines = [
-        f"Link {there}, {back}, round trip "
+        f"Link {forth}, {back}, round trip "
         f"{calibration.round_trip_us.mean:.0f} µs; ceiling {ceiling.generator} against nginx alone "
         f"{count(ceiling.requests_per_second)} requests/s"
     ]

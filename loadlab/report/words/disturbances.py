@@ -32,17 +32,17 @@ def spent(disturbance: Disturbance) -> str:
 
 def whole(disturbance: Disturbance) -> str:
     """Return what made measurements of a run void, what their repeats took, and the remedy."""
-    told = (
+    text = (
         f"{disturbance.void} of {formatting.plural(disturbance.measured, 'measurement')} are void"
     )
     if disturbance.outside:
         of = "all" if disturbance.outside == disturbance.void else f"{disturbance.outside} of them"
-        told += f", {of} because {_cause(disturbance)}"
+        text += f", {of} because {_cause(disturbance)}"
     elif disturbance.code:
-        told += f", the most frequent reason is {disturbance.code}"
+        text += f", the most frequent reason is {disturbance.code}"
     if disturbance.withheld:
-        told += f". {_repeats(disturbance)}, and {disturbance.withheld} void ones were not repeated"
-    return f"{told}. {_remedy(disturbance.code)}."
+        text += f". {_repeats(disturbance)}, and {disturbance.withheld} void ones were not repeated"
+    return f"{text}. {_remedy(disturbance.code)}."
 
 
 def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:

@@ -60,7 +60,7 @@ def proof_refusal(host: str, name: str, outcome: Outcome) -> str:
     else_ = _instead(other) if name != other else ""
     if name == registry.cross_checking():
         else_ += " -e cross_check=false"
-    remedy = ", or ".join(one for one in (own, else_) if one)
+    remedy = ", or ".join(way for way in (own, else_) if way)
     said = outcome.said or "nothing"
     return (
         f"{host}: {name} does not work there. In one second of load against a server on the host "

@@ -115,10 +115,10 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     """Return the cells as report entries with distinct titles, in order."""
     stacks, beside, paces = differences(cells), differences(cells, BESIDE), loads(cells)
     faults = _different([{"fault": _fault(cell.cell.load.injection)} for cell in cells], ["fault"])
-    found = []
+    subjects = []
     for index, cell in enumerate(cells):
         path = path_of(cell.cell, paths)
-        found.append(
+        subjects.append(
             Entry(
                 cell,
                 path,
@@ -128,7 +128,7 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
                 f"cell-{index + 1}",
             )
         )
-    return found
+    return subjects
 
 
 def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
@@ -232,8 +232,8 @@ def _fault(injection: Injection | None) -> str:
     words = []
     if neighbour := injection.neighbour:
         part = f"{formatting.part_of(neighbour.cpu)} of a core of the {neighbour.host}"
-        several = f"{neighbour.programs} neighbours, each with up to {part}"
-        words.append(several if neighbour.programs > 1 else f"a neighbour with {part}")
+        programs = f"{neighbour.programs} neighbours, each with up to {part}"
+        words.append(programs if neighbour.programs > 1 else f"a neighbour with {part}")
     if stop := injection.generator_stop:
         words.append(f"generator stopped for {stop.duration_s:g} s")
     if injection.refused_every:
@@ -263,18 +263,20 @@ def loads(cells: Sequence[CellSummary]) -> list[list[str]]:
 
     The loads of Python clients differ from each other only, and so do those of stacks.
     """
-    found: list[list[str]] = [[] for _ in cells]
+    titles: list[list[str]] = [[] for _ in cells]
     for kind in (False, True):
         chosen = [index for index, cell in enumerate(cells) if is_client(cell) is kind]
         loads = _different_loads([cells[index].cell.load for index in chosen])
         for index, words in zip(chosen, loads, strict=True):
-            found[index] = words
-    return found
+            titles[index] = words
+    return titles
 
 
 def _different_loads(loads: Sequence[Load]) -> list[list[str]]:
-    each = [load_parts(load) for load in loads]
-    return _different(each, list(dict.fromkeys(name for parts in each for name in parts)))
+    parts_of_loads = [load_parts(load) for load in loads]
+    return _different(
+        parts_of_loads, list(dict.fromkeys(name for parts in parts_of_loads for name in parts))
+    )
 
 
 def _different(mappings: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[list[str]]:

@@ -27,8 +27,10 @@ def told(needs: Needs) -> str:
 
 def _host(needs: HostNeeds, where: str) -> str:
     named = {"disk": needs.disk_bytes, "memory": needs.memory_bytes}
-    each = [f"{_round(one)} of {name}" for name, one in named.items() if one >= NAMED_FROM]
-    return f"{' and '.join(each)} {where}" if each else ""
+    amounts = [
+        f"{_round(amount)} of {name}" for name, amount in named.items() if amount >= NAMED_FROM
+    ]
+    return f"{' and '.join(amounts)} {where}" if amounts else ""
 
 
 def _round(octets: int) -> str:

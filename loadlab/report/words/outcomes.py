@@ -39,10 +39,10 @@ def _fact(reason: Reason, name: str) -> float:
 
 
 def _listed(reason: Reason, name: str, separator: str = ", ") -> str:
-    several = reason.facts[name]
-    if not isinstance(several, list):
-        raise TypeError(f"{several!r} is not a list")
-    return separator.join(several)
+    names = reason.facts[name]
+    if not isinstance(names, list):
+        raise TypeError(f"{names!r} is not a list")
+    return separator.join(names)
 
 
 def _rate(rate: float) -> str:
@@ -57,20 +57,22 @@ def _noise(floor: object) -> str:
 
 
 def _few_repetitions(reason: Reason) -> str:
-    there = formatting.plural(int(_value(reason)), "repetition")
-    return f"{there} of the {reason.facts['side']} to go by, at least {reason.limit} are needed"
+    repetitions = formatting.plural(int(_value(reason)), "repetition")
+    return (
+        f"{repetitions} of the {reason.facts['side']} to go by, at least {reason.limit} are needed"
+    )
 
 
 def _few_blocks(reason: Reason) -> str:
-    there = formatting.plural(int(_value(reason)), "block")
-    return f"{there} with a value of both, at least {reason.limit} are needed"
+    blocks = formatting.plural(int(_value(reason)), "block")
+    return f"{blocks} with a value of both, at least {reason.limit} are needed"
 
 
 def _few_sittings(reason: Reason) -> str:
-    there = formatting.plural(int(_value(reason)), "run")
+    runs = formatting.plural(int(_value(reason)), "run")
     return (
         "two sittings: not told apart from the difference between sittings, which takes "
-        f"{reason.limit} runs a side ({there} of one side)"
+        f"{reason.limit} runs a side ({runs} of one side)"
     )
 
 
@@ -200,8 +202,8 @@ COMPARISONS: Table = {
 
 
 def _few_valid_repetitions(reason: Reason) -> str:
-    there = formatting.plural(int(_value(reason)), "valid repetition")
-    return f"{there}, {reason.limit} are needed for an interval"
+    repetitions = formatting.plural(int(_value(reason)), "valid repetition")
+    return f"{repetitions}, {reason.limit} are needed for an interval"
 
 
 def bound(metric: str | None, number: float) -> str:
@@ -298,9 +300,10 @@ def _slo_unknown(reason: Reason) -> str:
 
 
 def _slo_failed(reason: Reason) -> str:
-    failed, due = int(_value(reason)), int(_fact(reason, "requests"))
+    failed, requests = int(_value(reason)), int(_fact(reason, "requests"))
     return (
-        f"{formatting.share(failed, due)} of the {due:,} requests that were due got no right "
+        f"{formatting.share(failed, requests)} of the {requests:,} requests that were due got "
+        "no right "
         f"answer, too many for a {percentile(str(reason.facts['percentile']))} of those"
     )
 
@@ -401,8 +404,8 @@ def _of_metric(entry: Entry) -> Entry:
     """Return an entry that also tells the metric and difference of a ranking's reason."""
 
     def words(reason: Reason) -> str:
-        told = entry.words(reason)
-        return f"{difference(reason)}: {told}" if "difference" in reason.facts else told
+        text = entry.words(reason)
+        return f"{difference(reason)}: {text}" if "difference" in reason.facts else text
 
     return Entry(words, entry.remedy)
 

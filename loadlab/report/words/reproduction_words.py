@@ -31,16 +31,16 @@ PLURALS: dict[Part, str] = {
 }
 
 
-def source(found: Source) -> str:
+def source(origin: Source) -> str:
     """Return which run is repeated, and how far its bundle was verified."""
-    lab = labels.lab(found.lab)
-    text = f"Repeats the run {found.run_id}, started {found.started} with lab {lab}"
-    if found.sha256 is None:
+    lab = labels.lab(origin.lab)
+    text = f"Repeats the run {origin.run_id}, started {origin.started} with lab {lab}"
+    if origin.sha256 is None:
         return f"{text}."
-    signed = f"signed by {found.signer}" if found.signer else "not signed"
-    text += f"; its bundle, SHA-256 {found.sha256}, {signed}, is as its raw files give"
-    if found.unverified:
-        text += f", but for documents of another revision: {', '.join(found.unverified)}"
+    signed = f"signed by {origin.signer}" if origin.signer else "not signed"
+    text += f"; its bundle, SHA-256 {origin.sha256}, {signed}, is as its raw files give"
+    if origin.unverified:
+        text += f", but for documents of another revision: {', '.join(origin.unverified)}"
     return f"{text}."
 
 
@@ -57,18 +57,18 @@ def same(parts: Sequence[ReproductionPart]) -> str:
 
 def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
     """Return a line for each deviation, the first few of each part."""
-    found = []
+    lines = []
     for part in parts:
         for deviation in part.deviations[:SHOWN]:
-            asked = " (given with -e)" if deviation.given else ""
-            found.append(
+            remark = " (given with -e)" if deviation.given else ""
+            lines.append(
                 f"Differs, {part.part} {name(deviation)}: {value(deviation.original)} in the "
                 "original, "
-                f"{value(deviation.here)} here{asked}"
+                f"{value(deviation.here)} here{remark}"
             )
         if len(part.deviations) > SHOWN:
-            found.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")
-    return found
+            lines.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")
+    return lines
 
 
 def name(deviation: Deviation) -> str:
@@ -78,11 +78,11 @@ def name(deviation: Deviation) -> str:
     )
 
 
-def value(found: Json) -> str:
+def value(fact: Json) -> str:
     """Return a value in words; "none" where there is none."""
-    if found is None:
+    if fact is None:
         return "none"
-    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    text = fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
     return formatting.one_line(text, _VALUE_MAX) or "empty"
 
 
@@ -101,12 +101,12 @@ def headline(reproduction: Reproduction) -> str:
 
 
 def _unmatched(reproduction: Reproduction) -> str:
-    told = [
+    lists = [
         (reproduction.only_original, "the original alone"),
         (reproduction.only_here, "this run alone"),
     ]
     return " ".join(
         f"{formatting.plural(len(cells), 'cell')} measured by {which}: {', '.join(cells)}."
-        for cells, which in told
+        for cells, which in lists
         if cells
     )

@@ -130,7 +130,9 @@ _SELF_CHECKS = {
 
 
 def _generator_late(reason: Reason) -> str:
-    part, limit = (formatting.part_of(_number(one)) for one in (reason.value, reason.limit))
+    part, limit = (
+        formatting.part_of(_number(fraction)) for fraction in (reason.value, reason.limit)
+    )
     return f"{_late(reason)}; {part} of all, limit {limit}"
 
 

@@ -30,8 +30,8 @@ def full(evidence: Evidence) -> list[Check]:
     for name, code in _CODES.items():
         used = evidence.service(name)
         # The others are there too, idle.
-        asked = {"nginx": evidence.proxied, "postgresql": evidence.database is not None}
-        if used is None or used.cpu is None or not (asked.get(name, True) or used.cpu > 0.01):
+        takes_part = {"nginx": evidence.proxied, "postgresql": evidence.database is not None}
+        if used is None or used.cpu is None or not (takes_part.get(name, True) or used.cpu > 0.01):
             continue
         part = parts[name]
         # Of one core, the application's thread is the limit only if hardly anything else needs it.
@@ -70,8 +70,8 @@ def _sessions(evidence: Evidence) -> float | None:
     none."""
     if evidence.database is None or not evidence.rep.responses:
         return None
-    each = evidence.database.sessions / evidence.rep.responses
-    return each if each >= _EACH else None
+    per_answer = evidence.database.sessions / evidence.rep.responses
+    return per_answer if per_answer >= _EACH else None
 
 
 def _packets(evidence: Evidence, part: float) -> Check:

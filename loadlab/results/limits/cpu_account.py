@@ -21,14 +21,14 @@ def parts(evidence: Evidence) -> list[TimePart]:
     """
     if not evidence.rep.responses or not evidence.rate:
         return []
-    known = dict(_known(evidence))
+    cpu_times = dict(_known(evidence))
     log = evidence.server.nginx
     if log is not None and log.upstream_us is not None:
-        behind = sum(us for name, us in known.items() if name not in ("nginx_cpu", "run_queue"))
-        known["application_wait"] = max(0.0, log.upstream_us - behind)
+        behind = sum(us for name, us in cpu_times.items() if name not in ("nginx_cpu", "run_queue"))
+        cpu_times["application_wait"] = max(0.0, log.upstream_us - behind)
     if evidence.mean_us is not None:
-        known["elsewhere"] = max(0.0, evidence.mean_us - sum(known.values()))
-    order = sorted(known.items(), key=lambda item: -item[1])
+        cpu_times["elsewhere"] = max(0.0, evidence.mean_us - sum(cpu_times.values()))
+    order = sorted(cpu_times.items(), key=lambda item: -item[1])
     return [TimePart(part=name, us=us) for name, us in order if us > 0]
 
 

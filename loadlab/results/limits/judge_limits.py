@@ -66,15 +66,15 @@ def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged 
     unrecorded: list[str] = []
     for codes, look in RULES:
         result = look(evidence)
-        several = result if isinstance(result, list) else [result] if result else []
-        checks += several
-        seen = {one.evidence.code for one in several}
+        own_checks = result if isinstance(result, list) else [result] if result else []
+        checks += own_checks
+        seen = {own_check.evidence.code for own_check in own_checks}
         unrecorded += [code for code in codes if code not in seen and _applies(code, evidence)]
-    hit = next((one for one in checks if one.found), None)
+    hit = next((candidate for candidate in checks if candidate.found), None)
     limit = (hit or check("unknown", True, evidence.p99_us)).evidence
     return Judged(
         limit,
-        [] if limit.code == "none" else [one.evidence for one in checks if not one.found],
+        [] if limit.code == "none" else [other.evidence for other in checks if not other.found],
         unrecorded,
         evidence.mean_us,
         account.parts(evidence),
@@ -99,13 +99,13 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     Its evidence is that of the repetition in the middle of those that agree.
     """
     valid = [rep for rep in repetitions if rep.validity.valid]
-    judged = [one for rep in valid or repetitions if (one := judge(cell, rep)) is not None]
+    judged = [judgement for rep in valid or repetitions if (judgement := judge(cell, rep)) is not None]
     if not judged:
         return None
     codes = Counter(one.limit.code for one in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -CODES.index(item[0])))
     alike = sorted(
-        (one for one in judged if one.limit.code == code), key=lambda one: _number(one.limit.value)
+        (one for one in judged if one.limit.code == code), key=lambda judged_repetition: _number(judged_repetition.limit.value)
     )
     middle = alike[len(alike) // 2]
     return CellLimit(

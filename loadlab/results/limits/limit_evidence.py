@@ -37,14 +37,14 @@ class Check(NamedTuple):
 
 def check(
     code: str,
-    found: bool,
+    is_limit: bool,
     value: float | str | None = None,
     limit: float | None = None,
     **facts: str | float | bool | None,
 ) -> Check:
     """Return a check; facts that are None are left out."""
-    known: Facts = {name: fact for name, fact in facts.items() if fact is not None}
-    return Check(found, Reason(code=code, value=value, limit=limit, facts=known))
+    recorded: Facts = {name: fact for name, fact in facts.items() if fact is not None}
+    return Check(is_limit, Reason(code=code, value=value, limit=limit, facts=recorded))
 
 
 @dataclass(frozen=True)

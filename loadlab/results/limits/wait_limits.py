@@ -75,9 +75,9 @@ def delayed_ack(evidence: Evidence) -> Check | None:
     if held is None or not answers or mean is None:
         return None
     low, high = _HELD_US
-    each = held / answers
+    held_s = held / answers
     return check(
-        "delayed_ack", each >= _EACH and low <= mean <= high and not evidence.full, each, _EACH,
+        "delayed_ack", held_s >= _EACH and low <= mean <= high and not evidence.full, held_s, _EACH,
         mean_us=mean,
     )  # fmt: skip
 
@@ -86,11 +86,11 @@ def too_few_threads(evidence: Evidence) -> Check | None:
     """Look for requests that waited for a thread of the application, all of which waited too."""
     rule, queue = evidence.rule, evidence.waiting("application")
     if evidence.threads is not None and evidence.under_way is not None:
-        each = evidence.under_way / evidence.threads
+        per_thread = evidence.under_way / evidence.threads
         return check(
             "too_few_threads",
-            not evidence.full and each >= rule.limit_crowd,
-            each,
+            not evidence.full and per_thread >= rule.limit_crowd,
+            per_thread,
             rule.limit_crowd,
             threads=evidence.threads,
             under_way=evidence.under_way,

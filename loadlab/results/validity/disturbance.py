@@ -65,7 +65,7 @@ def _full_client(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client was full on average, or in too many of the seconds."""
     limits, client = found.limits, found.client
     limit = limits.generator_cpu_max
-    each = client.per_second.cpu_busy if client.per_second else []
+    seconds = client.per_second.cpu_busy if client.per_second else []
     facts: Facts = {}
     if found.cell.load.mode == "closed":
         facts = {
@@ -76,7 +76,7 @@ def _full_client(found: ClientEvidence) -> Iterator[Reason]:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
     else:
         yield from _in_seconds(
-            "generator_cpu", each, limit, limits.generator_cpu_seconds_max, facts
+            "generator_cpu", seconds, limit, limits.generator_cpu_seconds_max, facts
         )
 
 
@@ -84,40 +84,40 @@ def steal(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose hypervisor took too much, on average or by the second."""
     limits = client.limits
     for role, host in client.hosts.items():
-        each = host.per_second.cpu_steal if host.per_second else []
+        seconds = host.per_second.cpu_steal if host.per_second else []
         if host.cpu.steal > limits.steal_max:
             yield Reason(
                 code="steal", value=host.cpu.steal, limit=limits.steal_max, facts={"host": role}
             )
         else:
-            yield from _stolen(role, each, limits)
+            yield from _stolen(role, seconds, limits)
 
 
-def _stolen(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+def _stolen(role: str, seconds: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
     yield from _in_seconds(
-        "steal", each, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
+        "steal", seconds, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
     )
 
 
 def _in_seconds(
-    code: str, each: Sequence[float], limit: float, fraction_max: float, facts: Facts
+    code: str, per_second: Sequence[float], limit: float, fraction_max: float, facts: Facts
 ) -> Iterator[Reason]:
     """Yield a reason where too large a fraction of the seconds was above the limit."""
-    seconds = above(each, limit)
+    seconds = above(per_second, limit)
     if seconds > fraction_max:
         by_second: Facts = {"seconds": seconds, "seconds_max": fraction_max}
-        yield Reason(code=code, value=max(each), limit=limit, facts={**facts, **by_second})
+        yield Reason(code=code, value=max(per_second), limit=limit, facts={**facts, **by_second})
 
 
 def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
     for role, host in client.hosts.items():
-        each = host.per_second.foreign_cpu if host.per_second else None
-        yield from _foreign(role, each or [], client.limits)
+        seconds = host.per_second.foreign_cpu if host.per_second else None
+        yield from _foreign(role, seconds or [], client.limits)
 
 
-def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
-    seconds = above(each, limits.foreign_cpu_second_max)
+def _foreign(role: str, per_second: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+    seconds = above(per_second, limits.foreign_cpu_second_max)
     if seconds > limits.foreign_cpu_seconds_max:
         yield Reason(
             code="foreign_cpu",
@@ -126,8 +126,8 @@ def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[R
             facts={
                 "host": role,
                 "second_max": limits.foreign_cpu_second_max,
-                "mean": sum(each) / len(each),
-                "worst": max(each),
+                "mean": sum(per_second) / len(per_second),
+                "worst": max(per_second),
             },
         )
 
@@ -166,10 +166,10 @@ def allowance(client: ClientEvidence) -> Iterator[Reason]:
 
 def telemetry_gap(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
-    limit, asked = client.limits.samples_min, client.cell.load.duration_s
+    limit, duration_s = client.limits.samples_min, client.cell.load.duration_s
     # Telemetry covers the duration asked, not the wait for the last answers.
     span = client.measurement.duration_s
-    watched = span if asked is None else min(span, asked)
+    watched = span if duration_s is None else min(span, duration_s)
     for role, host in client.hosts.items():
         if host.samples < limit * watched:
             yield Reason(
@@ -199,7 +199,7 @@ def full_link(
     if not measured:
         return
     for direction, name, capacity in (
-        ("client_to_server", "tx", max(one.client_to_server.bits_per_second for one in measured)),
+        ("client_to_server", "tx", max(throughput.client_to_server.bits_per_second for throughput in measured)),
         ("server_to_client", "rx", max(iperf3.server_to_client.bits_per_second for iperf3 in measured)),
     ):
         used = sum(getattr(telemetry.network, f"{name}_bits_per_second") for telemetry in clients)
@@ -210,11 +210,11 @@ def full_link(
             "clients": len(clients),
         }
         series = clients[0].per_second if len(clients) == 1 else None
-        each = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
+        fractions = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
         if used > limits.link_max * capacity:
             yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
         else:
-            yield from _in_seconds("link", each, limits.link_max, limits.link_seconds_max, facts)
+            yield from _in_seconds("link", fractions, limits.link_max, limits.link_seconds_max, facts)
 
 
 def uncalibrated(client: ClientEvidence) -> Iterator[Reason]:

@@ -27,13 +27,13 @@ def nothing_sent(client: ClientEvidence) -> Iterator[Reason]:
 
 def short(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the load lasted too little of the time asked."""
-    span, asked = client.measurement.duration_s, client.cell.load.duration_s
-    if asked is not None and span < client.limits.duration_min * asked:
+    span, planned_s = client.measurement.duration_s, client.cell.load.duration_s
+    if planned_s is not None and span < client.limits.duration_min * planned_s:
         yield Reason(
             code="short",
-            value=span / asked,
+            value=span / planned_s,
             limit=client.limits.duration_min,
-            facts={"measured_s": span, "asked_s": asked},
+            facts={"measured_s": span, "asked_s": planned_s},
         )
 
 

@@ -26,10 +26,10 @@ def compared(cells: Sequence[CellSummary]) -> list[CellSummary]:
     exact test, one-sided, has a p of at most ALPHA.
     """
     groups: dict[bytes, list[CellSummary]] = {}
-    for one in cells:
-        if one.purpose in _PURPOSES:
-            alike = (one.cell.endpoint, one.cell.network, one.cell.load)
-            groups.setdefault(msgspec.json.encode(alike, order="sorted"), []).append(one)
+    for cell in cells:
+        if cell.purpose in _PURPOSES:
+            alike = (cell.cell.endpoint, cell.cell.network, cell.cell.load)
+            groups.setdefault(msgspec.json.encode(alike, order="sorted"), []).append(cell)
     marked = {cell_summary.cell_id: _share(cell_summary, entries) for entries in groups.values() for cell_summary in entries}
     return [replace(entry, void_share=marked.get(entry.cell_id)) for entry in cells]
 

@@ -81,10 +81,10 @@ def _filled(reason: Reason, who: str) -> str:
 
 def _database_cpu(reason: Reason) -> str:
     text = _filled(reason, "PostgreSQL")
-    each = reason.facts.get("sessions")
-    if each is None:
+    sessions = reason.facts.get("sessions")
+    if sessions is None:
         return text
-    opened = formatting.significant(number(each), 2)
+    opened = formatting.significant(number(sessions), 2)
     return f"{text}; each request opened a connection to it ({opened} for each answer)"
 
 
