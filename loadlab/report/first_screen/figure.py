@@ -182,7 +182,7 @@ def _by_rate(
     is_one = len(set(own_paths)) == 1
     ordered = sorted(stacks, key=lambda stack: -stack.best) if is_one else stacks
     points = [[_point(cell) for cell in stack.cells] for stack in ordered]
-    objectives = [one.objective_ms for one in ordered if one.objective_ms is not None]
+    objectives = [goal.objective_ms for goal in ordered if goal.objective_ms is not None]
     shared = plots.limits(points, objectives)
     if shared is None:
         return None

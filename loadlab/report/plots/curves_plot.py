@@ -145,14 +145,14 @@ def differences(
     at: dict[float, str] = {}
     marks: dict[str, tuple[str, str, str]] = {}
     y = 0.0
-    for title, several in groups:
+    for title, members in groups:
         axes.text(
             4 / plot.across - ASIDE[0] / plot.across, y + 0.75, title,
             transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT, color=svg.INK,
             fontweight="bold", bbox={"facecolor": svg.PAPER, "edgecolor": "none", "pad": 1},
         )  # fmt: skip
         y += 1.3
-        for row in several:
+        for row in members:
             at[y + 0.5] = row.name
             key = _difference(axes, y + 0.5, row, place)
             marks[key[-1]] = key

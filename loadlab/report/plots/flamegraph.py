@@ -56,7 +56,7 @@ def svg(stacks: Sequence[Stack], label: str) -> str:
     while waiting:
         node, depth, left = waiting.pop()
         drawn.append((node, depth, left))
-        for child in sorted(node.above.values(), key=lambda one: one.frame):
+        for child in sorted(node.above.values(), key=lambda called: called.frame):
             if child.samples >= LEAST * root.samples:
                 waiting.append((child, depth + 1, left))
             left += child.samples / root.samples * WIDTH

@@ -147,8 +147,8 @@ def p99_by_rate(
 def _void(points: Sequence[Point], bounds: Bounds) -> list[Bounds]:
     """Return the spans of rates without a valid repetition, to half-way to their neighbours."""
     edges = [bounds[0]]
-    for one, other in pairwise(points):
-        edges.append((one.rate * other.rate) ** 0.5)
+    for left, other in pairwise(points):
+        edges.append((left.rate * other.rate) ** 0.5)
     edges.append(bounds[1])
     return [(edges[index], edges[index + 1]) for index, point in enumerate(points) if point.void]
 
@@ -200,7 +200,7 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
         name, label, x, "", ROW * len(stacks) + 50, (left, 6.0, 66.0, 44.0), LARGE[0]
     )  # fmt: skip
     axes = plot.axes
-    every = [value for one in stacks for value in one.values]
+    every = [value for values_of_stack in stacks for value in values_of_stack.values]
     if max(every) > svg.LOG_FROM * min(every) > 0:
         axes.set_xscale("log")
         axes.set_xlim(min(every) / 1.3, max(every) * 1.3)

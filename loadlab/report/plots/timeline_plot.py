@@ -134,13 +134,13 @@ def _latency(
         ("p50", series.p50_us, svg.BLUE if not heat else svg.INK, 1.4),
     ):
         ms = [value / 1000 for value in _largest(values, wide)]
-        known = [value for value in ms if not math.isnan(value)]
+        numbers = [value for value in ms if not math.isnan(value)]
         # A second's percentiles are unknown for several clients.
-        if not known:
+        if not numbers:
             continue
-        drawn += known
+        drawn += numbers
         x = _middles(len(ms), wide, seconds)
-        marker = "o" if len(known) == 1 else None
+        marker = "o" if len(numbers) == 1 else None
         style = (0, (4, 2)) if heat and text == "p99" else "-"
         (line,) = plot.axes.plot(
             x, ms, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=4
@@ -152,7 +152,7 @@ def _latency(
         return keys, ""
     low, high = _scale(plot.axes, heat)
     return [(AREA, HEAT[3], "few answers"), (AREA, HEAT[-2], "many"), *keys], plot.image(
-        _heat(heat, low, high, wide, end), [(0, 0, 0, 0), *(svg.rgba(one) for one in HEAT)]
+        _heat(heat, low, high, wide, end), [(0, 0, 0, 0), *(svg.rgba(shade) for shade in HEAT)]
     )
 
 

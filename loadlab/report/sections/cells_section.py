@@ -97,7 +97,7 @@ def both_cpus(repetitions: Sequence[Repetition]) -> list[str]:
     measured = [rep.telemetry for rep in repetitions if rep.telemetry]
     return [
         cpu([telemetry.server for telemetry in measured]),
-        cpu([one.client for one in measured]),
+        cpu([sides.client for sides in measured]),
     ]
 
 
@@ -185,18 +185,18 @@ def remarks(cell: CellSummary) -> list[Remark]:
 
     The first says which revisions of the lab measured it, where there are several.
     """
-    found = []
+    notes = []
     if labs := run_inputs.labs(cell.repetitions):
         revisions = "; ".join(
             f"{revision.removesuffix('+')[:12]}{' with local changes' * revision.endswith('+')} "
             f"measured repetition {', '.join(map(str, numbers))}"
             for revision, numbers in labs.items()
         )
-        found.append(
+        notes.append(
             Remark("found", "lab", f"{len(labs)} revisions measured this cell: {revisions}")
         )
     if cell.void_share:
-        found.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
+        notes.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
     kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
     repetitions_by_remark: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
     for rep in cell.repetitions:
@@ -207,7 +207,7 @@ def remarks(cell: CellSummary) -> list[Remark]:
                     str(rep.repetition)
                 )
     has_several = len(cell.repetitions) > 1
-    return found + [
+    return notes + [
         Remark(*remark, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * has_several)
         for remark, numbers in repetitions_by_remark.items()
     ]

@@ -319,7 +319,7 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     where there are none."""
     if not comparisons:
         return []
-    found = [
+    shown = [
         f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
         f"{'noise floor':>13}  conclusion"
     ]
@@ -327,11 +327,11 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
         void = titled.comparison.head.n_void or titled.comparison.base.n_void
         beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
         more_words = "; ".join(filter(None, beside))
-        found.append(
+        shown.append(
             f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
         )
-        found += [_line(row) for row in titled.comparison.rows]
-    return [*found, *more]
+        shown += [_line(row) for row in titled.comparison.rows]
+    return [*shown, *more]
 
 
 def _line(row: MetricComparison) -> str:

@@ -155,7 +155,7 @@ def _rows(curve: CurveSummary) -> list[Row]:
 def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
     step, repeated = steps[0], len(steps) > 1
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
-    first = {reason.code: reason for one in reversed(steps) for reason in one.reasons}
+    first = {reason.code: reason for earlier in reversed(steps) for reason in earlier.reasons}
     merged = replace(step, reasons=[*first.values()])
     results = [HERE.repetition(measured.cell_id, measured.repetition).result for measured in steps]
     figures = [

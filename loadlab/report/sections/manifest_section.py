@@ -123,7 +123,7 @@ def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
 def _generators(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
     """Return each generator with its executable on each host."""
     programs = {name: host.generators or {} for name, host in hosts.items()}
-    names = sorted({name for each in programs.values() for name in each})
+    names = sorted({name for own in programs.values() for name in own})
     return [
         [
             f"generator {name}",

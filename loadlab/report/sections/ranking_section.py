@@ -77,7 +77,7 @@ def tables(
     ``usd_per_hour``: host -> its price, where that is known.
     """
     entries = {entry.cell.cell_id: entry for entry in measured}
-    found: list[Table] = []
+    ranking_tables: list[Table] = []
     for index, group in enumerate(summary.ranking):
         rows: list[Cells] = []
         spent = {row.cell_id: entries[row.cell_id].cell.cost for row in group.rows}
@@ -103,7 +103,7 @@ def tables(
             ])  # fmt: skip
         title = f"Ranking on {entries[group.rows[0].cell_id].path}."
         explained = f"{EXPLAINED}{_floors(summary)}" if index == 0 else ""
-        found.append(
+        ranking_tables.append(
             table(
                 " ".join(filter(None, [title, explained, common])),
                 [
@@ -121,7 +121,7 @@ def tables(
                 sources=[link(SUMMARY)],
             )
         )
-    return found
+    return ranking_tables
 
 
 def lines(summary: Summary) -> list[str]:
@@ -129,11 +129,11 @@ def lines(summary: Summary) -> list[str]:
     if not summary.ranking:
         return []
     cells = {cell.cell_id: cell for cell in summary.cells}
-    found = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
+    shown = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
     for group in summary.ranking:
         cell_summaries = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
-        found.append(f"{group.endpoint}, {pace}:")
+        shown.append(f"{group.endpoint}, {pace}:")
         reasons, common = _reasons(group.rows)
         entries = labels.entries(cell_summaries, {})
         for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
@@ -142,10 +142,10 @@ def lines(summary: Summary) -> list[str]:
             remark = "; ".join(filter(None, beside))
             used = entry.cell.cost.sample("cpu")
             cpu = formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
-            found.append(
+            shown.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
                 f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
                 f"  {entry.title}" + (f" ({remark})" if remark else "")
             )
-        found += [common] if common else []
-    return found
+        shown += [common] if common else []
+    return shown

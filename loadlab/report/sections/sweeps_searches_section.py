@@ -94,7 +94,10 @@ def build(summary: Summary, paths: Paths) -> SweepsSearches | None:
         "Sweeps and searches" if sweeps or searches else "Scaled rates",
         headlines,
         [_sweep(f"sweep-{n}", *titled, lost) for n, titled in enumerate(sweeps, start=1)],
-        [_search(f"search-{n}", *one) for n, one in enumerate(searches, start=1)],
+        [
+            _search(f"search-{n}", *titled_search)
+            for n, titled_search in enumerate(searches, start=1)
+        ],
         [_rate_text(scaled_rate) for scaled_rate in summary.rates],
     )
 
@@ -115,14 +118,14 @@ def by_cell(summary: Summary, paths: Paths) -> dict[str, str]:
 
 def lines(summary: Summary) -> list[str]:
     """Return the results for the terminal; empty where there are none."""
-    found = [_rate_text(scaled_rate) for scaled_rate in summary.rates]
+    shown = [_rate_text(scaled_rate) for scaled_rate in summary.rates]
     lost = _lost(summary)
     sweeps = zip(_subjects(summary.sweeps, {}), summary.sweeps, strict=True)
-    found += [_sweep_text(sweep, subject, lost) for subject, sweep in sweeps]
+    shown += [_sweep_text(sweep, subject, lost) for subject, sweep in sweeps]
     for subject, search in zip(_subjects(summary.searches, {}), summary.searches, strict=True):
-        found += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
-        found.append(_search_text(search, subject))
-    return found
+        shown += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
+        shown.append(_search_text(search, subject))
+    return shown
 
 
 def _subjects(

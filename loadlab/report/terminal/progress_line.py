@@ -88,7 +88,7 @@ class UnderWay:
         if len(said) == 1:
             return said[0].words
         parts = ", ".join(status.part for status in said)
-        return f"{parts}; {progress.until(max(one.ends for one in said), time.time())}"
+        return f"{parts}; {progress.until(max(last.ends for last in said), time.time())}"
 
     def printed(self, now: float) -> None:
         """Record that something was printed, so a log needs no line for a while."""

@@ -55,7 +55,7 @@ def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:
         return ""
     (code, _), *others = Counter(reason.code for reason in reasons).most_common()
     # The first of the cause that is the most frequent, as an example.
-    cause = next(one for one in reasons if one.code == code)
+    cause = next(other for other in reasons if other.code == code)
     also = f" (also {', '.join(code for code, _ in others)})" if others else ""
     return f"No measurement is valid: {words.coded(cause)}{also}. {_remedy(code)}: {resume}"
 

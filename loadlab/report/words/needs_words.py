@@ -21,8 +21,8 @@ def told(needs: Needs) -> str:
             "here",
         ),
     ]
-    each = "; ".join(filter(None, parts))
-    return f"Needs at least {each}" if each else ""
+    stated = "; ".join(filter(None, parts))
+    return f"Needs at least {stated}" if stated else ""
 
 
 def _host(needs: HostNeeds, where: str) -> str:

@@ -54,7 +54,11 @@ def counted(repetitions: Sequence[Repetition]) -> str:
     valid = sum(rep.validity.valid for rep in repetitions)
     if valid == len(repetitions):
         return ""
-    lost = [one for one in repetitions if one.error is None and not one.validity.valid]
+    lost = [
+        measured
+        for measured in repetitions
+        if measured.error is None and not measured.validity.valid
+    ]
     codes = [reason.code for repetition in lost for reason in repetition.validity.reasons]
     return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
 

@@ -51,8 +51,8 @@ def before(parts: Sequence[ReproductionPart]) -> list[str]:
 
 def same(parts: Sequence[ReproductionPart]) -> str:
     """Return how many things of each part are as in the original."""
-    found = [f"{PLURALS[part.part]} ({part.same:,})" for part in parts if part.same]
-    return f"As in the original: {', '.join(found) or 'nothing'}."
+    counts = [f"{PLURALS[part.part]} ({part.same:,})" for part in parts if part.same]
+    return f"As in the original: {', '.join(counts) or 'nothing'}."
 
 
 def deviations(parts: Sequence[ReproductionPart]) -> list[str]:

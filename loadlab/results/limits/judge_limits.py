@@ -102,7 +102,7 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     judged = [judgement for rep in valid or repetitions if (judgement := judge(cell, rep)) is not None]
     if not judged:
         return None
-    codes = Counter(one.limit.code for one in judged)
+    codes = Counter(rep_limit.limit.code for rep_limit in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -CODES.index(item[0])))
     alike = sorted(
         (one for one in judged if one.limit.code == code), key=lambda judged_repetition: _number(judged_repetition.limit.value)

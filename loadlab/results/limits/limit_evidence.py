@@ -137,8 +137,8 @@ class Evidence:
             return waits.p99_us
         if latency is None:
             return math.inf
-        found = latency.max if latency.p99 is None else latency.p99
-        return math.inf if found is None else found
+        longest_us = latency.max if latency.p99 is None else latency.p99
+        return math.inf if longest_us is None else longest_us
 
     def waiting(self, service: str) -> float | None:
         """Return the mean connections in a service's accept queues; None where not recorded."""
@@ -157,26 +157,26 @@ class Evidence:
     @cached_property
     def waits(self) -> dict[str, float]:
         """Mean connections of the database that waited: lock, disk, other."""
-        found = {"lock": 0.0, "disk": 0.0, "other": 0.0}
+        time_in = {"lock": 0.0, "disk": 0.0, "other": 0.0}
         unnamed = 0.0
         for sessions in (self.database and self.database.activity) or []:
             if sessions.state != "active" and not sessions.state.startswith("fastpath"):
                 continue
             wait = sessions.wait or ""
             if wait.startswith("Lock:"):
-                found["lock"] += sessions.mean
+                time_in["lock"] += sessions.mean
             elif wait.startswith("IO:") or wait in FLUSHES:
-                found["disk"] += sessions.mean
+                time_in["disk"] += sessions.mean
             elif wait:
-                found["other"] += sessions.mean
+                time_in["other"] += sessions.mean
             else:
                 unnamed += sessions.mean
         used, done = self.service("postgresql"), self.database
         if done and done.wal_syncs and done.wal_syncs >= FLUSHING * max(done.transactions, 1):
             computing = (used.cpu or 0.0) * self.server.cores if used else 0.0
             waited = (used.run_queue_wait_s or 0.0) / (self.rep.duration_s or 1) if used else 0.0
-            found["disk"] += max(0.0, unnamed - computing - waited)
-        return found
+            time_in["disk"] += max(0.0, unnamed - computing - waited)
+        return time_in
 
     @cached_property
     def threads(self) -> int | None:

@@ -61,15 +61,15 @@ def server_full(evidence: LoadEvidence) -> bool:
     return evidence.server.cpu_busy >= evidence.limits.server_cpu_full
 
 
-def _full_client(found: ClientEvidence) -> Iterator[Reason]:
+def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client was full on average, or in too many of the seconds."""
-    limits, client = found.limits, found.client
+    limits, client = client_evidence.limits, client_evidence.client
     limit = limits.generator_cpu_max
     seconds = client.per_second.cpu_busy if client.per_second else []
     facts: Facts = {}
-    if found.cell.load.mode == "closed":
+    if client_evidence.cell.load.mode == "closed":
         facts = {
-            "server_cpu_busy": found.server.cpu_busy,
+            "server_cpu_busy": client_evidence.server.cpu_busy,
             "server_cpu_full": limits.server_cpu_full,
         }
     if client.cpu_busy > limit:

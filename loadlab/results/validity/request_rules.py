@@ -55,10 +55,10 @@ def connections(client: ClientEvidence) -> Iterator[Reason]:
         return
     cell, load = client.cell, client.cell.load
     kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
-    wanted = min(load.connections, client.measurement.requests)
+    needed = min(load.connections, client.measurement.requests)
     established = client.client.sockets.established_max
-    if load.mode != "batch" and kept and established < wanted:
-        yield Reason(code="connections", value=established, limit=wanted)
+    if load.mode != "batch" and kept and established < needed:
+        yield Reason(code="connections", value=established, limit=needed)
 
 
 def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
