@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from loadlab.run.errors import LabError
+
 _PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
@@ -14,6 +16,6 @@ def cpu_list(text: str) -> list[int]:
     for part in text.strip().split(","):
         match = _PART.fullmatch(part)
         if not match or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(f"not a list of processors: {text!r}")
+            raise LabError(f"not a list of processors: {text!r}")
         cpus += range(int(match[1]), int(match[2] or match[1]) + 1)
     return cpus

@@ -11,6 +11,7 @@ from typing import Literal
 
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.model import Hardware, HostDescription, Nic
+from loadlab.run.errors import LabError
 
 # Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
 SLOW_MBIT = 1000
@@ -70,7 +71,7 @@ def parse(text: str) -> Hardware:
         elif not taken and not (
             separator and cards and cards[-1][1].take(name, value, _CARD_ONCE, _CARD_SEVERAL)
         ):
-            raise ValueError(f"not a line of the script: {line!r}")
+            raise LabError(f"not a line of the script: {line!r}")
     interfaces = [_nic(name, lines) for name, lines in cards]
     single = host.once
     idle = [line.split(" ", 2) for line in host.several["idle"]]

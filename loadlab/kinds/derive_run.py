@@ -141,7 +141,7 @@ def _instances(
     """Return the cloud instances of the run up to now; None where it had none."""
     if not instances:
         return None
-    earlier = documents.read(manifest_json, Manifest) if manifest_json.exists() else None
+    earlier = documents.read_or_none(manifest_json, Manifest)
     before = (earlier and earlier.instances) or []
     prices = msgspec.convert(load_yaml(root / "files" / "aws_prices.yml"), ec2_price.Prices)
     found = msgspec.convert(instances, dict[str, ec2_price.Found])

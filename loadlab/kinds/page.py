@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +20,6 @@ from loadlab.model import (
     Claims,
     Manifest,
     MatrixVerdict,
-    Record,
     Reproduction,
     Summary,
     Verdict,
@@ -111,8 +110,6 @@ _OPEN_CELLS = 4
 # More repetitions than this are not all drawn over time, or the page would be too large.
 _MOST_DRAWN = 60
 
-R = TypeVar("R", bound=Record)
-
 
 class _PlannedStudy(msgspec.Struct):
     """What the page needs of a planned study."""
@@ -194,12 +191,6 @@ def build(run_dir: Path, listed: Path | None = None) -> Page:
     return _Builder(run_dir).page(listed or run_dir)
 
 
-def _read(path: Path, record: type[R]) -> R | None:
-    """Return a document of the run; None where it does not exist. Raises ResultError if it is
-    malformed."""
-    return documents.read(path, record) if path.exists() else None
-
-
 def _plan(found: Manifest | None) -> _Plan:
     try:
         return msgspec.convert(found.plan, _Plan) if found else _Plan()
@@ -213,14 +204,14 @@ class _Builder:
     def __init__(self, run_dir: Path) -> None:
         run = RunDir(run_dir)
         self._run_dir, self._run_id = run_dir, run.run_id
-        self._summary = _read(run.summary, Summary) or _nothing(run.run_id)
-        self._manifest = _read(run.manifest, Manifest)
-        self._calibration = _read(run.calibration().document, Calibration)
-        self._claims = _read(run.claims, Claims)
-        self._certificate = _read(run.certificate, Certificate)
-        self._verdict = _read(run.verdict, Verdict)
-        self._matrix = _read(run.matrix, MatrixVerdict)
-        self._reproduction = _read(run.reproduction, Reproduction)
+        self._summary = documents.read_or_none(run.summary, Summary) or _nothing(run.run_id)
+        self._manifest = documents.read_or_none(run.manifest, Manifest)
+        self._calibration = documents.read_or_none(run.calibration().document, Calibration)
+        self._claims = documents.read_or_none(run.claims, Claims)
+        self._certificate = documents.read_or_none(run.certificate, Certificate)
+        self._verdict = documents.read_or_none(run.verdict, Verdict)
+        self._matrix = documents.read_or_none(run.matrix, MatrixVerdict)
+        self._reproduction = documents.read_or_none(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
         self._paths: Paths = applications_words.paths(self._plan.endpoints)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from loadlab.model import (
     Certificate,
@@ -15,7 +14,6 @@ from loadlab.model import (
     Manifest,
     MatrixVerdict,
     Progress,
-    Record,
     Reproduction,
     Summary,
     Verdict,
@@ -32,22 +30,16 @@ from loadlab.run.run_dir import RunDir, folders
 # Repetitions in which most differences are found; docs/statistics.md has how many.
 ENOUGH = 5
 
-R = TypeVar("R", bound=Record)
-
-
-def _read(path: Path, record: type[R]) -> R | None:
-    return documents.read(path, record) if path.exists() else None
-
 
 def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     """Return the results in sentences, or the answer of a matrix; the lab's version, the paths of
     the report and of the page of several runs, and the next commands."""
     run = RunDir(run_dir)
-    manifest = _read(run.manifest, Manifest)
-    repeated = _read(run.reproduction, Reproduction)
-    verdict = _read(run.verdict, Verdict)
-    matrix = _read(run.matrix, MatrixVerdict)
-    summary = _read(run.summary, Summary)
+    manifest = documents.read_or_none(run.manifest, Manifest)
+    repeated = documents.read_or_none(run.reproduction, Reproduction)
+    verdict = documents.read_or_none(run.verdict, Verdict)
+    matrix = documents.read_or_none(run.matrix, MatrixVerdict)
+    summary = documents.read_or_none(run.summary, Summary)
     disturbed = summary.disturbance if summary else None
     return [
         *([] if matrix else headlines),
@@ -99,7 +91,7 @@ def following(run_dir: Path) -> list[str]:
         return []
     certifies = bool(planned.study and planned.study.expectations)
     resume = resumed(run_dir)
-    found = _read(RunDir(run_dir).progress, Progress)
+    found = documents.read_or_none(RunDir(run_dir).progress, Progress)
     # A matrix drops candidates that fail.
     lacks = found is not None and found.abandoned and not planned.matrix
     if found is None or found.done < found.total or lacks:
@@ -142,7 +134,7 @@ def more_repetitions(run_dir: Path) -> str:
 
 def _after_certificate(run_dir: Path, inventory_args: str) -> list[str]:
     """Return what to do after a certificate: measure on these hosts, or certify them again."""
-    found = _read(RunDir(run_dir).certificate, Certificate)
+    found = documents.read_or_none(RunDir(run_dir).certificate, Certificate)
     hosts = f" {inventory_args}".rstrip()
     if found is not None and found.passed:
         named = "its report names this certificate"
@@ -167,7 +159,7 @@ def shown(run_dir: Path, now: float) -> list[str]:
             f"Run {run.run_id} is running in process {holder}: {_progress(run, now)}",
             *_table(summaries.summary(run_dir), None),
         ]
-    summary = _read(run.summary, Summary)
+    summary = documents.read_or_none(run.summary, Summary)
     if summary is None:
         return [
             f"Run {run.run_id} is not finished: {_progress(run, now)}",
@@ -177,13 +169,13 @@ def shown(run_dir: Path, now: float) -> list[str]:
     headlines = [headline.text for headline in page.build(run_dir).headlines]
     return [
         f"Run {run.run_id}, started {plan_document.read(run_dir).started}",
-        *_table(summary, _read(run.claims, Claims)),
+        *_table(summary, documents.read_or_none(run.claims, Claims)),
         *lines(run_dir, headlines),
     ]
 
 
 def _progress(run: RunDir, now: float) -> str:
-    found = _read(run.progress, Progress)
+    found = documents.read_or_none(run.progress, Progress)
     if found is None:
         return "no load was offered yet"
     left = f", {progress.until(found.ends, now)}" if found.ends > now else ""

@@ -15,15 +15,13 @@ from msgspec.structs import fields, replace
 
 from loadlab.generators import registry
 from loadlab.model import Item, Load, Options, Reason, Record
-from loadlab.model.base import Json
 from loadlab.plan import cell_ids
 from loadlab.plan.modes import experiment_types as kinds
 from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled, Search, Sweep
 from loadlab.plan.modes.search import LOWEST, SearchRule
 from loadlab.plan.modes.slo import LATENCIES
 from loadlab.plan.modes.sweep import SweepRule
-from loadlab.run import thresholds_file
-from loadlab.run.catalog import load_yaml
+from loadlab.run import methods, thresholds_file
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
 
@@ -115,7 +113,7 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
     load = first.cell.load
     # A certificate shows each measurement, and a neighbour may void each.
     once = first.purpose == "injection" or (load.injection and load.injection.neighbour)
-    tries = 1 if once else _methods(root)["void_tries"]
+    tries = 1 if once else methods.load(root)["void_tries"]
     if first.purpose == "closed_loop":
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
@@ -145,16 +143,11 @@ def _refuse_beyond_timeout(slo: Mapping[str, float], timeout_s: float) -> None:
             )
 
 
-def _methods(root: Path) -> dict[str, Json]:
-    found: dict[str, Json] = load_yaml(root / "files/methods.yml")
-    return found
-
-
 def _rule(root: Path, kind: type[R]) -> R:
     """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
     limits = msgspec.to_builtins(thresholds_file.of(root))
-    found = {**_methods(root), **limits}
-    return msgspec.convert({field.name: found[field.name] for field in fields(kind)}, kind)
+    values = {**methods.load(root), **limits}
+    return msgspec.convert({field.name: values[field.name] for field in fields(kind)}, kind)
 
 
 def _alike(item: Item) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from loadlab.run.errors import LabError
+
 import re
 from pathlib import Path
 
@@ -41,7 +43,7 @@ from loadlab.telemetry import host_telemetry, iperf3, node_exporter
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
 
 
-class CalibrationError(ValueError):
+class CalibrationError(LabError):
     """A part of the calibration failed; the text says which."""
 
 
@@ -118,8 +120,7 @@ def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calib
         if load is None or load.finished > began:
             continue
         if len(several) == 1:
-            newest = folder.document
-            return documents.read(newest, Calibration) if newest.exists() else None
+            return documents.read_or_none(folder.document, Calibration)
         try:
             return _document(folder, number, generator(folder, number), limits)
         except ValueError:

@@ -124,6 +124,11 @@ def read(path: Path, record: type[R]) -> R:
     return decode(document, record, path.name)
 
 
+def read_or_none(path: Path, record: type[R]) -> R | None:
+    """Return what read() does; None where there is no such file."""
+    return read(path, record) if path.exists() else None
+
+
 def encode(record: Record) -> bytes:
     """Return a record as the bytes of its document.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from loadlab.model.base import Json
 from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import LabError
 
 # Folders and files of an application's folder that are never copied to a server.
 IGNORED = (
@@ -42,7 +43,7 @@ def fingerprint(
     for path in paths:
         top = Path(root) / path
         if not top.exists():
-            raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
+            raise LabError(f"{path} is not there, so nothing can be told of what it holds")
         for file in [top] if top.is_file() else sorted(_below(top)):
             if file in without:
                 continue
@@ -74,7 +75,7 @@ def of_roles(root: Path, names: Sequence[str]) -> list[str]:
         if path in found:
             continue
         if not role.is_dir():
-            raise ValueError(f"{path} is not there, so nothing can be told of what it puts there")
+            raise LabError(f"{path} is not there, so nothing can be told of what it puts there")
         found.add(path)
         text = "\n".join(_texts(role))
         left += _INCLUDED.findall(text)
@@ -118,7 +119,7 @@ def _files(root: Path, role: Path, text: str) -> Iterator[str]:
         if (root / name).exists():
             yield name
         elif not (role / name).exists():
-            raise ValueError(f"roles/{role.name} names {name}, which is not there")
+            raise LabError(f"roles/{role.name} names {name}, which is not there")
 
 
 def _modules(root: Path, text: str) -> Iterator[str]:

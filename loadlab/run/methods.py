@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import msgspec
-import yaml
 
 from loadlab.model import Record
-from loadlab.model.base import Above0, Fraction, NotNegative, doc
+from loadlab.model.base import Above0, Fraction, Json, NotNegative, doc
 from loadlab.run import documents
+from loadlab.run.catalog import load_yaml
 
 FILE = Path("files") / "methods.yml"
 ROOT = Path(__file__).parents[2]
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class ComparisonRule(Record, kw_only=True, frozen=True):
@@ -60,18 +60,26 @@ class LimitRule(Record, kw_only=True, frozen=True):
 @cache
 def comparison_rule() -> ComparisonRule:
     """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return _read(ComparisonRule)
+    return read(ROOT, ComparisonRule)
 
 
 @cache
 def limit_rule() -> LimitRule:
     """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return _read(LimitRule)
+    return read(ROOT, LimitRule)
 
 
-def _read(record: type[R]) -> R:
-    found = yaml.safe_load(documents.text(ROOT / FILE))
-    wanted = {field.name for field in msgspec.structs.fields(record)}
-    return documents.decode(
-        {name: value for name, value in found.items() if name in wanted}, record, str(FILE)
-    )
+def read(root: Path, record: type[R]) -> R:
+    """Return the rule that has the fields of ``record``, of the lab in ``root``.
+
+    Raises ResultError for a value that is missing or out of range.
+    """
+    fields = {field.name for field in msgspec.structs.fields(record)}
+    values = {name: value for name, value in load(root).items() if name in fields}
+    return documents.decode(values, record, str(FILE))
+
+
+def load(root: Path) -> dict[str, Json]:
+    """Return all values of the file of the lab in ``root``."""
+    values: dict[str, Json] = load_yaml(root / FILE)
+    return values

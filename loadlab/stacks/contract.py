@@ -14,6 +14,7 @@ import jsonschema
 
 from loadlab.model.base import Json
 from loadlab.run.catalog import read_yaml
+from loadlab.run.errors import LabError
 from loadlab.run.formatting import one_line
 from loadlab.stacks import book_text, expected
 from loadlab.stacks.expected import Dataset
@@ -67,7 +68,7 @@ class Answer(TypedDict):
     wire_bytes: int | None
 
 
-class ContractError(ValueError):
+class ContractError(LabError):
     """An answer differs from the contract; the text says where."""
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
@@ -37,8 +36,7 @@ from loadlab.model import (
 from loadlab.model.base import Above0, NotNegative, Positive, doc
 from loadlab.plan.modes.experiment_types import items
 from loadlab.plan.planned_cells import PlannedCells
-from loadlab.run import documents
-from loadlab.run.catalog import load_yaml
+from loadlab.run import documents, methods
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import VERDICT
 
@@ -107,7 +105,7 @@ def study(root: Path, given: GivenOptions) -> Study:
             f"generator: variants are compared at a constant rate, and {generator.name} keeps "
             "none. Leave generator out: a closed loop is measured beside it."
         )
-    rule = rule_of(root)
+    rule = methods.read(root, AbRule)
     rest = {name: value for name, value in given.items() if name not in NAMES}
     heads = variants.several(root, str(given[HEAD]), rest)
     options: GivenOptions = {"duration": rule.ab_duration_s, "warmup": rule.ab_warmup_s}
@@ -131,12 +129,6 @@ def study(root: Path, given: GivenOptions) -> Study:
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
         variants=several,
     )
-
-
-def rule_of(root: Path) -> AbRule:
-    """Return the rule of files/methods.yml."""
-    found = load_yaml(root / "files/methods.yml")
-    return msgspec.convert({name: found[name] for name in AbRule.__struct_fields__}, AbRule)
 
 
 def _cells(one: Variant) -> list[StudyCell]:
@@ -264,7 +256,7 @@ def planned_ab(
         heads=[],
         control=twin,
         baseline=_baseline(root, file, items(planned.experiments)),
-        blocks=rule_of(root).ab_baseline_blocks,
+        blocks=methods.read(root, AbRule).ab_baseline_blocks,
     )
 
 
@@ -274,7 +266,7 @@ def with_blocks(root: Path, planned: PlannedCells, seconds: float, before: int) 
     ``before``: the blocks that the run has already. The run itself decides; see
     analysis/verdict/blocks.py.
     """
-    rule = rule_of(root)
+    rule = methods.read(root, AbRule)
     beside = rule.ab_beside_s
     cells = [item for item in items(planned.experiments) if item.purpose == "measure"]
     # The first is measured twice.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from loadlab.model import Prediction
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import LabError, PlanError
 from loadlab.run.formatting import plural
 
 # What predict= says where the reader wants to answer nothing.
@@ -41,12 +41,12 @@ def answer(word: str, prediction: Prediction) -> str:
     if prediction.options is not None:
         letter = word.strip().lower()
         if letter not in prediction.options:
-            raise ValueError(f"'{word}' is none of {', '.join(prediction.options)}.")
+            raise LabError(f"'{word}' is none of {', '.join(prediction.options)}.")
         return letter
     try:
         number = float(word)
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"'{word}' is no number of {prediction.unit}, 0 or more.")
+        raise LabError(f"'{word}' is no number of {prediction.unit}, 0 or more.")
     return word.strip()

@@ -6,10 +6,8 @@ Each candidate is one cell, a closed loop of a few seconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
@@ -35,7 +33,7 @@ from loadlab.plan.plan_document import Run
 from loadlab.plan.planned_cells import PlannedCells
 from loadlab.plan.records import latest_block
 from loadlab.plan.request import Request
-from loadlab.run.catalog import load_yaml
+from loadlab.run import methods
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting
 
@@ -76,12 +74,6 @@ class MatrixRule(Record, kw_only=True, frozen=True):
     ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
 
 
-def rule_of(root: Path) -> MatrixRule:
-    """Return the rule of files/methods.yml."""
-    found = load_yaml(root / "files/methods.yml")
-    return msgspec.convert({name: found[name] for name in MatrixRule.__struct_fields__}, MatrixRule)
-
-
 def asked(ask: Request, given: Mapping[str, OptionValue]) -> bool:
     """Return whether candidates are to be compared; ``given``: options that have a value."""
     return ask.kind == NAME or NAME in given
@@ -96,7 +88,7 @@ def study(ask: Request, given: GivenOptions) -> Study:
     for name, why in _REFUSED.items():
         if name in given:
             raise PlanError(f"{name}: '{given[name]}' has no place in a matrix: {why}.")
-    rule = rule_of(ask.root)
+    rule = methods.read(ask.root, MatrixRule)
     chosen = option_specs.options(ask.specs, given, ask.clients)
     for name in _OF_ONE:
         if len(getattr(chosen, name)) > 1:
@@ -160,7 +152,7 @@ def as_matrix(
     ``named``: the study of the candidates. ``given``: options that have a value. ``run``: where it
     is resumed, its rounds stay. Where the cores are not known yet, nothing is measured.
     """
-    rule = rule_of(ask.root)
+    rule = methods.read(ask.root, MatrixRule)
     budget = str(given.get("budget") or rule.matrix_budget)
     cells, known = _cells(named, planned), {one.name: one for one in named.candidates}
     one = Matrix(

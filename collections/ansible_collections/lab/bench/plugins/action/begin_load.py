@@ -13,6 +13,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhe
 from ansible_collections.lab.bench.plugins.plugin_utils.exporter import Exporter, reason
 
 from loadlab.generators import load_run
+from loadlab.run.errors import LabError
 from loadlab.telemetry import node_exporter
 
 # Readings of a clock; the one with the quickest answer counts.
@@ -22,13 +23,13 @@ READINGS = 5
 def ahead(url: str) -> float:
     """Return a host's clock minus the controller's in seconds.
 
-    Raises ValueError where the exporter does not answer.
+    Raises LabError where the exporter does not answer.
     """
     with contextlib.closing(Exporter(url)) as exporter:
         try:
             pages = [exporter.read() for _ in range(READINGS)]
         except (OSError, http.client.HTTPException) as problem:
-            raise ValueError(f"the clock cannot be read at {url}: {reason(problem)}") from None
+            raise LabError(f"the clock cannot be read at {url}: {reason(problem)}") from None
     best = min(pages, key=lambda page: page.took_s)
     block = node_exporter.block(best.t, best.text)
     return node_exporter.clock_offset(node_exporter.parse(block, url))

@@ -17,6 +17,7 @@ from loadlab.plan import plan_document as plans
 from loadlab.report.words import calibration_words as words
 from loadlab.results import calibration_reuse, judge_calibration
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
 
 
@@ -29,7 +30,7 @@ class ActionModule(ControllerAction):
         recorded = folder.run_dir.ledger()
         conditions = calibration_reuse.conditions(
             args["conditions"],
-            documents.read(recorded, TuningLedger) if recorded.exists() else None,
+            documents.read_or_none(recorded, TuningLedger),
             args["hosts"],
         )
         if args["link"] is None:
@@ -41,7 +42,7 @@ class ActionModule(ControllerAction):
         names = {**IPERF3, **several, "ping": PING}
         for name in names.values():
             if (link / name).exists():
-                raise ValueError(f"{link / name} is there already: a measurement is kept.")
+                raise LabError(f"{link / name} is there already: a measurement is kept.")
         for key, text in args["link"].items():
             documents.write(link / names[key], text.encode(errors="backslashreplace"))
         measured = CalibrationConditions(
@@ -50,8 +51,8 @@ class ActionModule(ControllerAction):
         documents.write(folder.conditions(args["repetition"]), documents.encode(measured))
         try:
             derived = self._derived(args, folder, args["repetition"])
-        except ValueError as problem:
-            raise ValueError(f"{problem}. The raw files are kept in {folder.path}.") from None
+        except LabError as problem:
+            raise LabError(f"{problem}. The raw files are kept in {folder.path}.") from None
         return {"changed": True, "found": True, **derived}
 
     def _earlier(

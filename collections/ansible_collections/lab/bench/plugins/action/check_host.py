@@ -16,6 +16,7 @@ from loadlab.plan import client_programs
 from loadlab.plan.modes.experiment_types import items
 from loadlab.plan.plan_document import Plan
 from loadlab.report.words import generators_words
+from loadlab.run.errors import LabError
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import TuningProfile
 from loadlab.tuning.sizing import PooledStack
@@ -52,7 +53,5 @@ class ActionModule(ControllerAction):
             )
             reasons += [generators_words.refusal(why) for why in missing]
         if reasons:
-            raise ValueError(
-                f"{args['name']}: {' '.join(reasons)} Nothing was changed on the hosts."
-            )
+            raise LabError(f"{args['name']}: {' '.join(reasons)} Nothing was changed on the hosts.")
         return {}

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from loadlab.hosts import ec2 as aws
 from loadlab.hosts.ec2_launch import Launch, labels, requests, tag_specification
+from loadlab.run.errors import LabError
 
 
 class ActionModule(Ec2Action):
@@ -46,7 +47,7 @@ class ActionModule(Ec2Action):
                 if zone == zones[-1]:
                     raise
                 tell(f"{zone} has no room for all of them now, the next zone is tried")
-        raise ValueError("no zone was given")
+        raise LabError("no zone was given")
 
     @staticmethod
     def _label(ec2: Any, launch: Launch, hosts: dict[str, str]) -> None:

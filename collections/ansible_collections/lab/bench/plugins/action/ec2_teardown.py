@@ -19,6 +19,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2 as aws
+from loadlab.run.errors import LabError
 
 # AWS's list of tagged resources lags behind deletions by some seconds.
 LIST_LAG_S = 60
@@ -36,7 +37,7 @@ class ActionModule(Ec2Action):
         end = time.monotonic() + LIST_LAG_S
         while left := tagged(ec2, value):
             if time.monotonic() > end:
-                raise ValueError(
+                raise LabError(
                     f"{region}: the tag loadlab={value} is still carried by {aws.listed(left)}. "
                     "Run the same command again, and see in AWS's console what keeps it where "
                     "that does not help."

@@ -8,6 +8,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.hosts import probe
+from loadlab.run.errors import LabError
 
 
 class ActionModule(ControllerAction):
@@ -22,5 +23,5 @@ class ActionModule(ControllerAction):
             told = probe.out_of_reach(address, str(problem), args["make"])
             return {"unreachable": True, "msg": told}
         if said["rc"] != 0:
-            raise ValueError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
+            raise LabError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
         return {"stdout": said["stdout"]}

@@ -6,9 +6,11 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
+from loadlab.run.errors import LabError
+
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         if args["hosts"]:
-            raise ValueError(f"The run ends here, without {', '.join(args['hosts'])}.")
+            raise LabError(f"The run ends here, without {', '.join(args['hosts'])}.")
         return {}

@@ -14,6 +14,7 @@ from loadlab.plan import plan_document
 from loadlab.report.render import render
 from loadlab.report.words import verdict_words
 from loadlab.run import documents, errors, lock
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
@@ -31,7 +32,7 @@ class ActionModule(ControllerAction):
         try:
             page = report.build(run_dir)
         except errors.ResultError as problem:
-            raise ValueError(
+            raise LabError(
                 f"{problem} in {run_dir}. Derive it again from the raw files with "
                 f"ansible-playbook playbooks/collect.yml {plan_document.resume_args(run_dir)}"
             ) from problem
@@ -46,5 +47,5 @@ class ActionModule(ControllerAction):
         return {"changed": changed, "path": str(path), "lines": lines}
 
     def _comment(self, run: RunDir) -> str:
-        manifest = documents.read(run.manifest, Manifest) if run.manifest.exists() else None
+        manifest = documents.read_or_none(run.manifest, Manifest)
         return verdict_words.comment(documents.read(run.verdict, Verdict), manifest)

@@ -11,6 +11,7 @@ from loadlab.history.reproduction import build_reproduction as reproduction
 from loadlab.kinds import derive_run, run_end
 from loadlab.report.words import disturbances, repetitions_words
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
@@ -27,8 +28,8 @@ class ActionModule(ControllerAction):
             derive_run.describe(run_dir, root, args["hosts"], args["controller"], instances)
             table = run_end.derived(run_dir, *derive_run.summary(run_dir))
             reproduction.write(run_dir)
-        except ValueError as problem:
-            raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
+        except LabError as problem:
+            raise LabError(f"{problem}. The raw files are kept in {run_dir}.") from None
         unmeasured = [repetitions_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
         abandoned = [
             repetitions_words.abandoned(*one) for one in derive_run.abandoned(run_dir).items()

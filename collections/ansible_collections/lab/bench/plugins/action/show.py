@@ -10,6 +10,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 from loadlab.kinds import run_end
 from loadlab.run import errors
+from loadlab.run.errors import LabError
 
 
 class ActionModule(ControllerAction):
@@ -18,7 +19,7 @@ class ActionModule(ControllerAction):
         try:
             lines = run_end.shown(run_dir, time.time())
         except errors.ResultError as problem:
-            raise ValueError(f"{problem} in {run_dir}. Nothing was changed.") from problem
+            raise LabError(f"{problem} in {run_dir}. Nothing was changed.") from problem
         for line in lines:
             tell(line)
         return {}

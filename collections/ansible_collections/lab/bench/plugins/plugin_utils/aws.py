@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2 as aws
+from loadlab.run.errors import LabError
 
 # Seconds between two questions for the same.
 ASK_EVERY_S = 5
@@ -65,14 +66,14 @@ def insist(call: Callable[..., Any], endings: tuple[str, ...], **words: Any) -> 
 def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
     """Wait for the interfaces of terminated instances, which end a little later.
 
-    ``name`` and ``value``: of the filter. Raises ValueError where some stay.
+    ``name`` and ``value``: of the filter. Raises LabError where some stay.
     """
     filters = [{"Name": name, "Values": [value]}]
     end = time.monotonic() + LAG_S
     while found := ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]:
         if time.monotonic() > end:
             names = ", ".join(interface["NetworkInterfaceId"] for interface in found)
-            raise ValueError(
+            raise LabError(
                 f"{names}: still there {LAG_S} s after the instances ended. Run "
                 f"`{aws.TEARDOWN}`; see in AWS's console what keeps them where that does not help."
             )
@@ -103,7 +104,7 @@ class Ec2Action(ControllerAction):
         region = args["region"]
         known = _session()[1]
         if region not in known:
-            raise ValueError(
+            raise LabError(
                 f"AWS_REGION: '{region}' is not a region of EC2. There are: "
                 f"{', '.join(sorted(known))}. Nothing was changed."
             )
@@ -111,8 +112,8 @@ class Ec2Action(ControllerAction):
             return self.ask(client(region), args)
         except (BotoCoreError, ClientError) as problem:
             told = aws.refusal(code(problem), str(problem), region)
-            raise ValueError(told or f"EC2 in {region}: {problem}") from problem
+            raise LabError(told or f"EC2 in {region}: {problem}") from problem
 
     def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys of the action's result. Raises ValueError to fail the task."""
+        """Return the keys of the action's result. Raises LabError to fail the task."""
         raise NotImplementedError

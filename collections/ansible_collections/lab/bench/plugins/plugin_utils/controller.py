@@ -21,6 +21,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from loadlab.model import Record
 from loadlab.report.terminal.progress_line import Status
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.run.formatting import printable
 
 
@@ -63,7 +64,7 @@ def _whole(value: Any) -> Any:
 class ControllerAction(ActionBase):  # type: ignore[misc]
     """Checks the arguments against the documented options and returns the result of work().
 
-    A ValueError of work() fails the task with its text. HostLost names the host in ``lost``.
+    A LabError of work() fails the task with its text. HostLost names the host in ``lost``.
     """
 
     TRANSFERS_FILES = False
@@ -74,7 +75,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         """Do the action's work; return the keys of its result.
 
-        ``args``: of Python's own types. Raises ValueError to fail the task.
+        ``args``: of Python's own types. Raises LabError to fail the task.
         """
         raise NotImplementedError
 
@@ -93,7 +94,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
         _, args = self.validate_argument_spec(options(type(self).__module__))
         try:
             return {**result, "changed": False, **self.work(plain(args))}
-        except ValueError as problem:
+        except LabError as problem:
             return {**result, "failed": True, "msg": str(problem)}
         except HostLost as lost:
             return {**result, "unreachable": True, "msg": str(lost), "lost": lost.host}

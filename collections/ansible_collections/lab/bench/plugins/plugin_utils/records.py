@@ -7,12 +7,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from loadlab.run.errors import LabError
+
 T = TypeVar("T")
 
 
 def decode(value: object, kind: type[T]) -> T:
-    """Return a value of a play as this type. Raises ValueError with the path and the reason."""
-    return msgspec.convert(plain(value), kind)
+    """Return a value of a play as this type. Raises LabError with the path and the reason."""
+    try:
+        return msgspec.convert(plain(value), kind)
+    except msgspec.ValidationError as error:
+        raise LabError(str(error)) from error
 
 
 def plain(value: object) -> Any:
