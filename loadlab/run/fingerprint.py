@@ -66,22 +66,22 @@ def of_roles(root: Path, names: Sequence[str]) -> list[str]:
     ValueError where a role is absent, is included by a name that is not literal, or names a file of
     files/ that does not exist.
     """
-    found: set[str] = set()
+    paths: set[str] = set()
     texts: list[str] = []
     left = list(names)
     while left:
         role = root / "roles" / left.pop()
         path = role.relative_to(root).as_posix()
-        if path in found:
+        if path in paths:
             continue
         if not role.is_dir():
             raise LabError(f"{path} is not there, so nothing can be told of what it puts there")
-        found.add(path)
+        paths.add(path)
         text = "\n".join(_texts(role))
         left += _INCLUDED.findall(text)
-        found |= set(_files(root, role, text))
+        paths |= set(_files(root, role, text))
         texts.append(text)
-    return sorted(found.union(_modules(root, "\n".join(texts))))
+    return sorted(paths.union(_modules(root, "\n".join(texts))))
 
 
 def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
@@ -90,8 +90,8 @@ def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
     ``part``: "roles" for the play's list of that name, "tasks" for the roles that its tasks
     include.
     """
-    (content,) = (one for one in load_yaml(root / playbook) if one["name"] == play)
-    names = [one["role"] for one in content["roles"]]
+    (content,) = (entry for entry in load_yaml(root / playbook) if entry["name"] == play)
+    names = [entry["role"] for entry in content["roles"]]
     if part == "tasks":
         names = list(_included(content["tasks"]))
     return [playbook, *of_roles(root, names)]
@@ -142,7 +142,7 @@ def _imported(root: Path, module: Path, seen: set[Path]) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and node.module:
             name = node.module.replace(".", "/")
             for base in (root / name, root / "collections" / name):
-                parts = [base / f"{one.name}.py" for one in node.names]
+                parts = [base / f"{alias.name}.py" for alias in node.names]
                 for path in (base.with_suffix(".py"), base / "__init__.py", *parts):
                     if path.is_file():
                         yield from _imported(root, path, seen)

@@ -40,5 +40,5 @@ def revision(root: Path) -> str | None:
 
     None outside a git repository.
     """
-    found = of(root)
-    return None if found.revision is None else f"{found.revision}{'+' if found.dirty else ''}"
+    state = of(root)
+    return None if state.revision is None else f"{state.revision}{'+' if state.dirty else ''}"
