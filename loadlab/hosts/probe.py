@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from loadlab.hosts.cpu_list import cpu_list
+from loadlab.hosts.hardware import cpu_list
 from loadlab.hosts.package_sources import name_and_port
 from loadlab.hosts.qdisc import RELAY_INTERFACE, NetworkProfile, needs_netem
 from loadlab.model import HostDescription

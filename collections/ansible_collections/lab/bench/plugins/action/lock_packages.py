@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.lock_packages; loadlab/stacks/locking.py does the work."""
+"""Action plugin lab.bench.lock_packages; loadlab/stacks/requirements.py does the work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.run.errors import PlanError
-from loadlab.stacks import locking
+from loadlab.stacks import requirements
 
 
 class ActionModule(ControllerAction):
@@ -16,6 +16,6 @@ class ActionModule(ControllerAction):
         root = Path(args["root"])
         folder = root / args["source"]
         try:
-            return {"changed": locking.lock(root, folder, args["requirements"])}
+            return {"changed": requirements.make_lock(root, folder, args["requirements"])}
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None

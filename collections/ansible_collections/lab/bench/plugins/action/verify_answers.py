@@ -6,8 +6,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.stacks.asking import times
-from loadlab.stacks.contract import ContractError, cut, verified
+from loadlab.stacks.contract import ContractError, cut, times, verified
 
 
 class ActionModule(ControllerAction):

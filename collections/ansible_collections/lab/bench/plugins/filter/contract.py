@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
-from loadlab.stacks import asking, contract
+from loadlab.stacks import contract
 
 
 class FilterModule:
@@ -16,6 +16,6 @@ class FilterModule:
         return {
             "contract_text": lambda name: contract.TEXTS[name]().decode("ascii"),
             "verification_requests": lambda contracts, urls, mark: msgspec.to_builtins(
-                asking.requests(plain(contracts), plain(urls), mark)
+                contract.requests(plain(contracts), plain(urls), mark)
             ),
         }
