@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ansible.plugins.action import ActionBase
 from ansible_collections.lab.bench.plugins.plugin_utils import controller
 
 from loadlab.generators.load_run import LoadRunInput
 from loadlab.plan.request import Request
+from loadlab.run.errors import PlanError
 
 PACKAGE = "ansible_collections.lab.bench.plugins.action"
 COLLECTIONS = Path(__file__).parents[2] / "collections"
@@ -35,3 +38,21 @@ def test_an_action_takes_what_is_documented(path: Path) -> None:
     for name, option in options.items():
         assert {"description", "type"} <= set(option), name
         assert set(option) <= {"description", "type", "elements", "required", "default"}, name
+
+
+def test_a_refusal_fails_the_task_with_its_text_and_a_bug_is_not_shown_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ActionBase, "run", lambda *_: {})
+    monkeypatch.setattr(controller, "options", lambda _: {})
+    action: Any = controller.ControllerAction.__new__(controller.ControllerAction)
+    monkeypatch.setattr(action, "validate_argument_spec", lambda _: (None, {}), raising=False)
+
+    def work(error: ValueError) -> None:
+        raise error
+
+    monkeypatch.setattr(action, "work", lambda _: work(PlanError("rate: give a lower one.")))
+    assert action.run() == {"failed": True, "msg": "rate: give a lower one."}
+    monkeypatch.setattr(action, "work", lambda _: work(ValueError("math domain error")))
+    with pytest.raises(ValueError, match="math domain error"):
+        action.run()
