@@ -104,7 +104,7 @@ def _opened(found: Evidence) -> str | None:
     clients: the generator. http, uwsgi, fastcgi: nginx, to the application by that protocol.
     """
     passive, answers = found.server.tcp.passive_opens, found.rep.responses
-    if passive is None or not answers or passive < _EACH * answers:
+    if not answers or passive < _EACH * answers:
         return None
     cell = found.cell
     over_tcp = found.proxied and cell.transport == "tcp" and not cell.upstream_keepalive

@@ -72,7 +72,7 @@ def accept_queue(found: Evidence) -> Check | None:
 def delayed_ack(found: Evidence) -> Check | None:
     """Look for answers that waited for an acknowledgement that was held back."""
     held, answers, mean = found.server.tcp.delayed_acks, found.rep.responses, found.mean_us
-    if held is None or not answers or mean is None:
+    if not answers or mean is None:
         return None
     low, high = _HELD_US
     each = held / answers
