@@ -66,7 +66,7 @@ def coloured(line: str) -> str:
 
 def end(run_id: str) -> list[str]:
     """Return the command that shows the end of a run, and the lines that a terminal has of it."""
-    command = ["ansible-playbook", "playbooks/show.yml", "-e", f"run_id={run_id}"]
+    command = ["python", "-m", "loadlab", "show", run_id]
     shown = seen(command, COLUMNS, {})
     lines = left(shown.stdout.rstrip())
     if shown.returncode:

@@ -101,9 +101,9 @@ def refuse(results: Path, run_id: str) -> None:
     absent = [name for name in NEEDED if not (run_dir / name).exists()]
     named = run_id == LATEST or RUN_ID.fullmatch(run_id)
     if absent or not named:
-        why = f"has no {', '.join(absent)}" if named else "cannot name a folder in results/"
+        fault = f"has no {', '.join(absent)}" if named else "cannot name a folder in results/"
         raise BundleError(
-            f"run_id: '{run_id}' {why} and cannot be verified elsewhere. Give one that was "
+            f"run_id: '{run_id}' {fault} and cannot be verified elsewhere. Give one that was "
             f"reported. {runs(results, REPORT)} Nothing was written."
         )
     underived = [
@@ -123,10 +123,10 @@ def refuse_absent(archive: str) -> None:
     """Raise BundleError where no archive was named, the named file does not exist, or nothing can
     be written beside it."""
     if not Path(archive).is_file():
-        why = f"'{archive}' is not a file" if archive else "none was given"
+        fault = f"'{archive}' is not a file" if archive else "none was given"
         raise BundleError(
-            f"bundle: {why}. Give an archive that playbooks/bundle.yml wrote with "
-            "-e bundle=<path>. Nothing was written."
+            f"bundle: {fault}. Give the path of an archive that python -m loadlab "
+            "bundle wrote. Nothing was written."
         )
     if not os.access(Path(archive).absolute().parent, os.W_OK | os.X_OK):
         raise BundleError(
@@ -141,20 +141,20 @@ def names(run_dir: Path) -> list[str]:
     Hidden files are left out, as they are being written. Raises BundleError for anything but a
     plain file, for a name that the lab never gives, and beyond the limits.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for path in run_dir.rglob("*"):
         name = path.relative_to(run_dir).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise BundleError(f"{name} is no plain file")
         if path.is_file() and not path.name.startswith(".") and name not in (SUMS, SIGNATURE):
-            found[_checked(name)] = path.stat().st_size
-    if len(found) > FILES_MAX:
-        raise BundleError(f"has {len(found):,} files, limit {FILES_MAX:,}")
-    for name, size in found.items():
+            sizes[_checked(name)] = path.stat().st_size
+    if len(sizes) > FILES_MAX:
+        raise BundleError(f"has {len(sizes):,} files, limit {FILES_MAX:,}")
+    for name, size in sizes.items():
         _limit(name, size)
-    if sum(found.values()) > BYTES_MAX:
-        raise BundleError(f"has {sum(found.values()):,} bytes, limit {BYTES_MAX:,}")
-    return sorted(found)
+    if sum(sizes.values()) > BYTES_MAX:
+        raise BundleError(f"has {sum(sizes.values()):,} bytes, limit {BYTES_MAX:,}")
+    return sorted(sizes)
 
 
 def pack(run_dir: Path, archive: Path, sign: Callable[[bytes], Signed] | None = None) -> Packed:
@@ -162,15 +162,15 @@ def pack(run_dir: Path, archive: Path, sign: Callable[[bytes], Signed] | None = 
 
     ``sign``: signs the list of sums. Raises BundleError as names() does.
     """
-    found = names(run_dir)
-    sums = _sums(run_dir, found)
+    files = names(run_dir)
+    sums = _sums(run_dir, files)
     signed = sign(sums) if sign else None
     signature = signed.signature if signed else None
     temporary = archive.with_name(f".{archive.name}")
     try:
         with temporary.open("wb") as file:
             with GzipFile("", "wb", 9, file, mtime=0) as packed:
-                _write(run_dir, found, (sums, signature), packed)
+                _write(run_dir, files, (sums, signature), packed)
             size = file.tell()
         with temporary.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -178,7 +178,7 @@ def pack(run_dir: Path, archive: Path, sign: Callable[[bytes], Signed] | None = 
     finally:
         temporary.unlink(missing_ok=True)
     return {
-        "files": len(found),
+        "files": len(files),
         "bytes": size,
         "sha256": sha256,
         "signer": signed.fingerprint if signed else None,
@@ -194,15 +194,15 @@ def unpack(archive: Path, into: Path) -> Unpacked:
         stream = Path(beside) / "stream"
         sha256 = _inflate(archive, stream)
         run_dir = _extract(stream, into)
-    found = names(run_dir)
-    sums = _sums(run_dir, found)
+    files = names(run_dir)
+    sums = _sums(run_dir, files)
     _compare(documents.text(run_dir / SUMS), sums)
-    for name in found:
+    for name in files:
         if name.endswith(".gz"):
             _inflate_within(run_dir / name, name)
     signature = _signature(run_dir / SIGNATURE)
     again = _Digest()
-    _write(run_dir, found, (sums, signature), again)
+    _write(run_dir, files, (sums, signature), again)
     if again.sha256.hexdigest() != sha256:
         raise BundleError(
             "is not what packing its files gives: a name, date or mode in it was changed, or "
@@ -238,15 +238,15 @@ def _limit(name: str, size: int) -> None:
         raise BundleError(f"has {name} of {size:,} bytes or more, limit {FILE_BYTES_MAX:,}")
 
 
-def _sums(run_dir: Path, found: list[str]) -> bytes:
+def _sums(run_dir: Path, names: list[str]) -> bytes:
     lines = []
-    for name in found:
+    for name in names:
         with (run_dir / name).open("rb") as file:
             lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
     return "".join(lines).encode()
 
 
-def _write(run_dir: Path, found: list[str], listed: tuple[bytes, bytes | None], out: _Out) -> None:
+def _write(run_dir: Path, names: list[str], listed: tuple[bytes, bytes | None], out: _Out) -> None:
     """Write the tar stream of a run; it depends only on names and contents.
 
     ``listed``: the list of sums, and its signature or None.
@@ -256,7 +256,7 @@ def _write(run_dir: Path, found: list[str], listed: tuple[bytes, bytes | None], 
         for name, content in zip((SUMS, SIGNATURE), listed, strict=True):
             if content is not None:
                 _add(tar, f"{top}/{name}", len(content), io.BytesIO(content))
-        for name in found:
+        for name in names:
             with (run_dir / name).open("rb") as file:
                 _add(tar, f"{top}/{name}", (run_dir / name).stat().st_size, file)
 
@@ -352,14 +352,14 @@ def _extract(stream: Path, into: Path) -> Path:
     return into / top
 
 
-def _compare(given: str, found: bytes) -> None:
+def _compare(sums: str, unpacked_sums: bytes) -> None:
     """Refuse files that differ from the list, by their names."""
-    told, there = listed(given.encode()), listed(found)
-    common = sorted(set(told) & set(there))
+    expected, unpacked = listed(sums.encode()), listed(unpacked_sums)
+    common = sorted(set(expected) & set(unpacked))
     wrong = [
-        *(f"{name} is listed and not there" for name in sorted(set(told) - set(there))),
-        *(f"{name} is there and not listed" for name in sorted(set(there) - set(told))),
-        *(f"{name} was changed" for name in common if told[name] != there[name]),
+        *(f"{name} is listed and not there" for name in sorted(set(expected) - set(unpacked))),
+        *(f"{name} is there and not listed" for name in sorted(set(unpacked) - set(expected))),
+        *(f"{name} was changed" for name in common if expected[name] != unpacked[name]),
     ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""

@@ -16,6 +16,7 @@ import numpy as np
 
 from loadlab.model.base import Json
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.stats import histograms
 
 # Relative. The last digits of a number may differ between machines, which add in another order.
@@ -40,68 +41,70 @@ class Comparison:
         self.differences: list[str] = []
         self.more: list[str] = []
 
-    def files(self, given: Path, again: Path) -> None:
+    def files(self, bundled: Path, derived: Path) -> None:
         """Compare two files and add to the results."""
-        if given.suffix == ".json":
+        if bundled.suffix == ".json":
             try:
-                self._json(documents.load(given), documents.load(again), "")
+                self._json(documents.load(bundled), documents.load(derived), "")
             except (ValueError, RecursionError) as problem:
                 self.differences.append(f"no JSON: {type(problem).__name__}: {problem}"[:300])
             return
-        if given.suffix == ".csv":
+        if bundled.suffix == ".csv":
             try:
-                self._json(_rows(given), _rows(again), "")
+                self._json(_rows(bundled), _rows(derived), "")
             except (ValueError, csv.Error) as problem:
                 self.differences.append(f"no table: {type(problem).__name__}: {problem}"[:300])
             return
-        pieces = _texts if given.suffix == ".html" else str.splitlines
-        both = [path.read_text(encoding="utf-8", errors="replace") for path in (given, again)]
+        pieces = _texts if bundled.suffix == ".html" else str.splitlines
+        both = [path.read_text(encoding="utf-8", errors="replace") for path in (bundled, derived)]
         self._pieces(*(pieces(text) for text in both))
         if not self.differences and both[0] != both[1]:
             self.more.append("its figures are the same; its words, layout or drawings are not")
 
-    def _json(self, given: Json, again: Json, place: str) -> None:
-        if isinstance(given, dict) and isinstance(again, dict):
-            if not _same_histogram(given, again):
-                for key in sorted({*given, *again}):
+    def _json(self, bundled: Json, derived: Json, place: str) -> None:
+        if isinstance(bundled, dict) and isinstance(derived, dict):
+            if not _same_histogram(bundled, derived):
+                for key in sorted({*bundled, *derived}):
                     beyond = f"{place}.{key}".lstrip(".")
-                    self._json(given.get(key, _ABSENT), again.get(key, _ABSENT), beyond)
-        elif isinstance(given, list) and isinstance(again, list):
-            for index, (one, other) in enumerate(zip_longest(given, again, fillvalue=_ABSENT)):
-                self._json(one, other, f"{place}[{index}]")
-        elif _number(given) and _number(again):
+                    self._json(bundled.get(key, _ABSENT), derived.get(key, _ABSENT), beyond)
+        elif isinstance(bundled, list) and isinstance(derived, list):
+            pairs = zip_longest(bundled, derived, fillvalue=_ABSENT)
+            for index, pair in enumerate(pairs):
+                self._json(*pair, f"{place}[{index}]")
+        elif _is_number(bundled) and _is_number(derived):
             self.numbers += 1
-            if not math.isclose(given, again, rel_tol=TOLERANCE):
-                self.differences.append(_told(place, given, again))
-        elif type(given) is not type(again) or given != again:
-            another_field = given is _ABSENT and not place.endswith("]")
-            (self.more if another_field else self.differences).append(_told(place, given, again))
+            if not math.isclose(bundled, derived, rel_tol=TOLERANCE):
+                self.differences.append(_difference(place, bundled, derived))
+        elif type(bundled) is not type(derived) or bundled != derived:
+            another_field = bundled is _ABSENT and not place.endswith("]")
+            places = self.more if another_field else self.differences
+            places.append(_difference(place, bundled, derived))
 
-    def _pieces(self, given: Sequence[str], again: Sequence[str]) -> None:
-        mine, derived = (
-            [piece for piece in each if _FIGURE.search(piece)] for each in (given, again)
+    def _pieces(self, bundled: Sequence[str], derived: Sequence[str]) -> None:
+        bundled, derived = (
+            [piece for piece in pieces if _FIGURE.search(piece)] for pieces in (bundled, derived)
         )
-        self.numbers += len(mine)
-        if len(mine) == len(derived):
-            for place, (one, other) in enumerate(zip(mine, derived, strict=True), 1):
-                if one != other and not _same_line(one, other):
-                    self.differences.append(_told(f"figure {place}", one, other))
+        self.numbers += len(bundled)
+        if len(bundled) == len(derived):
+            for place, (piece, other) in enumerate(zip(bundled, derived, strict=True), 1):
+                if piece != other and not _same_line(piece, other):
+                    self.differences.append(_difference(f"figure {place}", piece, other))
             return
         at: dict[str, list[int]] = {}
         for index, piece in enumerate(derived):
             at.setdefault(piece, []).append(index)
         here = 0
-        for piece in mine:
-            where = at.get(piece, [])
-            later = bisect_left(where, here)
-            if later < len(where):
-                here = where[later] + 1
+        for piece in bundled:
+            places = at.get(piece, [])
+            later = bisect_left(places, here)
+            if later < len(places):
+                here = places[later] + 1
                 continue
             if here < len(derived) and _same_line(piece, derived[here]):
                 here += 1
                 continue
-            found = derived[here] if here < len(derived) else _ABSENT
-            self.differences.append(_told(f"after {here} figures", piece, found))
+            following = derived[here] if here < len(derived) else _ABSENT
+            self.differences.append(_difference(f"after {here} figures", piece, following))
 
 
 def _rows(path: Path) -> list[dict[str, Json]]:
@@ -113,7 +116,7 @@ def _rows(path: Path) -> list[dict[str, Json]]:
         reader = csv.DictReader(file, restkey="", restval="", strict=True)
         names = reader.fieldnames or []
         if len({*names, ""}) <= len(names):
-            raise ValueError("a column has no name, or that of another")
+            raise LabError("a column has no name, or that of another")
         return [{name: _value(text) for name, text in row.items()} for row in reader]
 
 
@@ -124,42 +127,49 @@ def _value(text: Json) -> Json:
         return text
 
 
-def _same_line(given: str, again: str) -> bool:
+def _same_line(bundled: str, derived: str) -> bool:
     """Return whether two lines are equal up to their last word, a number that is the same."""
-    (one, first), (other, second) = (line.rpartition(" ")[::2] for line in (given, again))
+    (text, number), (other, derived_number) = (
+        line.rpartition(" ")[::2] for line in (bundled, derived)
+    )
     try:
-        return one == other and math.isclose(float(first), float(second), rel_tol=TOLERANCE)
+        return text == other and math.isclose(
+            float(number), float(derived_number), rel_tol=TOLERANCE
+        )
     except ValueError:
         return False
 
 
-def _number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same_histogram(given: Mapping[str, Json], again: Mapping[str, Json]) -> bool:
+def _same_histogram(bundled: Mapping[str, Json], derived: Mapping[str, Json]) -> bool:
     """Return whether both are the same histogram; another zlib compresses equal
     counts differently."""
-    if given == again or {given.get("format"), again.get("format")} != {histograms.FORMAT}:
+    formats = {bundled.get("format"), derived.get("format")}
+    if bundled == derived or formats != {histograms.FORMAT}:
         return False
     try:
-        one, other = (
-            histograms.counts_of(histograms.decode(each["data"])) for each in (given, again)
-        )
+        counts = [
+            histograms.counts_of(histograms.decode(histogram["data"]))
+            for histogram in (bundled, derived)
+        ]
     except (ValueError, LookupError, TypeError):
         return False
-    return all(np.array_equal(*parts) for parts in zip(one, other, strict=True))
+    return all(np.array_equal(*parts) for parts in zip(*counts, strict=True))
 
 
-def _told(place: str, given: object, again: object) -> str:
-    one, other = (
+def _difference(place: str, bundled: object, derived: object) -> str:
+    texts = [
         "nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
-        for value in (given, again)
-    )
+        for value in (bundled, derived)
+    ]
     # Show long values from a little before the first difference on.
-    pairs = enumerate(zip(one, other, strict=False))
+    pairs = enumerate(zip(*texts, strict=False))
     begin = max(next((index for index, (a, b) in pairs if a != b), 0) - 20, 0)
-    return f"{place}: {_short(one, begin)} in the bundle, {_short(other, begin)} derived"
+    shown, other = (_short(text, begin) for text in texts)
+    return f"{place}: {shown} in the bundle, {other} derived"
 
 
 def _short(text: str, begin: int) -> str:

@@ -18,13 +18,13 @@ _ENDING = ".tar.gz"
 
 def bundles(folder: str) -> list[Path]:
     """Return the archives in a folder, by name. Raises BundleError where there is none."""
-    found = sorted(Path(folder).glob(f"*{_ENDING}")) if folder else []
-    if not found:
+    archives = sorted(Path(folder).glob(f"*{_ENDING}")) if folder else []
+    if not archives:
         raise BundleError(
             f"bundles: '{folder}' is no folder with bundles (*{_ENDING}). Give the folder that has "
-            "them with -e bundles=<folder>."
+            "them. Nothing was written."
         )
-    return found
+    return archives
 
 
 def grades(folder: str, root: Path) -> Iterator[Grade]:
@@ -56,7 +56,7 @@ def _grade(archive: Path, root: Path, scratch: Path) -> Grade:
 def _reason(outcome: verify.Outcome) -> str:
     """Return the first file that is not as derived again, with why; empty where all are."""
     wrong = {**outcome.of("differs"), **dict.fromkeys(outcome.unverified(), ())}
-    for name, why in wrong.items():
+    for name, reasons in wrong.items():
         more = f"; and {plural(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
-        return one_line(f"{': '.join((name, *why[:1]))}{more}", 200)
+        return one_line(f"{': '.join((name, *reasons[:1]))}{more}", 200)
     return ""

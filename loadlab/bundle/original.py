@@ -12,13 +12,10 @@ from loadlab.plan import plan_document as plans
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import one_line
 from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, RUN_ID, SUMMARY, RunDir
 
 # Documents without which a run cannot be repeated and compared.
 NEEDED = (PLAN, MANIFEST, SUMMARY)
-# How many documents a refusal names.
-_SHOWN = 5
 
 
 def read(like: str, root: Path) -> Original:
@@ -35,7 +32,8 @@ def read(like: str, root: Path) -> Original:
     if not named or not (run_dir / PLAN).is_file():
         raise PlanError(
             f"like: '{like}' is neither a bundle nor a run. Give the path of an archive that "
-            f"playbooks/bundle.yml wrote, or a run in results/. {runs(root / 'results', SUMMARY)}"
+            "python -m loadlab bundle wrote, or a run in results/. "
+            f"{runs(root / 'results', SUMMARY)}"
         )
     absent = [name for name in NEEDED if not (run_dir / name).is_file()]
     if absent:
@@ -58,12 +56,10 @@ def _of_bundle(path: Path, like: str, root: Path) -> Original:
         except ValueError as problem:
             raise PlanError(f"like: '{like}' {problem}. It is refused.") from None
         if altered := sorted(outcome.of("differs")):
-            more = f" and {len(altered) - _SHOWN} more" if len(altered) > _SHOWN else ""
-            shown = ", ".join(one_line(name, 200) for name in altered[:_SHOWN])
             raise PlanError(
                 f"like: '{like}' is refused, as these files are not what its raw files give: "
-                f"{shown}{more}. See each difference with ansible-playbook playbooks/verify.yml "
-                f"-e bundle={like}, and get the bundle again from its maker."
+                f"{verify.listing(altered)}. See each difference with python -m loadlab verify "
+                f"{like}, and get the bundle again from its maker."
             )
         try:
             return _original(
@@ -83,19 +79,19 @@ def _original(
     unverified: list[str] | None = None,
 ) -> Original:
     run = RunDir(run_dir)
-    known = documents.read(run.manifest, Manifest)
+    manifest = documents.read(run.manifest, Manifest)
     return Original(
         source=Source(
-            run_id=known.run_id,
-            started=known.started,
-            lab=known.lab,
+            run_id=manifest.run_id,
+            started=manifest.started,
+            lab=manifest.lab,
             sha256=sha256,
             signer=signer,
             unverified=unverified or [],
         ),
         recipe=recipe.of_run(run_dir),
-        hosts=known.hosts,
-        controller=known.controller,
+        hosts=manifest.hosts,
+        controller=manifest.controller,
         summary=documents.read(run.summary, Summary),
         ledgers=build_reproduction.ledgers(run_dir),
     )

@@ -48,7 +48,7 @@ class Signer:
 
 def refuse_key(key: Path) -> None:
     """Raise SignatureError where a file cannot sign."""
-    instead = "Give your private key, for example -e sign=~/.ssh/id_ed25519. Nothing was written."
+    instead = "Give your private key, for example --sign ~/.ssh/id_ed25519. Nothing was written."
     if not key.is_file():
         raise SignatureError(f"sign: '{key}' is not a file. {instead}")
     try:
@@ -61,7 +61,7 @@ def refuse_key(key: Path) -> None:
     public = _PUBLIC.match(begin)
     if public and public[1] not in _agent():
         private = key.with_suffix("") if key.suffix == ".pub" else None
-        instead = f"Give -e sign={private}" if private and private.is_file() else "Give that"
+        instead = f"Give --sign {private}" if private and private.is_file() else "Give that"
         raise SignatureError(
             f"sign: '{key}' is a public key, and no ssh-agent has its private key. {instead}, or "
             "add it to an agent with ssh-add. Nothing was written."
@@ -108,9 +108,9 @@ def sign(
         signed = Path(scratch) / "SHA256SUMS"
         signed.write_bytes(content)
         words = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(signed)]
-        made = Path(f"{signed}.sig")
-        why = _last(_keygen(words)[1])
-        if not made.exists() and "passphrase" in why:
+        file = Path(f"{signed}.sig")
+        obstacle = _last(_keygen(words)[1])
+        if not file.exists() and "passphrase" in obstacle:
             if terminal is None:
                 raise SignatureError(
                     f"sign: '{key}' has a passphrase, and there is no terminal to ask for it. Add "
@@ -118,18 +118,18 @@ def sign(
                     "written."
                 )
             announce(f"ssh-keygen asks for the passphrase of {key}; type it, then Enter.")
-            with terminal.open("r+b", buffering=0) as asked, _without_echo(asked.fileno()):
+            with terminal.open("r+b", buffering=0) as prompt, _without_echo(prompt.fileno()):
                 subprocess.run(
                     ["ssh-keygen", *words],
-                    stdin=asked,
+                    stdin=prompt,
                     stdout=subprocess.DEVNULL,
-                    stderr=asked,
+                    stderr=prompt,
                     check=False,
                 )
-            why = "the passphrase was wrong"
-        if not made.exists():
-            raise SignatureError(f"sign: '{key}' did not sign: {why}. Nothing was written.")
-        signature = made.read_bytes()
+            obstacle = "the passphrase was wrong"
+        if not file.exists():
+            raise SignatureError(f"sign: '{key}' did not sign: {obstacle}. Nothing was written.")
+        signature = file.read_bytes()
     return Signed(signature, check(content, signature).fingerprint)
 
 
@@ -143,20 +143,20 @@ def check(content: bytes, signature: bytes, signers: Path | None = None) -> Sign
         file = Path(scratch) / "signature"
         file.write_bytes(signature)
         about = ["-n", NAMESPACE, "-s", str(file)]
-        code, told = _keygen(["-Y", "check-novalidate", *about], content)
-        found = _FINGERPRINT.search(told)
-        if code != 0 or found is None:
+        code, output = _keygen(["-Y", "check-novalidate", *about], content)
+        fingerprint = _FINGERPRINT.search(output)
+        if code != 0 or fingerprint is None:
             raise SignatureError(
                 "has a signature that is not of its files: they were replaced after it was signed, "
-                f"or the signature was ({_last(told)})"
+                f"or the signature was ({_last(output)})"
             )
         if signers is None:
-            return Signer(found[1], None)
+            return Signer(fingerprint[1], None)
         listed = ["-f", str(signers)]
         for name in _keygen(["-Y", "find-principals", *listed, "-s", str(file)])[1].splitlines():
             if _keygen(["-Y", "verify", *listed, "-I", name, *about], content)[0] == 0:
-                return Signer(found[1], name)
-        return Signer(found[1], None)
+                return Signer(fingerprint[1], name)
+        return Signer(fingerprint[1], None)
 
 
 @contextlib.contextmanager
@@ -219,6 +219,6 @@ def _run(words: list[str], content: bytes = b"") -> tuple[int, str]:
     return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 
-def _last(told: str) -> str:
+def _last(output: str) -> str:
     """Return the last line that ssh-keygen printed."""
-    return one_line((told.splitlines() or ["ssh-keygen printed nothing"])[-1], 200)
+    return one_line((output.splitlines() or ["ssh-keygen printed nothing"])[-1], 200)

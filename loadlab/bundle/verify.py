@@ -7,7 +7,7 @@ Each file of the bundle then has one of four states; see State. Writes only belo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -46,8 +46,6 @@ from loadlab.run.run_dir import (
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
 NAMED = 20  # how many files that were not verified are printed for one reason
 LISTING = "files.txt"
-# How the paths of files begin that version 0.2 of the lab did not write.
-NEW = (TABLE, f"{PERCENTILES}/")
 
 # - same: a document that was derived again, and is the same
 # - differs: a document that the raw files do not give, or a raw file with another SHA-256 than its
@@ -68,7 +66,7 @@ class Checked:
     """State of a file, with the differences or the reasons."""
 
     state: State
-    why: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass
@@ -94,9 +92,11 @@ class Outcome:
     files: dict[str, Checked] = field(default_factory=dict)
 
     def of(self, state: State) -> dict[str, tuple[str, ...]]:
-        """Return the files of a state, with why, by name."""
+        """Return the files of a state, with the reasons, by name."""
         return {
-            name: found.why for name, found in sorted(self.files.items()) if found.state == state
+            name: checked.reasons
+            for name, checked in sorted(self.files.items())
+            if checked.state == state
         }
 
     @property
@@ -116,26 +116,27 @@ class Outcome:
 
     def lines(self) -> list[str]:
         """Return lines for the terminal; their number is limited however much differs."""
-        told = list(self.notes)
+        lines = list(self.notes)
         wrong = self.of("differs")
-        for name, found in list(wrong.items())[:SHOWN]:
-            told += [f"Differs: {one_line(name, 200)}", *(f"  {one}" for one in found[:SHOWN])]
-            if len(found) > SHOWN:
-                told.append(f"  and {len(found) - SHOWN:,} more")
+        for name, differences in list(wrong.items())[:SHOWN]:
+            lines.append(f"Differs: {one_line(name, 200)}")
+            lines += [f"  {difference}" for difference in differences[:SHOWN]]
+            if len(differences) > SHOWN:
+                lines.append(f"  and {len(differences) - SHOWN:,} more")
         if len(wrong) > SHOWN:
-            told.append(f"And {len(wrong) - SHOWN:,} more files differ.")
+            lines.append(f"And {len(wrong) - SHOWN:,} more files differ.")
         doubtful = self.of("not verified")
-        for reason in dict.fromkeys(why for why, *_ in doubtful.values()):
-            mine = [
+        for reason in dict.fromkeys(first for first, *_ in doubtful.values()):
+            files = [
                 f"  {one_line(': '.join((name, *more[:1])), 300)}"
-                for name, (why, *more) in doubtful.items()
-                if why == reason
+                for name, (first, *more) in doubtful.items()
+                if first == reason
             ]
-            told += [f"Not verified ({reason}):", *mine[:NAMED]]
-            if len(mine) > NAMED:
-                told.append(f"  and {len(mine) - NAMED:,} more")
+            lines += [f"Not verified ({reason}):", *files[:NAMED]]
+            if len(files) > NAMED:
+                lines.append(f"  and {len(files) - NAMED:,} more")
         return [
-            *told,
+            *lines,
             f"Not verified in {MANIFEST}: {_COPIED}. No other file of the bundle has them.",
             self._signed(),
             self._counts(),
@@ -165,21 +166,25 @@ class Outcome:
 
         ``folder``: that of keep().
         """
-        told = []
+        sentences = []
         if self.of("differs"):
-            told.append("Not every file is what the raw files give.")
+            sentences.append("Not every file is what the raw files give.")
         if doubtful := self.unverified():
-            more = f" and {len(doubtful) - SHOWN} more" if len(doubtful) > SHOWN else ""
-            shown = ", ".join(one_line(name, 200) for name in doubtful[:SHOWN])
-            told.append(f"Not verified: {shown}{more}.")
-        if told and self.other is not None:
-            told.append(
+            sentences.append(f"Not verified: {listing(doubtful)}.")
+        if sentences and self.other is not None:
+            sentences.append(
                 f"Verify again with lab revision {one_line(self.revision, 40)}, or trust only the "
                 f"report as derived again, in {folder}."
             )
         if not self.trusted:
-            told.append(f"No signer of {self.signers} signed it.")
-        return " ".join(told)
+            sentences.append(f"No signer of {self.signers} signed it.")
+        return " ".join(sentences)
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return the first names of documents, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(one_line(name, 200) for name in names[:SHOWN]) + more
 
 
 def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None) -> Outcome:
@@ -190,30 +195,30 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
     Raises BundleError for an archive that is refused, also where its signature is not of its files
     or its documents are of another schema, and ResultError where it has no usable plan or manifest.
     """
-    for name in ("given", "again"):
+    for name in ("bundled", "derived"):
         (scratch / name).mkdir()
-    given, sums, signed = archives.unpack(archive, scratch / "given")
+    bundled, sums, signed = archives.unpack(archive, scratch / "bundled")
     signer = signature.check(sums, signed, signers) if signed else None
-    _refuse_older(documents.load(RunDir(given).manifest))
-    again = scratch / "again" / given.name
-    raw = [name for name in names(given) if not run_dir.derived(name)]
+    _refuse_older(documents.load(RunDir(bundled).manifest))
+    derived = scratch / "derived" / bundled.name
+    raw = [name for name in names(bundled) if not run_dir.derived(name)]
     for name in raw:
-        (again / name).parent.mkdir(parents=True, exist_ok=True)
-        os.link(given / name, again / name)
-    known = documents.read(RunDir(given).manifest, Manifest)
-    begun = plans.read(given)
-    its, here = known.lab, revision.of(root)
+        (derived / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(bundled / name, derived / name)
+    manifest = documents.read(RunDir(bundled).manifest, Manifest)
+    begun = plans.read(bundled)
+    its, here = manifest.lab, revision.of(root)
     own = its == here and here.revision is not None and here.dirty is False
     other = None if own else f"made by {_lab(its)}, and this is {_lab(here)}"
-    outcome = Outcome(again, str(its.revision), other, signer, signers)
+    outcome = Outcome(derived, str(its.revision), other, signer, signers)
     if other is not None:
         outcome.notes.append(f"The run was {other}.")
     outcome.notes += _limits(begun.thresholds, root)
     outcome.files = {name: Checked("not verified", (_ONLY_LISTED,)) for name in raw}
-    _Again(given, again, root, outcome).all(known, begun)
-    there = archives.listed(sums)
-    _check_hashes(given, there, outcome)
-    for name in there:
+    _Derivation(bundled, derived, root, outcome).all(manifest, begun)
+    listed = archives.listed(sums)
+    _check_hashes(bundled, listed, outcome)
+    for name in listed:
         outcome.files.setdefault(name, Checked("differs", ("the lab gives no file this name",)))
     return outcome
 
@@ -225,14 +230,14 @@ def keep(outcome: Outcome, archive: Path) -> Path:
     Raises BundleError where it cannot be written.
     """
     folder = archive.with_name(f"{archive.name.removesuffix('.tar.gz')}.derived")
-    listing = "".join(
-        "\t".join(one_line(word) for word in (found.state, name, *found.why)) + "\n"
-        for name, found in sorted(outcome.files.items())
+    states = "".join(
+        "\t".join(one_line(word) for word in (checked.state, name, *checked.reasons)) + "\n"
+        for name, checked in sorted(outcome.files.items())
     )
     report = RunDir(outcome.run_dir).report
     try:
         folder.mkdir(exist_ok=True)
-        documents.write(folder / LISTING, listing.encode())
+        documents.write(folder / LISTING, states.encode())
         # A report of an earlier verification must not pass for this one's.
         (folder / report.name).unlink(missing_ok=True)
         if report.exists():
@@ -254,22 +259,22 @@ def kept(folder: Path) -> list[str]:
     ]
 
 
-def _check_hashes(given: Path, sums: Mapping[str, str], outcome: Outcome) -> None:
+def _check_hashes(bundled: Path, sums: Mapping[str, str], outcome: Outcome) -> None:
     """Compare the SHA-256 of raw files that the bundle's results name with the files in it."""
-    for path in sorted(given.rglob(RESULT)):
+    for path in sorted(bundled.rglob(RESULT)):
         for name, sha256 in _named(path).items():
-            file = f"{path.parent.relative_to(given).as_posix()}/{name}"
+            file = f"{path.parent.relative_to(bundled).as_posix()}/{name}"
             if file not in sums:
                 outcome.files[file] = Checked("not verified", (_MISSING,))
             elif sums[file] == sha256:
                 outcome.files[file] = Checked("hashed")
             else:
-                why = f"SHA-256 {sums[file]}, and its {RESULT} names {one_line(sha256, 64)}"
-                outcome.files[file] = Checked("differs", (why,))
+                difference = f"SHA-256 {sums[file]}, and its {RESULT} names {one_line(sha256, 64)}"
+                outcome.files[file] = Checked("differs", (difference,))
 
 
 def _named(result: Path) -> dict[str, str]:
-    """Return raw_sha256 of a result.json; nothing where it is no result, which _Again tells."""
+    """Return raw_sha256 of a result.json; nothing where it is no result, which _Derivation says."""
     try:
         return documents.read(result, Result).raw_sha256
     except ValueError:
@@ -308,84 +313,83 @@ def _limits(recorded: Thresholds, root: Path) -> list[str]:
     ]
 
 
-class _Again:
+class _Derivation:
     """Derives the documents in their order of dependency.
 
     A document that is the same is replaced with the bundle's copy, so that a rounding difference
     here does not appear again in documents made from it.
     """
 
-    def __init__(self, given: Path, again: Path, root: Path, outcome: Outcome) -> None:
-        self.given, self.again, self.root, self.outcome = given, again, root, outcome
+    def __init__(self, bundled: Path, derived: Path, root: Path, outcome: Outcome) -> None:
+        self.bundled, self.derived, self.root, self.outcome = bundled, derived, root, outcome
 
-    def all(self, known: Manifest, begun: Run) -> None:
-        """Derive all documents and compare them; ``known``, ``begun``: the bundle's manifest and
-        plan.json."""
-        again = self.again
+    def all(self, manifest: Manifest, begun: Run) -> None:
+        """Derive all documents and compare them; ``manifest``, ``begun``: the bundle's manifest
+        and plan.json."""
+        derived = self.derived
         self._make(self._calibrations, "calibration")
-        self._make(lambda: derive_run.results(again), f"{CELLS}/")
-        self._make(lambda: derive_run.describe_again(again, known), "manifest")
+        self._make(lambda: derive_run.results(derived), f"{CELLS}/")
+        self._make(lambda: derive_run.describe_again(derived, manifest), "manifest")
         self._make(
-            lambda: derive_run.summary(again),
+            lambda: derive_run.summary(derived),
             "summary",
             "claims",
             LESSON,
             "certificate",
             "metrics",
-            *NEW,
+            TABLE,
+            f"{PERCENTILES}/",
         )
-        self._make(lambda: reproduction.write(again), "reproduction")
+        self._make(lambda: reproduction.write(derived), "reproduction")
         self._make(self._report, "report")
         self._make(lambda: self._lesson(begun), LESSON_TEXT, LESSON_PAGE)
 
     def _make(self, make: Callable[[], object], *beginnings: str) -> None:
         """Derive documents, then compare every file whose name starts with one
         of ``beginnings``."""
-        why = ""
+        obstacle = ""
         try:
             make()
         # A hostile or damaged file may raise any of these; its document then counts as not derived.
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
-            why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
-        both = {*names(self.given), *names(self.again)}
+            obstacle = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
+        both = {*names(self.bundled), *names(self.derived)}
         for name in sorted(both):
             if run_dir.derived(name) and name.startswith(beginnings):
-                self._settle(name, why)
+                self._settle(name, obstacle)
 
-    def _settle(self, name: str, why: str) -> None:
-        given, again, outcome = self.given / name, self.again / name, self.outcome
+    def _settle(self, name: str, obstacle: str) -> None:
+        bundled, derived, outcome = self.bundled / name, self.derived / name, self.outcome
         compared = Comparison()
-        if not given.exists():
-            lacking = compared.more if name.startswith(NEW) else compared.differences
-            lacking.append("the bundle has none, and one was derived")
-        elif not again.exists():
-            # Version 0.2 of the lab made it from a text that the bundle lacks.
-            lacking = compared.more if name == LESSON_TEXT else compared.differences
-            lacking.append(why or "the bundle has one, and none was derived")
+        if not bundled.exists():
+            compared.differences.append("the bundle has none, and one was derived")
+        elif not derived.exists():
+            absent = obstacle or "the bundle has one, and none was derived"
+            compared.differences.append(absent)
         else:
-            compared.files(given, again)
+            compared.files(bundled, derived)
         outcome.numbers += compared.numbers
         if compared.differences or (compared.more and outcome.other is None):
-            found = Checked("differs", (*compared.differences, *compared.more))
+            checked = Checked("differs", (*compared.differences, *compared.more))
         elif compared.more:
-            found = Checked("not verified", (str(outcome.other), *compared.more))
+            checked = Checked("not verified", (str(outcome.other), *compared.more))
         else:
-            found = Checked("same")
-            again.write_bytes(given.read_bytes())
-        outcome.files[name] = found
+            checked = Checked("same")
+            derived.write_bytes(bundled.read_bytes())
+        outcome.files[name] = checked
 
     def _calibrations(self) -> None:
-        limits = plans.read(self.again).thresholds
-        for folder in RunDir(self.again).calibrations():
+        limits = plans.read(self.derived).thresholds
+        for folder in RunDir(self.derived).calibrations():
             for number in folder.numbers():
                 try:
                     generator = judge_calibration.generator(folder, number)
-                    found = judge_calibration.derive(folder, number, generator, limits)
+                    calibration = judge_calibration.derive(folder, number, generator, limits)
                 except ValueError:
                     # It failed in the run too, or the bundle has a calibration.json that it should
                     # not have.
                     continue
-                documents.write(folder.document, documents.dump(found))
+                documents.write(folder.document, documents.dump(calibration))
 
     def _report(self) -> None:
         # Imported here: matplotlib takes a second of CPU.
@@ -393,12 +397,12 @@ class _Again:
 
         template = self.root / "roles" / "report" / "templates" / "report.html.j2"
         # With the sizes of the bundle's own files, as newly derived ones may be longer.
-        document = report.build(self.again, self.given)
-        documents.write(RunDir(self.again).report, render(template, document))
+        document = report.build(self.derived, self.bundled)
+        documents.write(RunDir(self.derived).report, render(template, document))
 
     def _lesson(self, begun: Run) -> None:
         study = begun.plan.study
         # A lesson that was not completed has no pages.
-        if study and study.lesson and RunDir(self.given).lesson_page.exists():
-            for name, content in show.pages(self.again, self.root).items():
-                documents.write(self.again / name, content)
+        if study and study.lesson and RunDir(self.bundled).lesson_page.exists():
+            for name, content in show.pages(self.derived, self.root).items():
+                documents.write(self.derived / name, content)

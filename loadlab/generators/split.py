@@ -6,11 +6,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from loadlab.generators import registry
-from loadlab.model import Options
-from loadlab.run.errors import PlanError
-from loadlab.run.formatting import plain
-
 # A share that is not a whole number is a multiple of 1/_FRACTIONS.
 _FRACTIONS = 1_000_000
 
@@ -43,27 +38,3 @@ def shares(rate: float | None, connections: int, names: Sequence[str]) -> list[S
     rates = [None] * clients if rate is None else split(rate, clients)
     client_loads = zip(names, rates, split(connections, clients), strict=True)
     return [Share(name, part, int(own)) for name, part, own in client_loads]
-
-
-def refuse(options: Options) -> None:
-    """Raise PlanError where a server's clients cannot share the load of the checked options."""
-    clients, generator = options.clients, registry.get(options.generator)
-    if clients == 1:
-        return
-    fewer = "or take `serves` from clients in the inventory."
-    if generator.mode == "batch":
-        raise PlanError(
-            f"generator: {generator.name} is itself what is measured, and the inventory has "
-            f"{clients} clients to a server. Give a load generator with "
-            f"-e generator={registry.first('constant')}, {fewer}"
-        )
-    whole: dict[str, Sequence[float]] = {"connections": options.connections}
-    if generator.whole:
-        whole["rate"] = options.rate
-    for name, numbers in whole.items():
-        least = min(numbers, default=clients)
-        if least < clients:
-            raise PlanError(
-                f"{name}: {plain(least)} cannot be split over the {clients} clients of a server, "
-                f"of which each offers 1 or more. Give at least -e {name}={clients}, {fewer}"
-            )

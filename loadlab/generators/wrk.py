@@ -1,4 +1,4 @@
-"""wrk 4.1 with roles/wrk/files/report.lua: turn the output of a closed loop into a Measurement.
+"""wrk 4.1 with the lab's report.lua: turn the output of a closed loop into a Measurement.
 
 What wrk 4.1 does, from its source and from running it:
 - It counts an answer that takes longer than --timeout (2 s by default) as a `timeout`. That answer
@@ -209,7 +209,7 @@ GENERATORS = (
     Generator(
         name="wrk",
         mode="closed",
-        role="wrk",
+        role="load_tools",
         program="wrk",
         options=("duration", "warmup", "keepalive", "connections"),
         output=OUTPUT,

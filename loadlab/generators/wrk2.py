@@ -365,7 +365,7 @@ GENERATORS = (
     Generator(
         name="wrk2",
         mode="constant",
-        role="wrk2",
+        role="load_tools",
         on_controller=("check",),
         program="wrk2",
         snap="wrk2",

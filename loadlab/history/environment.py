@@ -33,13 +33,13 @@ def of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart]
     compared.
     """
     concerns = _concerns(cell)
-    found = []
+    concerning = []
     for part in parts:
         if part.part in concerns:
-            own = [one for one in part.deviations if concerns[part.part](one)]
+            own = [deviation for deviation in part.deviations if concerns[part.part](deviation)]
             if own:
-                found.append(replace(part, deviations=own))
-    return found
+                concerning.append(replace(part, deviations=own))
+    return concerning
 
 
 def _concerns(cell: Cell) -> Mapping[Part, Callable[[Deviation], bool]]:
@@ -56,15 +56,16 @@ def _concerns(cell: Cell) -> Mapping[Part, Callable[[Deviation], bool]]:
         pinned.add("clients")
     return {
         "lab": _any,
-        "input": lambda one: one.name in inputs,
-        "pin": lambda one: one.name.partition("/")[0] in pinned,
-        "hardware": lambda one: (
-            one.name != "generators"
-            or _program(one.original, generator.name) != _program(one.here, generator.name)
+        "input": lambda deviation: deviation.name in inputs,
+        "pin": lambda deviation: deviation.name.partition("/")[0] in pinned,
+        "hardware": lambda deviation: (
+            deviation.name != "generators"
+            or _program(deviation.original, generator.name)
+            != _program(deviation.here, generator.name)
         ),
         "kernel": _any,
         "package": _any,
-        "tuning": lambda one: one.name.startswith(f"{cell.tuning}: "),
+        "tuning": lambda deviation: deviation.name.startswith(f"{cell.tuning}: "),
     }
 
 

@@ -56,28 +56,28 @@ def read(results: Path, own: int | None = None) -> list[PastRun]:
     A run that is measured later is therefore never before one that is known. ``own``: the process
     whose run is not running any more.
     """
-    found = [_past(run, own) for run in run_dir.folders(results)]
-    return sorted(found, key=lambda one: (one.ended or one.began or 0.0, one.run_id))
+    runs = [_past(run, own) for run in run_dir.folders(results)]
+    return sorted(runs, key=lambda run: (run.ended or run.began or 0.0, run.run_id))
 
 
 def _past(run: RunDir, own: int | None) -> PastRun:
-    known = PastRun(run.path.name, "broken", has_report=run.report.exists())
+    past = PastRun(run.path.name, "broken", has_report=run.report.exists())
     try:
-        known = replace(
-            known,
+        past = replace(
+            past,
             begun=plans.read(run.path),
             progress=documents.read_or_none(run.progress, Progress),
         )
-        return _complete(run, own, known)
+        return _complete(run, own, past)
     except SchemaError:
-        return replace(known, state="other version")
+        return replace(past, state="other version")
     except (ValueError, OSError) as problem:
-        return replace(known, problem=_without_path(problem))
+        return replace(past, problem=_without_path(problem))
 
 
-def _complete(run: RunDir, own: int | None, known: PastRun) -> PastRun:
-    assert known.begun
-    known = replace(known, began=_seconds(known.begun.started))
+def _complete(run: RunDir, own: int | None, past: PastRun) -> PastRun:
+    assert past.begun
+    past = replace(past, began=_seconds(past.begun.started))
     state: State = "finished"
     measured = None
     if run.summary.exists():
@@ -89,13 +89,13 @@ def _complete(run: RunDir, own: int | None, known: PastRun) -> PastRun:
             build_reproduction.ledgers(run.path),
         )
         if manifest.finished:
-            known = replace(known, ended=_seconds(manifest.finished))
-    done = known.progress
+            past = replace(past, ended=_seconds(manifest.finished))
+    done = past.progress
     if measured is None or done is None or done.done < done.total or done.abandoned:
         state = "unfinished"
     if lock.holder(run.path) not in (None, own):
         state = "running"
-    return replace(known, state=state, measured=measured)
+    return replace(past, state=state, measured=measured)
 
 
 def _seconds(time: str) -> float:

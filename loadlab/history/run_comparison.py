@@ -11,27 +11,26 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.kinds.gate import analyse as verdict
 from loadlab.model import (
     Answer,
     CellSummary,
     ComparedCell,
     Comparison,
-    MetricComparison,
     RunComparison,
     Summary,
 )
-from loadlab.results import comparison, noise
-from loadlab.results.metrics import METRICS
+from loadlab.model.metric_rows import COMPARED
+from loadlab.results import comparison, effect, noise
+from loadlab.results.comparison import Pair
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RUN_ID, SUMMARY, RunDir
 
 
-def named(given: str) -> list[str]:
+def named(option: str) -> list[str]:
     """Return the run_ids of a list with commas."""
-    return [one.strip() for one in given.split(",") if one.strip()]
+    return [run_id.strip() for run_id in option.split(",") if run_id.strip()]
 
 
 def compare(results: Path, base: str, head: str) -> RunComparison:
@@ -41,12 +40,14 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
     noise floor comes from the A/A controls of all runs. Raises PlanError where a run is unknown,
     is on both sides or has no summary, or where the runs have no cell in common.
     """
-    sides = {name: named(given) for name, given in (("base", base), ("head", head))}
-    found = {
-        run: _summary(results, name, run) for name, ids in sides.items() for run in ids or [""]
+    sides = {"base": named(base), "head": named(head)}
+    summaries = {
+        run_id: _summary(results, name, run_id)
+        for name, run_ids in sides.items()
+        for run_id in run_ids or [""]
     }
-    compared = between(sides, found)
-    if not compared.comparisons or len(found) < len(sides["base"]) + len(sides["head"]):
+    compared = between(sides, summaries)
+    if not compared.comparisons or len(summaries) < len(sides["base"]) + len(sides["head"]):
         raise PlanError(
             f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
             "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
@@ -54,107 +55,77 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
     return compared
 
 
-def answer(found: RunComparison) -> Answer:
-    """Return what the comparison says of the heads.
-
-    A difference whose interval is within the margin is none, as in a comparison of variants.
-    """
-    return verdict.overall([_answer(row) for one in found.comparisons for row in one.rows])
+def answer(compared: RunComparison) -> Answer:
+    """Return what the comparison says of the heads."""
+    rows = (row for cell in compared.comparisons for row in cell.rows)
+    return effect.overall([effect.answer(row) for row in rows])
 
 
-def _answer(row: MetricComparison) -> Answer:
-    if row.conclusion == "inconclusive":
-        return "undecided"
-    if row.conclusion == "no difference" or row.reason.code == "difference_within_margin":
-        return "no difference"
-    better = "higher" if row.metric == "goodput" else "lower"
-    return "faster" if row.conclusion == better else "slower"
-
-
-def between(sides: Mapping[str, Sequence[str]], found: Mapping[str, Summary]) -> RunComparison:
+def between(sides: Mapping[str, Sequence[str]], summaries: Mapping[str, Summary]) -> RunComparison:
     """Return the comparison of each cell that all runs measured; none where they share no cell.
 
-    ``sides``: base and head -> run_ids. ``found``: run_id -> its summary.
+    ``sides``: base and head -> run_ids. ``summaries``: run_id -> its summary.
     """
-    cells = {run: {cell.cell_id: cell for cell in one.cells} for run, one in found.items()}
+    cells = {
+        run_id: {cell.cell_id: cell for cell in summary.cells}
+        for run_id, summary in summaries.items()
+    }
     common = [
         cell_id
         for cell_id, cell in cells[sides["base"][0]].items()
-        if cell.purpose == "measure" and all(cell_id in known for known in cells.values())
+        if cell.purpose == "measure" and all(cell_id in own for own in cells.values())
     ]
     measured = {
-        f"{run}/{cell.cell_id}": replace(cell, cell_id=f"{run}/{cell.cell_id}")
-        for run, known in cells.items()
-        for cell in known.values()
+        f"{run_id}/{cell_id}": replace(cell, cell_id=f"{run_id}/{cell_id}")
+        for run_id, own in cells.items()
+        for cell_id, cell in own.items()
     }
     controls = [
-        (f"{run}/{cell_id}", f"{run}/{control}")
-        for run, one in found.items()
-        for cell_id, control in dict.fromkeys(
-            (row.cell_id, row.control_id) for row in one.noise_floor
-        )
+        (f"{run_id}/{cell_id}", f"{run_id}/{control_id}")
+        for run_id, summary in summaries.items()
+        for cell_id, control_id in noise.controls(summary)
     ]
+    floors = {metric: noise.floors(measured, controls, metric) for metric in COMPARED}
+    comparisons: list[Comparison] = []
+    pairs: list[list[Pair]] = []
+    for cell_id in common:
+        base, head = (
+            [measured[f"{run_id}/{cell_id}"] for run_id in sides[side]] for side in effect.SIDES
+        )
+        pairs.append(
+            [
+                comparison.pair_of_runs(metric, (base, head), floors[metric])
+                for metric in comparison.compared_by((base, head))
+            ]
+        )
+        comparisons.append(
+            Comparison(
+                by="run",
+                cell=base[0].cell,
+                base=_side(base, sides["base"]),
+                head=_side(head, sides["head"]),
+                rows=[],
+            )
+        )
     return RunComparison(
         base=list(sides["base"]),
         head=list(sides["head"]),
-        comparisons=_comparisons(measured, controls, sides, common),
+        comparisons=comparison.with_rows(comparisons, pairs),
         noise_floor=noise.rows(measured, controls),
     )
 
 
-def _comparisons(
-    measured: Mapping[str, CellSummary],
-    controls: Sequence[tuple[str, str]],
-    sides: Mapping[str, Sequence[str]],
-    common: Sequence[str],
-) -> list[Comparison]:
-    """Return the comparison of each common cell; ``measured``: <run_id>/<cell_id> -> cell."""
-    floors = {metric: noise.latency_floors(measured, controls, metric) for metric in METRICS}
-    both = [
-        tuple([measured[f"{run}/{cell_id}"] for run in sides[side]] for side in comparison.SIDES)
-        for cell_id in common
-    ]
-    rows = iter(
-        comparison.conclude(
-            [
-                comparison.pair_of_runs(metric, (base, head), floors[metric])
-                for base, head in both
-                for metric in comparison.compared_by((base, head))
-            ]
-        )
-    )
-    return [
-        Comparison(
-            by="run",
-            cell=base[0].cell,
-            base=_side(base, sides["base"]),
-            head=_side(head, sides["head"]),
-            rows=[next(rows) for _ in comparison.compared_by((base, head))],
-        )
-        for base, head in both
-    ]
-
-
 def _side(cells: Sequence[CellSummary], run_ids: Sequence[str]) -> ComparedCell:
-    """Return what a comparison holds on the same cell of several runs."""
-    n_failed, void_reasons = comparison.lost(cells)
-    return ComparedCell(
-        cell_id=", ".join(cell.cell_id for cell in cells),
-        name=", ".join(run_ids),
-        n=sum(cell.statistics.n for cell in cells),
-        n_void=sum(cell.statistics.n_void for cell in cells),
-        n_failed=n_failed,
-        void_reasons=void_reasons,
-        failed_fraction=comparison.failed(cells),
-    )
+    cell_ids = ", ".join(cell.cell_id for cell in cells)
+    return comparison.compared_cell(cell_ids, ", ".join(run_ids), cells)
 
 
-def _summary(results: Path, name: str, run: str) -> Summary:
-    path = RunDir(results / run).summary
-    if not RUN_ID.fullmatch(run) or not path.exists():
-        why = f"'{run}' is no run with a {SUMMARY} in results/" if run else "none was given"
+def _summary(results: Path, name: str, run_id: str) -> Summary:
+    path = RunDir(results / run_id).summary
+    if not RUN_ID.fullmatch(run_id) or not path.exists():
+        cause = f"'{run_id}' is no run with a {SUMMARY} in results/" if run_id else "none was given"
         raise PlanError(
-            f"{name}: {why}. {runs(results, SUMMARY)} Give two with -e base=<run_id> -e "
+            f"{name}: {cause}. {runs(results, SUMMARY)} Give two with -e base=<run_id> -e "
             "head=<run_id>, or several a side with commas. Nothing was written."
         )
     return documents.read(path, Summary)

@@ -18,15 +18,14 @@ from loadlab.history.past_runs import PastRun
 from loadlab.model import (
     Cell,
     CellSummary,
-    Metric,
     MetricComparison,
     ReproductionPart,
     SearchSummary,
     Summary,
 )
+from loadlab.model.metric_rows import SPEEDS
 from loadlab.results import comparison, metrics, noise
 from loadlab.results.comparison import Pair
-from loadlab.results.metrics import SPEEDS
 from loadlab.results.noise import Floor
 from loadlab.stats import inference
 
@@ -108,7 +107,7 @@ def build(runs: Sequence[PastRun]) -> History:
     """Return the cells and searches of the runs, which are in the order of time."""
     cells: dict[tuple[bytes, int], Series] = {}
     searches: dict[tuple[bytes, int], Searched] = {}
-    floors: dict[str, dict[Metric, list[Floor]]] = {}
+    floors: dict[str, dict[str, list[Floor]]] = {}
     differ = _Differences()
     for run in runs:
         if run.measured is None:
@@ -124,11 +123,11 @@ def build(runs: Sequence[PastRun]) -> History:
                 compared.append(series)
         keys = _numbered(map(_search_key, summary.searches))
         for key, search in zip(keys, summary.searches, strict=True):
-            found = searches.setdefault(key, Searched())
-            if changed := differ.of(found.runs, run, search.cell):
-                found.changes[len(found.runs)] = changed
-            found.runs.append(run)
-            found.searches.append(search)
+            searched = searches.setdefault(key, Searched())
+            if changed := differ.of(searched.runs, run, search.cell):
+                searched.changes[len(searched.runs)] = changed
+            searched.runs.append(run)
+            searched.searches.append(search)
         _mark(compared, floors)
     return History(list(cells.values()), list(searches.values()))
 
@@ -145,7 +144,7 @@ class _Differences:
     """What differs between two runs; compared once for all of their cells."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], list[ReproductionPart]] = {}
+        self._compared: dict[tuple[str, str], list[ReproductionPart]] = {}
 
     def of(self, before: Sequence[PastRun], run: PastRun, cell: Cell) -> list[ReproductionPart]:
         """Return what differs for a cell from the last of the runs before; nothing without one."""
@@ -155,16 +154,16 @@ class _Differences:
         assert last.measured
         assert run.measured
         key = last.run_id, run.run_id
-        if key not in self._known:
-            self._known[key] = environment.compare(last.measured, run.measured)
-        return environment.of_cell(cell, self._known[key])
+        if key not in self._compared:
+            self._compared[key] = environment.compare(last.measured, run.measured)
+        return environment.of_cell(cell, self._compared[key])
 
 
 def _cell_key(cell: CellSummary) -> bytes:
     """Return what makes a cell the same in several runs: its definition, and its host pair."""
     load = replace(cell.cell.load, fraction=None, of_saturation=None)
-    made = replace(cell.cell, expected_void=None, load=load)
-    return msgspec.json.encode((made, metrics.measured_on(cell)))
+    definition = replace(cell.cell, expected_void=None, load=load)
+    return msgspec.json.encode((definition, metrics.measured_on(cell)))
 
 
 def _search_key(search: SearchSummary) -> bytes:
@@ -173,29 +172,27 @@ def _search_key(search: SearchSummary) -> bytes:
     return msgspec.json.encode((replace(search.cell, expected_void=None, load=load), search.slo))
 
 
-def _floors(summary: Summary) -> dict[Metric, list[Floor]]:
+def _floors(summary: Summary) -> dict[str, list[Floor]]:
     measured = {cell.cell_id: cell for cell in summary.cells}
-    controls = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
-    return {name: noise.latency_floors(measured, controls, name) for name in SPEEDS}
+    controls = noise.controls(summary)
+    return {name: noise.floors(measured, controls, name) for name in SPEEDS}
 
 
-def _mark(
-    compared: Sequence[Series], floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]
-) -> None:
+def _mark(compared: Sequence[Series], floors: Mapping[str, Mapping[str, Sequence[Floor]]]) -> None:
     """Compare the newest runs of each series with the level before them, and mark each step.
 
     p values are corrected for all comparisons of this run and for all earlier ones of the level.
     """
     pairs = [(series, _pairs(series, floors)) for series in compared]
-    known = [[one for one in own if one.incomparable is None] for _, own in pairs]
-    tried = [[comparison.p_of(one) for one in own] for own in known]
-    for index, ((series, _), own) in enumerate(zip(pairs, known, strict=True)):
-        others = [p for at, several in enumerate(tried) if at != index for p in several]
+    comparable = [[pair for pair in own if pair.incomparable is None] for _, own in pairs]
+    tried = [[comparison.p_of(pair) for pair in own] for own in comparable]
+    for index, ((series, _), own) in enumerate(zip(pairs, comparable, strict=True)):
+        others = [p for at, p_values in enumerate(tried) if at != index for p in p_values]
         corrected = inference.corrected([*tried[index], *series.tried, *others])
         # The rule finds nothing above ALPHA, and a row takes a while.
         rows = [
-            comparison.conclusion(one, p)
-            for one, p in zip(own, corrected, strict=False)
+            comparison.conclusion(pair, p)
+            for pair, p in zip(own, corrected, strict=False)
             if p <= inference.ALPHA
         ]
         rows = [row for row in rows if is_step(row)]
@@ -211,7 +208,7 @@ def is_step(row: MetricComparison) -> bool:
     return row.conclusion in ("higher", "lower") and row.reason.code == "difference"
 
 
-def _pairs(series: Series, floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]) -> list[Pair]:
+def _pairs(series: Series, floors: Mapping[str, Mapping[str, Sequence[Floor]]]) -> list[Pair]:
     base, head = (
         [series.cells[at] for at in part]
         for part in (series.level[:-NEWEST], series.level[-NEWEST:])
@@ -219,7 +216,7 @@ def _pairs(series: Series, floors: Mapping[str, Mapping[Metric, Sequence[Floor]]
     run_ids = [series.runs[at].run_id for at in series.level]
     return [
         comparison.pair_of_runs(
-            name, (base, head), [one for run_id in run_ids for one in floors[run_id][name]]
+            name, (base, head), [floor for run_id in run_ids for floor in floors[run_id][name]]
         )
         for name in SPEEDS
     ]

@@ -46,8 +46,8 @@ def _refuse(results: Path, to: Path) -> None:
         raise LabError(f"{results} is not there: no run was begun yet. Nothing was written.")
     if to.resolve().is_relative_to(results.resolve()):
         raise LabError(f"to: {to} is in {results}; give another folder. Nothing was written.")
-    found = to / INDEX
-    if to.exists() and any(to.iterdir()) and not (found.exists() and _is_ours(found)):
+    index_page = to / INDEX
+    if to.exists() and any(to.iterdir()) and not (index_page.exists() and _is_ours(index_page)):
         raise LabError(
             f"to: {to} has other files and no {INDEX} of this lab; give an empty or a new folder. "
             "Nothing was written."

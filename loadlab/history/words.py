@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import NEWEST, Step
-from loadlab.model import Deviation, MetricComparison, ReproductionPart
+from loadlab.model import Deviation, ReproductionPart
 from loadlab.report.words import reproduction_words
+from loadlab.results import effect
 from loadlab.run import formatting
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import inference
@@ -18,11 +19,10 @@ from loadlab.stats import inference
 SHOWN = 3
 # Twelve digits of a hash tell it from another.
 _HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}…?")
-_WORSE = {"goodput": "lower", "p50": "higher", "p99": "higher"}
 RULE = (
     "A run is compared with earlier runs only, and only with those of the same environment. The "
     f"newest {NEWEST} runs of a level are compared with the {inference.LEAST} or more before them, "
-    "as playbooks/compare.yml compares runs: goodput, p50 and p99, a run's value being the median "
+    "as python -m loadlab compare does: goodput, p50 and p99, a run's value being the median "
     "of its repetitions, by Welch's t on logarithms. A step is marked where p, corrected for all "
     "cells of the run and all earlier comparisons of the level, is at most "
     f"{inference.ALPHA:g}, the difference exceeds the noise floor of the runs' A/A controls, and "
@@ -41,8 +41,8 @@ def state(run: PastRun) -> str:
         case "running":
             return f"Running when this page was written: {so_far}."
         case "unfinished" if done and done.abandoned:
-            several = formatting.plural(len(done.abandoned), "cell")
-            return f"Not finished: {so_far}; {several} failed twice."
+            cells = formatting.plural(len(done.abandoned), "cell")
+            return f"Not finished: {so_far}; {cells} failed twice."
         case "unfinished":
             return f"Not finished: {so_far}."
         case "other version":
@@ -66,34 +66,30 @@ def changes(parts: Sequence[ReproductionPart]) -> str:
 
 
 def _changed(part: ReproductionPart) -> str:
-    told = [_deviation(one) for one in part.deviations[:SHOWN]]
+    names = [_deviation(deviation) for deviation in part.deviations[:SHOWN]]
     more = len(part.deviations) - SHOWN
-    told += [f"{more:,} more {reproduction_words.PLURALS[part.part]}"] if more > 0 else []
+    names += [f"{more:,} more {reproduction_words.PLURALS[part.part]}"] if more > 0 else []
     # Its deviations have the same name.
     kind = "" if part.part == "kernel" else f"{part.part}: "
-    return f"{kind}{', '.join(told)}"
+    return f"{kind}{', '.join(names)}"
 
 
-def _deviation(one: Deviation) -> str:
+def _deviation(deviation: Deviation) -> str:
     before, now = (
-        _HASH.sub(r"\1", reproduction_words.value(value)) for value in (one.original, one.here)
+        _HASH.sub(r"\1", reproduction_words.value(value))
+        for value in (deviation.original, deviation.here)
     )
-    return f"{reproduction_words.name(one)} {before} to {now}"
+    return f"{reproduction_words.name(deviation)} {before} to {now}"
 
 
 def kind(step: Step) -> str:
     """Return whether the newer runs are slower or faster; slower where the metrics disagree."""
-    slower = any(row.conclusion == _WORSE[row.metric] for row in step.rows)
-    return "slower" if slower else "faster"
+    return "faster" if all(effect.is_better(row) for row in step.rows) else "slower"
 
 
-def step(found: Step) -> str:
+def sentence(step: Step) -> str:
     """Return a step in words: slower than the 5 runs before: p99 +12 % (8 to 16 %)."""
-    told = ", ".join(_difference(row) for row in found.rows)
-    return f"{kind(found)} than the {len(found.base)} runs before: {told}"
-
-
-def _difference(row: MetricComparison) -> str:
-    one = row.difference
-    span = formatting.span(one.low, one.high)
-    return f"{row.metric} {formatting.signed(one.value)} ({span})"
+    differences = ", ".join(
+        f"{row.metric} {formatting.difference(row.difference)}" for row in step.rows
+    )
+    return f"{kind(step)} than the {len(step.base)} runs before: {differences}"

@@ -10,17 +10,13 @@ from pathlib import Path
 import msgspec
 
 from loadlab.hosts import ec2_price
-from loadlab.kinds.gate import analyse as verdict
-from loadlab.kinds.lesson import analyse as lessons
-from loadlab.kinds.lesson import reader
-from loadlab.kinds.study import analyse as claims
+from loadlab.kinds import all_kinds
+from loadlab.kinds.certificate import analyse as certificates
 from loadlab.model import (
     Claims,
     CloudInstance,
-    LessonResult,
     Manifest,
     ManifestHost,
-    MatrixVerdict,
     Reason,
     RepetitionSetup,
     Result,
@@ -28,19 +24,16 @@ from loadlab.model import (
     UnmeasuredCell,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.plan import records, repeats
 from loadlab.results import (
     build_manifest,
     client_part,
     derive_result,
     judge_calibration,
-    judge_certificate,
 )
 from loadlab.results import summarize as summaries
 from loadlab.results.build_manifest import Locked
 from loadlab.results.exports import cells_table, openmetrics, percentile_files
-from loadlab.results.matrix import build_matrix as matrix
-from loadlab.run import documents, revision
+from loadlab.run import documents, formatting, revision
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RepetitionDir, RunDir
 
@@ -88,19 +81,19 @@ def unfinished(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> li
     the hosts have of it was fetched before. So is a repetition without a result of a pair from
     which something could not be fetched: ``unfetched`` is [{server, reason}].
     """
-    found = []
+    left = []
     for repetition in RunDir(run_dir).described():
         if repetition.result.exists() or repetition.error.exists():
             continue
         setup = documents.read(repetition.cell, RepetitionSetup)
         folders = [folder for folder, _ in client_part.parts(repetition.path, setup)]
         going = [folder for folder in folders if not folder.run.exists()]
-        reasons = [one["reason"] for one in unfetched if one["server"] == setup.server]
+        reasons = [pair["reason"] for pair in unfetched if pair["server"] == setup.server]
         if going or reasons:
             seen = next((folder.status for folder in going), None)
             step = documents.text(seen).strip() if seen and seen.exists() else None
-            found.append(Unfinished(repetition, step, reasons))
-    return found
+            left.append(Unfinished(repetition, step, reasons))
+    return left
 
 
 def describe(
@@ -118,18 +111,18 @@ def describe(
     measured = _measured(run_dir)
     locked = build_manifest.locked(
         root,
-        build_manifest.sources(found.cell for found in measured),
-        {found.cell.load.generator for found in measured},
-        any(found.purpose == "py_spy" for found in measured),
+        build_manifest.sources(result.cell for result in measured),
+        {result.cell.load.generator for result in measured},
+        any(result.purpose == "py_spy" for result in measured),
     )
     document = build_manifest.build(
         plans.read(run_dir),
-        _finished(measured),
+        formatting.latest(result.finished for result in measured),
         {name: documents.decode(host, ManifestHost, name) for name, host in hosts.items()},
         controller,
         revision.of(root),
         locked,
-        judge_certificate.newest(run_dir),
+        certificates.newest(run_dir),
         _instances(RunDir(run_dir).manifest, root, instances),
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
@@ -144,90 +137,62 @@ def _instances(
     earlier = documents.read_or_none(manifest_json, Manifest)
     before = (earlier and earlier.instances) or []
     prices = msgspec.convert(load_yaml(root / "files" / "aws_prices.yml"), ec2_price.Prices)
-    found = msgspec.convert(instances, dict[str, ec2_price.Found])
-    return ec2_price.used(prices, datetime.datetime.now(datetime.UTC), found, before)
+    current = msgspec.convert(instances, dict[str, ec2_price.Found])
+    return ec2_price.used(prices, datetime.datetime.now(datetime.UTC), current, before)
 
 
-def describe_again(run_dir: Path, known: Manifest) -> None:
+def describe_again(run_dir: Path, manifest: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
-    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an
-    earlier manifest.json.
+    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``manifest``,
+    an earlier one.
     """
     document = build_manifest.build(
         plans.read(run_dir),
-        _finished(_measured(run_dir)),
-        known.hosts,
-        known.controller,
-        known.lab,
-        Locked(known.pins, known.locks or {}),
-        known.certificate,
-        known.instances,
+        formatting.latest(result.finished for result in _measured(run_dir)),
+        manifest.hosts,
+        manifest.controller,
+        manifest.lab,
+        Locked(manifest.pins, manifest.locks or {}),
+        manifest.certificate,
+        manifest.instances,
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
 
 
 def _measured(run_dir: Path) -> list[Result]:
-    return [documents.read(one.result, Result) for one in RunDir(run_dir).measured()]
-
-
-def _finished(measured: Sequence[Result]) -> str | None:
-    ends = [found.finished for found in measured]
-    return max((_iso(end) for end in ends if end is not None), default=None)
-
-
-def _iso(unix: float) -> str:
-    return datetime.datetime.fromtimestamp(unix, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return [documents.read(folder.result, Result) for folder in RunDir(run_dir).measured()]
 
 
 def unmeasured(run_dir: Path) -> list[UnmeasuredCell]:
     """Return a study's cells without a valid repetition; none without a study."""
-    judged = RunDir(run_dir).claims
-    return documents.read(judged, Claims).unmeasured if judged.exists() else []
-
-
-def is_without_best(run_dir: Path) -> bool:
-    """Return whether the run is a matrix of which no candidate has a valid measurement."""
-    found = RunDir(run_dir).matrix
-    return found.exists() and documents.read(found, MatrixVerdict).best is None
+    claims = documents.read_or_none(RunDir(run_dir).claims, Claims)
+    return claims.unmeasured if claims else []
 
 
 def abandoned(run_dir: Path) -> dict[str, str]:
-    """Return the cells with failures and no valid repetition, each with its last error.
-
-    A matrix has none: it drops candidates that fail, with their reasons.
-    """
-    if RunDir(run_dir).matrix.exists():
-        return {}
+    """Return the cells with failures and no valid repetition, each with its last error."""
     errors: dict[str, str] = {}
     valid = set()
-    for found in _measured(run_dir):
-        if found.error is not None:
-            errors[found.cell_id] = found.error
-        elif found.validity.valid:
-            valid.add(found.cell_id)
+    for result in _measured(run_dir):
+        if result.error is not None:
+            errors[result.cell_id] = result.error
+        elif result.validity.valid:
+            valid.add(result.cell_id)
     return {cell_id: error for cell_id, error in errors.items() if cell_id not in valid}
 
 
 def void_reasons(run_dir: Path) -> list[Reason]:
-    """Return why every measurement of a run is void, each reason; empty where one is valid.
-
-    A certificate judges its measurements itself.
-    """
-    study = plans.read(run_dir).plan.study
-    found = [one for one in _measured(run_dir) if one.error is None]
-    if (study and study.expectations) or any(one.validity.valid for one in found):
+    """Return why every measurement of a run is void, each reason; empty where one is valid."""
+    measured = [result for result in _measured(run_dir) if result.error is None]
+    if all_kinds.of_run(run_dir).expects_void or any(result.validity.valid for result in measured):
         return []
-    return [why for one in found for why in one.validity.reasons]
+    return [reason for result in measured for reason in result.validity.reasons]
 
 
-def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
-    """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and claims.json,
-    lesson.json and certificate.json of a study that has them, verdict.json of variants and
-    matrix.json of candidates; return summary and claims.
-
-    The claims are None where the run is no study or lesson.
-    """
+def summary(run_dir: Path) -> Summary:
+    """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and the documents of
+    the run's kind; return the summary."""
     run = RunDir(run_dir)
     document = summaries.summary(run_dir)
     documents.write(run.summary, documents.encode(document))
@@ -235,44 +200,14 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     documents.write(run.table, cells_table.text(cells_table.rows(document)).encode())
     _percentiles(run)
     plan = plans.read(run_dir).plan
-    if plan.ab is not None:
-        found = verdict.build(run.run_id, plan.ab, records.load(run_dir))
-        documents.write(run.verdict, documents.encode(found))
-    if plan.matrix is not None:
-        kept = repeats.limited(plan, records.load(run_dir))
-        best = matrix.build(run.run_id, plan, kept)
-        documents.write(run.matrix, documents.encode(best))
-    study = plan.study
-    if study is None:
-        return document, None
-    judged = claims.build(document, study)
-    documents.write(run.claims, documents.encode(judged))
-    if study.lesson is not None:
-        lesson(run_dir)
-    if study.expectations:
-        finished = _finished(_measured(run_dir))
-        certified = judge_certificate.build(
-            document, study, judge_certificate.injected(run), finished
-        )
-        documents.write(run.certificate, documents.encode(certified))
-    return document, judged
-
-
-def lesson(run_dir: Path) -> LessonResult:
-    """Write lesson.json, of summary.json and what the reader did, and return it."""
-    run = RunDir(run_dir)
-    study = plans.read(run_dir).plan.study
-    assert study is not None
-    assert study.lesson is not None
-    summarized = documents.read(run.summary, Summary)
-    found = lessons.build(summarized, study, study.lesson, reader.read(run_dir))
-    documents.write(run.lesson, documents.encode(found))
-    return found
+    for path, own in all_kinds.of_plan(plan).documents(run, plan, document).items():
+        documents.write(path, documents.encode(own))
+    return document
 
 
 def _percentiles(run: RunDir) -> None:
-    for cell_id, found in summaries.by_cell(run).items():
-        path, lines = run.percentiles(cell_id), percentile_files.text(found)
+    for cell_id, results in summaries.by_cell(run).items():
+        path, lines = run.percentiles(cell_id), percentile_files.text(results)
         if lines is None:
             path.unlink(missing_ok=True)
         else:

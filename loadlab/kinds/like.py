@@ -7,12 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.kinds.gate import plan as variants
-from loadlab.kinds.matrix import plan as matrix
+from loadlab.kinds import all_kinds
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Recipe, Source
-from loadlab.plan import option_specs
-from loadlab.plan.option_specs import Specs
+from loadlab.plan import check_options
+from loadlab.plan.check_options import Specs
 from loadlab.plan.user_options import RENAMED
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
@@ -30,44 +29,44 @@ def refuse_stage(user: Iterable[str], begin: bool) -> None:
         )
 
 
-def given(
-    source: Source,
-    recipe: Recipe,
-    specs: Specs,
-    asked: GivenOptions,
-    user: Iterable[str],
+def options(
+    source: Source, recipe: Recipe, specs: Specs, call: GivenOptions, user: Iterable[str]
 ) -> GivenOptions:
     """Return the options of the original, with those that the user gave with -e in their place.
 
     A default of this lab that differs from the original's is replaced too; of a study its file
     decides, and of variants the lab. The inventory's own options are left out, as the original did
-    not have them. ``asked``: all options of this call; ``user``: names of those given with -e.
+    not have them. ``call``: all options of this call; ``user``: names of those given with -e.
     """
     before = {RENAMED.get(name, name): value for name, value in filled(recipe.given).items()}
-    found: GivenOptions = {**_defaults(recipe, specs), **before}
+    original: GivenOptions = {**_defaults(recipe, specs), **before}
     if recipe.scale is not None:
-        found["scale"] = recipe.scale
-    found = {name: value for name, value in found.items() if name in specs and name not in _OWN}
-    own = {name: value for name, value in asked.items() if name in {*user, *_OWN}}
-    _refuse_another_study(source, found, filled(asked))
-    return {**dict.fromkeys(specs), **found, **filled(own)}
+        original["scale"] = recipe.scale
+    original = {
+        name: value for name, value in original.items() if name in specs and name not in _OWN
+    }
+    own = {name: value for name, value in call.items() if name in {*user, *_OWN}}
+    _refuse_another_study(source, original, filled(call))
+    return {**dict.fromkeys(specs), **original, **filled(own)}
 
 
 def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     """Return the options that the original took from defaults which are others here."""
-    if any(name in filled(recipe.given) for name in (*FOLDERS, *variants.NAMES, matrix.NAME)):
+    if any(name in filled(recipe.given) for kind in all_kinds.KINDS for name in kind.options):
         return {}
     before: GivenOptions = msgspec.structs.asdict(recipe.options)
-    now: GivenOptions = msgspec.structs.asdict(option_specs.options(specs, {}))
+    now: GivenOptions = msgspec.structs.asdict(check_options.options(specs, {}))
     return filled({name: before[name] for name in specs if before[name] != now[name]})
 
 
-def _refuse_another_study(source: Source, found: GivenOptions, asked: GivenOptions) -> None:
-    for kind in FOLDERS:
-        if kind in asked and asked[kind] != found.get(kind):
-            ran = next((f"the {k} {found[k]}" for k in FOLDERS if k in found), "no study")
+def _refuse_another_study(source: Source, original: GivenOptions, call: GivenOptions) -> None:
+    for name in FOLDERS:
+        if name in call and call[name] != original.get(name):
+            ran = next(
+                (f"the {own} {original[own]}" for own in FOLDERS if own in original), "no study"
+            )
             raise PlanError(
-                f"like: the run {source.run_id} ran {ran}, and {kind}: '{asked[kind]}' was given. "
+                f"like: the run {source.run_id} ran {ran}, and {name}: '{call[name]}' was given. "
                 "Give one of both."
             )
 

@@ -8,28 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from loadlab.kinds.matrix import show as matrix
-from loadlab.kinds.matrix.show import MatrixSection
+from loadlab.kinds import all_kinds
 from loadlab.model import (
     Calibration,
-    Certificate,
-    Claims,
     Manifest,
-    MatrixVerdict,
     Reproduction,
     Summary,
-    Verdict,
 )
 from loadlab.model.base import Json
-from loadlab.model.study import GivenOptions, StudyPublication
+from loadlab.model.study import GivenOptions
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.first_screen.figure import FigureSection
 from loadlab.report.first_screen.tiles import Board
-from loadlab.report.html import Headline, Link, Table
+from loadlab.report.html import Headline, Link, Section, Table
 from loadlab.report.sections import (
     calibration_section as calibration,
 )
@@ -42,12 +36,6 @@ from loadlab.report.sections import (
 )
 from loadlab.report.sections import (
     cells_section as cells,
-)
-from loadlab.report.sections import (
-    certificate_section as certificate,
-)
-from loadlab.report.sections import (
-    claims_section as claims,
 )
 from loadlab.report.sections import (
     comparison_section as comparison,
@@ -68,39 +56,28 @@ from loadlab.report.sections import (
     reproduction_section as reproduction,
 )
 from loadlab.report.sections import (
-    study_section as study,
-)
-from loadlab.report.sections import (
     sweeps_searches_section as sweeps_searches,
 )
 from loadlab.report.sections.cell_figures import Baseline
 from loadlab.report.sections.cells_section import CellSection
-from loadlab.report.sections.certificate_section import CertificateSection
-from loadlab.report.sections.claims_section import ClaimsSection
 from loadlab.report.sections.comparison_section import ComparisonSection
 from loadlab.report.sections.curves_section import CurvePart
 from loadlab.report.sections.manifest_section import ManifestSection
 from loadlab.report.sections.observed import flame_graph, kernel_trace_section
 from loadlab.report.sections.processes_section import ServerSection
 from loadlab.report.sections.reproduction_section import ReproductionSection
-from loadlab.report.sections.study_section import StudySection
 from loadlab.report.sections.sweeps_searches_section import SweepsSearches
 from loadlab.report.sections.tuning_section import Ledger
 from loadlab.report.words import (
     applications_words,
-    certificate_words,
     cost_words,
     disturbances,
     labels,
-    verdict_words,
 )
 from loadlab.report.words.labels import Entry, Paths
-from loadlab.run import documents
+from loadlab.run.documents import read_or_none
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import MANIFEST, RunDir
-
-if TYPE_CHECKING:
-    pass
 
 # From so many sentences on single cells on, only those on the best of each endpoint are shown.
 _FOLDED_FROM = 6
@@ -114,7 +91,6 @@ _MOST_DRAWN = 60
 class _PlannedStudy(msgspec.Struct):
     """What the page needs of a planned study."""
 
-    publication: StudyPublication | None = None
     left_out_keys: dict[str, str] = {}
 
 
@@ -151,6 +127,7 @@ class Page:
     - headlines: all sentences. shown, folded: those at the top of the page, and behind a fold
     - boards: the tiles; figures: the figures of all stacks
     - overview, clients: the tables of stacks and of Python clients
+    - sections: of the kind of run
     - fold_cells: whether each cell is folded behind its sentence
     """
 
@@ -164,13 +141,10 @@ class Page:
     boards: Sequence[Board]
     figures: Sequence[FigureSection]
     navigation: Sequence[Link]
-    matrix: MatrixSection | None
-    certificate: CertificateSection | None
-    claims: ClaimsSection | None
     overview: Table | None
     ranking: Sequence[Table]
     clients: Table | None
-    study: StudySection | None
+    sections: Sequence[Section]
     comparison: ComparisonSection | None
     reproduction: ReproductionSection | None
     sweeps_searches: SweepsSearches | None
@@ -191,9 +165,9 @@ def build(run_dir: Path, listed: Path | None = None) -> Page:
     return _Builder(run_dir).page(listed or run_dir)
 
 
-def _plan(found: Manifest | None) -> _Plan:
+def _plan(manifest: Manifest | None) -> _Plan:
     try:
-        return msgspec.convert(found.plan, _Plan) if found else _Plan()
+        return msgspec.convert(manifest.plan, _Plan) if manifest else _Plan()
     except msgspec.ValidationError as error:
         raise ResultError(f"{MANIFEST}: plan: {error}") from error
 
@@ -204,14 +178,11 @@ class _Builder:
     def __init__(self, run_dir: Path) -> None:
         run = RunDir(run_dir)
         self._run_dir, self._run_id = run_dir, run.run_id
-        self._summary = documents.read_or_none(run.summary, Summary) or _nothing(run.run_id)
-        self._manifest = documents.read_or_none(run.manifest, Manifest)
-        self._calibration = documents.read_or_none(run.calibration().document, Calibration)
-        self._claims = documents.read_or_none(run.claims, Claims)
-        self._certificate = documents.read_or_none(run.certificate, Certificate)
-        self._verdict = documents.read_or_none(run.verdict, Verdict)
-        self._matrix = documents.read_or_none(run.matrix, MatrixVerdict)
-        self._reproduction = documents.read_or_none(run.reproduction, Reproduction)
+        self._summary = read_or_none(run.summary, Summary) or _nothing(run.run_id)
+        self._manifest = read_or_none(run.manifest, Manifest)
+        self._calibration = read_or_none(run.calibration().document, Calibration)
+        self._run, self._kind = run, all_kinds.of_run(run_dir)
+        self._reproduction = read_or_none(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
         self._paths: Paths = applications_words.paths(self._plan.endpoints)
@@ -226,23 +197,12 @@ class _Builder:
         return labels.entries(chosen, self._paths)
 
     def page(self, listed: Path) -> Page:
-        best = matrix.build(self._matrix)
-        certified = certificate.build(self._certificate)
-        judged = claims.build(self._claims)
+        sections = self._kind.sections(self._run)
         compared = comparison.build(self._summary, self._paths, self._measured)
         repeated = reproduction.build(self._reproduction, self._paths)
         swept = sweeps_searches.build(self._summary, self._paths)
-        published = study.build(
-            self._claims,
-            self._study.publication,
-            self._manifest,
-            self._calibration,
-        )
         whole = [
-            *(_of_variants(self._verdict) if self._verdict else []),
-            *([best.headline] if best else []),
-            *([replace(certified.headline, anchor="certificate")] if certified else []),
-            *([replace(judged.headline, anchor="claims")] if judged else []),
+            *self._kind.headlines(self._run),
             *(_anchored(compared.headlines, "comparison") if compared else []),
             *([replace(repeated.headline, anchor="reproduction")] if repeated else []),
         ]
@@ -250,7 +210,7 @@ class _Builder:
             *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
             *self._single(),
         ]
-        stacks = [one for one in self._measured if not _is_client(one)]
+        stacks = [entry for entry in self._measured if not _is_client(entry)]
         prices = cost_words.prices(self._manifest)
         disturbed = self._summary.disturbance
         boards = tiles.build(self._summary, self._chosen(stacks), prices)
@@ -260,36 +220,31 @@ class _Builder:
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.lab(self._manifest.lab) if self._manifest else "",
-            hosts=certificate_words.reference(self._manifest.certificate) if self._manifest else "",
+            hosts=manifest.certificate(self._manifest.certificate) if self._manifest else "",
             headlines=[*whole, *single],
             shown=[
                 *whole,
-                *(one for one in single if leading is None or one.text in leading),
+                *(line for line in single if leading is None or line.text in leading),
                 *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
             ],
-            folded=[one for one in single if leading is not None and one.text not in leading],
+            folded=[line for line in single if leading is not None and line.text not in leading],
             boards=boards,
             figures=figure.build(self._summary, self._paths, stacks),
             navigation=[
-                *([Link("#matrix", "Matrix")] if best else []),
-                *([Link("#certificate", "Certificate")] if certified else []),
-                *([Link("#claims", "Claims")] if judged else []),
-                *([Link("#study", "As published")] if published else []),
+                *(Link(f"#{section.anchor}", section.link) for section in sections),
                 *([Link("#comparison", compared.title)] if compared else []),
                 *([Link("#reproduction", "Original")] if repeated else []),
                 *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
-                *(Link(f"#{one.anchor}", one.path) for one in endpoints),
+                *(Link(f"#{endpoint.anchor}", endpoint.path) for endpoint in endpoints),
             ],
-            matrix=best,
-            certificate=certified,
-            claims=judged,
             overview=first_results.build(stacks, self._summary.noise_floor),
-            # A matrix ranks its candidates itself, and not by the rounds that chose them.
-            ranking=[] if best else ranking.tables(self._summary, self._measured, prices),
+            ranking=ranking.tables(self._summary, self._measured, prices)
+            if self._kind.ranks
+            else [],
             clients=python_clients_section.overview(
-                [one for one in self._measured if _is_client(one)]
+                [entry for entry in self._measured if _is_client(entry)]
             ),
-            study=published,
+            sections=sections,
             comparison=compared,
             reproduction=repeated,
             sweeps_searches=swept,
@@ -302,11 +257,9 @@ class _Builder:
         )
 
     def _chosen(self, stacks: Sequence[Entry]) -> list[Entry]:
-        """Return the cells that may have tiles: of a matrix only the chosen one."""
-        if self._matrix is None:
-            return [*stacks]
-        chosen = {row.cell_id for row in self._matrix.candidates if row.name == self._matrix.chosen}
-        return [entry for entry in stacks if entry.cell.cell_id in chosen]
+        """Return the cells that may have tiles."""
+        chosen = self._kind.chosen(self._run)
+        return [entry for entry in stacks if chosen is None or entry.cell.cell_id in chosen]
 
     def _lead(self) -> str:
         """Return the stacks of the run, or their number, and when it was started."""
@@ -322,27 +275,27 @@ class _Builder:
         """
         searched = sweeps_searches.by_cell(self._summary, self._paths)
         best = {board.anchor for board in boards}
-        found = set()
+        sentences = set()
         for entry in self._measured:
             headline = _headline(entry)
             if entry.anchor in best:
                 if curve := self._curves.get(entry.cell.cell_id):
-                    found.add(curve.text)
-                found.add(searched.get(entry.cell.cell_id, headline.text))
+                    sentences.add(curve.text)
+                sentences.add(searched.get(entry.cell.cell_id, headline.text))
             elif headline.state == "void":
-                found.add(headline.text)
-        return found
+                sentences.add(headline.text)
+        return sentences
 
     def _single(self) -> list[Headline]:
         """Return the headline of each measured cell, after that of its curve; that of a sweep
         covers its levels."""
         levels = {cell_id for sweep in self._summary.sweeps for cell_id in sweep.cells}
         return [
-            replace(one, anchor=entry.anchor)
+            replace(headline, anchor=entry.anchor)
             for entry in self._measured
             if entry.cell.cell_id not in levels
-            for one in (self._curves.get(entry.cell.cell_id), _headline(entry))
-            if one is not None
+            for headline in (self._curves.get(entry.cell.cell_id), _headline(entry))
+            if headline is not None
         ]
 
     def _endpoints(self) -> list[EndpointSection]:
@@ -360,7 +313,10 @@ class _Builder:
                 EndpointSection(
                     f"endpoint-{len(sections) + 1}",
                     path,
-                    [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
+                    [
+                        self._cell(entry, entry.title if len(own) > 1 else "", baseline)
+                        for entry in own
+                    ],
                     processes_section.section(own, loops),
                     drawn.get(path, []),
                     cells.closed_loop(loops),
@@ -381,7 +337,7 @@ class _Builder:
             flame_graph=graph,
             trace=kernel_trace_section.section(entry.cell, self._summary.cells),
             cross_check=cells.cross_check(entry.cell, self._summary.cells),
-            each=self._drawn <= _MOST_DRAWN,
+            all_repetitions=self._drawn <= _MOST_DRAWN,
         )
 
 
@@ -408,11 +364,5 @@ def _headline(entry: Entry) -> Headline:
     )
 
 
-def _of_variants(found: Verdict) -> list[Headline]:
-    state = {"slower": "missed", "faster": "held", "no difference": "same"}
-    text = verdict_words.sentence(found)
-    return [Headline(state.get(found.answer, "inconclusive"), text, anchor="comparison")]
-
-
-def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:
-    return [replace(one, anchor=anchor) for one in several]
+def _anchored(headlines: Sequence[Headline], anchor: str) -> list[Headline]:
+    return [replace(headline, anchor=anchor) for headline in headlines]

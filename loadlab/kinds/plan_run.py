@@ -12,21 +12,19 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.hosts.qdisc import network_profile
-from loadlab.kinds import like
-from loadlab.kinds.gate import plan as variants
-from loadlab.kinds.gate.controls import Controls, attach_controls, place
-from loadlab.kinds.lesson import plan as stages
-from loadlab.kinds.matrix import plan as matrix
-from loadlab.kinds.resolve import ResolvedRun, named_run, resolve_run
-from loadlab.kinds.study import study_files
+from loadlab.kinds import all_kinds, budget, like
+from loadlab.kinds.controls import Controls, place
+from loadlab.kinds.kind import Draft
+from loadlab.kinds.resolve import named_run, resolve_run
 from loadlab.kinds.study.plan import plan_study
+from loadlab.kinds.study.study_files import filled
 from loadlab.model import GivenOptions, Options, Study
 from loadlab.plan import (
     ablation,
+    check_options,
     cross_check,
     experiments,
     needs,
-    option_specs,
     records,
     repeats,
     run_inputs,
@@ -34,120 +32,112 @@ from loadlab.plan import (
     user_options,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes.experiment_types import PlannedExperiment, items
-from loadlab.plan.plan_document import CalibrationLoad, Plan, Run
-from loadlab.plan.planned_cells import PlannedCells, plan_options
+from loadlab.plan.experiments import PlannedCells, plan_options
+from loadlab.plan.plan_document import CalibrationLoad, Plan, PlannedExperiment, Run, items
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile, tuning_profile
 
 
-def plan(ask: Request) -> Plan:
+def plan(request: Request) -> Plan:
     """Return the plan of a run. Raises PlanError before anything is changed.
 
     An existing run is resumed: its recorded options apply unless the user says what to measure,
     and finished measurements are not repeated.
     """
-    user_options.refuse_empty(ask.root, ask.specs, ask.given, ask.user)
-    like.refuse_stage(ask.user, ask.begin)
-    if ask.original is None:
-        return _plan(ask)
-    source, recipe = ask.original.source, ask.original.recipe
-    like.refuse(source, recipe, ask.root / "results", named_run(ask), ask.clients)
-    given = like.given(source, recipe, ask.specs, ask.given, ask.user)
+    user_options.refuse_empty(request)
+    like.refuse_stage(request.user, request.begin)
+    if request.original is None:
+        return _plan(request)
+    source, recipe = request.original.source, request.original.recipe
+    like.refuse(source, recipe, request.root / "results", named_run(request), request.clients)
+    options = like.options(source, recipe, request.specs, request.given, request.user)
     try:
-        return _plan(replace(ask, given=given))
+        return _plan(replace(request, given=options))
     except PlanError as problem:
         raise PlanError(
             f"like: the run {source.run_id} cannot be repeated here. {problem}"
         ) from None
 
 
-def _plan(ask: Request) -> Plan:
-    stages.refuse_unknown(ask.stage)
-    run = resolve_run(ask)
-    study = _study(ask, run)
-    given = words(run.given, study)
-    planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
-    planned = stages.with_checks(planned, study, ask.stage, run.records)
-    seconds = variants.budget(planned.options.budget)
-    if study and study.variants:
-        before = records.latest_block(run.records)
-        planned = variants.with_blocks(ask.root, planned, seconds, before)
-    if study and study.candidates:
-        planned = matrix.as_matrix(ask, study, planned, given, run)
-    if ask.cross_check:
-        planned = cross_check.beside(planned, study)
-    run_id = run.run_id or _new_run_id(ask, study, planned.options)
+def _plan(request: Request) -> Plan:
+    all_kinds.of_request(request, filled(request.given)).refuse_request(request)
+    run = resolve_run(request)
+    kind = all_kinds.of_request(request, filled(run.options))
+    study = kind.study(request, run)
+    options = _with_study(run.options, study)
+    planned = (
+        plan_study(request, study, options)
+        if study
+        else plan_options(request, run.options, options)
+    )
+    budget.seconds(planned.options.budget)
+    draft = Draft(request=request, run=run, study=study, cells=planned)
+    planned = kind.schedule(draft)
+    if request.cross_check and kind.has_cross_checks(study):
+        planned = cross_check.beside(planned)
+    draft = replace(draft, cells=planned)
+    run_id = run.run_id or _new_run_id(request, study, planned.options)
     if planned.experiments:
-        _refuse_other_clients(run_id, run.recorded, ask.clients)
-    controls = attach_controls(planned, study, _tunings(ask, planned))
-    hashed, made_of = hash_inputs(ask, planned, controls)
-    run_dir = ask.root / "results" / run_id
+        _refuse_other_clients(run_id, run.recorded, request.clients)
+    controls = kind.controls(draft, _tunings(request, planned))
+    hashed, inputs = hash_inputs(request, planned, controls)
+    run_dir = request.root / "results" / run_id
     ceiling = records.rate_ceiling(run_dir) if planned.experiments else None
     known_items = [
-        item for one in hashed for item in one.with_rate_ceiling(ceiling).known_items(run.records)
+        item
+        for experiment in hashed
+        for item in experiment.with_rate_ceiling(ceiling).known_items(run.records)
     ]
     run_inputs.check(run_id, known_items, run.records)
-    placed, aa_controls = place(ask, planned, controls, hashed, run.recorded)
-    draft = _draft(ask, run_id, run.given, planned, made_of)
-    draft = replace(
-        draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
+    placed, aa_controls = place(request, planned, controls, hashed, run.recorded)
+    plan = replace(
+        _of_cells(request, run_id, run.options, planned, inputs),
+        experiments=placed,
+        comparisons=controls.comparisons,
+        aa_controls=aa_controls,
     )
-    if study and study.variants:
-        ab = variants.planned_ab(ask.root, study, planned, aa_controls)
-        variants.refuse_other(run_id, run.recorded.plan.ab if run.recorded else None, ab)
-        draft = replace(draft, ab=ab)
-    if study and study.candidates:
-        those = matrix.planned_matrix(ask, study, planned)
-        matrix.refuse_other(run_id, run.recorded.plan.matrix if run.recorded else None, those)
-        draft = replace(draft, matrix=those)
-    made = estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
-    stages.refuse_unfinished(ask.stage, made.remaining, run_id)
-    return made
+    plan = plans.with_rate_ceiling(kind.complete(draft, plan), ceiling)
+    plan = estimate(plan, run.records, request.pairs)
+    kind.refuse_planned(request, plan)
+    return plan
 
 
-def _study(ask: Request, run: ResolvedRun) -> Study | None:
-    """Return the study, the lesson or what variants or candidates become; None of a plain run."""
-    given = study_files.filled(run.given)
-    if matrix.asked(ask, given):
-        return matrix.study(ask, given)
-    return stages.of(study_files.find(ask.root, run.given, ask.kind), ask.stage, run.reader)
+def _new_run_id(request: Request, study: Study | None, options: Options) -> str:
+    name = study.name if study else options.framework
+    return "-".join([f"{request.now:%Y%m%d-%H%M%S}", *([name] if name else [])])
 
 
-def _new_run_id(ask: Request, study: Study | None, chosen: Options) -> str:
-    named = study.name if study else chosen.framework
-    return "-".join([f"{ask.now:%Y%m%d-%H%M%S}", *([named] if named else [])])
-
-
-def words(given: GivenOptions, study: Study | None) -> GivenOptions:
+def _with_study(options: GivenOptions, study: Study | None) -> GivenOptions:
     """Return the options that have a value: the user's and the inventory's, then the study's."""
-    return {**(study.options if study else {}), **study_files.filled(given)}
+    return {**(study.options if study else {}), **filled(options)}
 
 
-def _tunings(ask: Request, planned: PlannedCells) -> dict[str, TuningProfile]:
+def _tunings(request: Request, planned: PlannedCells) -> dict[str, TuningProfile]:
     """Return the tuning profiles of the cells, or of the options where there is none."""
-    wanted = [item.cell.tuning for item in items(planned.experiments)] or planned.options.tuning
-    return {name: tuning_profile(ask.root, name) for name in wanted}
+    names = [item.cell.tuning for item in items(planned.experiments)] or planned.options.tuning
+    return {name: tuning_profile(request.root, name) for name in names}
 
 
 def hash_inputs(
-    ask: Request, planned: PlannedCells, controls: Controls
+    request: Request, planned: PlannedCells, controls: Controls
 ) -> tuple[list[PlannedExperiment], run_inputs.Inputs]:
     """Return all experiments with the hashes of their inputs, and these inputs."""
-    every = [*planned.experiments, *controls.experiments]
-    networks = [item.cell.network for item in items(every)] or [planned.options.network]
-    made_of = run_inputs.Inputs(
+    experiments = [*planned.experiments, *controls.experiments]
+    networks = [item.cell.network for item in items(experiments)] or [planned.options.network]
+    inputs = run_inputs.Inputs(
         stacks=planned.stacks,
         endpoints=planned.endpoints,
-        tunings=msgspec.to_builtins(_tunings(ask, planned)),
-        networks={name: msgspec.to_builtins(network_profile(ask.root, name)) for name in networks},
+        tunings=msgspec.to_builtins(_tunings(request, planned)),
+        networks={
+            name: msgspec.to_builtins(network_profile(request.root, name)) for name in networks
+        },
     )
-    hasher = run_inputs.Hasher(ask.root, made_of, ask.lab)
-    return [one.map_items(hasher.hashed) for one in every], made_of
+    hasher = run_inputs.Hasher(request.root, inputs, request.lab)
+    return [experiment.map_items(hasher.hashed) for experiment in experiments], inputs
 
 
 def _refuse_other_clients(run_id: str, recorded: Run | None, clients: int) -> None:
@@ -161,40 +151,42 @@ def _refuse_other_clients(run_id: str, recorded: Run | None, clients: int) -> No
         )
 
 
-def _draft(
-    ask: Request,
+def _of_cells(
+    request: Request,
     run_id: str,
-    given: GivenOptions,
+    options: GivenOptions,
     planned: PlannedCells,
-    made_of: run_inputs.Inputs,
+    inputs: run_inputs.Inputs,
 ) -> Plan:
-    """Return the plan before its experiments are placed and estimated."""
-    run = RunDir(ask.root / "results" / run_id)
+    """Return the plan of the cells before their experiments are placed and estimated."""
+    run = RunDir(request.root / "results" / run_id)
     measured = items(planned.experiments)
     loads = [item.cell.load for item in measured]
     setups = list(dict.fromkeys(schedule.setup(item) for item in measured))
-    calibrations = [number for one in run.calibrations() for number in one.numbers()]
-    default_rate = option_specs.options(ask.specs, {}).rate
+    calibrations = [
+        number for calibration in run.calibrations() for number in calibration.numbers()
+    ]
+    default_rate = check_options.options(request.specs, {}).rate
     generators = {load.generator for load in loads} or {planned.options.generator}
     return Plan(
         run_id=run_id,
         run_dir=str(run.path),
-        is_new=ask.begin,
-        host_kind=ask.host_kind,
-        inventory_args=ask.inventory_args,
-        resume_args=f"-e run_id={run_id} {ask.inventory_args}".rstrip(),
-        given={name: given.get(name) for name in ask.specs},
+        is_new=request.begin,
+        host_kind=request.host_kind,
+        inventory_args=request.inventory_args,
+        resume_args=f"-e run_id={run_id} {request.inventory_args}".rstrip(),
+        given={name: options.get(name) for name in request.specs},
         options=planned.options,
         experiments=[],
         stacks=planned.stacks,
         stack=next(iter(planned.stacks.values()), None),
         endpoints=planned.endpoints,
-        tunings={name: dict(profile) for name, profile in made_of.tunings.items()},
-        networks={name: dict(profile) for name, profile in made_of.networks.items()},
+        tunings={name: dict(profile) for name, profile in inputs.tunings.items()},
+        networks={name: dict(profile) for name, profile in inputs.networks.items()},
         generators=sorted(generators),
         no_curve=None
         if planned.study or not measured
-        else experiments.no_curve(ask.root, planned.options),
+        else experiments.no_curve(request.root, planned.options),
         study=planned.study,
         comparisons=[],
         aa_controls=[],
@@ -208,39 +200,36 @@ def _draft(
         ),
         # One pair may have calibrated more often than the others.
         calibration_repetition=max(calibrations, default=0) + 1,
-        current_setup=_current_setup(ask, planned, setups),
+        current_setup=_current_setup(setups, begins=request.begin),
         measurements=0,
         remaining=0,
         load_seconds=0,
     )
 
 
-def _current_setup(
-    ask: Request, planned: PlannedCells, setups: Sequence[plans.Setup]
-) -> plans.Setup | None:
+def _current_setup(setups: Sequence[plans.Setup], *, begins: bool) -> plans.Setup | None:
     """Return what the stages before the load set up, of all ``setups``; None where not known.
 
-    Of a resumed run it is known only where all cells have the same. The load sets up each candidate
-    of a matrix, and then keeps its files.
+    Of a resumed run it is known only where all cells have the same.
     """
-    if not setups or (len(setups) > 1 and not ask.begin):
+    if not setups or (len(setups) > 1 and not begins):
         return None
-    return replace(setups[0], stack="") if planned.options.matrix else setups[0]
+    return setups[0]
 
 
-def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:
+def estimate(plan: Plan, measured: Records, pairs: int) -> Plan:
     """Return the plan with the number of measurements and the seconds of load."""
-    run_dir = Path(draft.run_dir)
-    idle = ablation.idle(draft.study, records.ledgers(run_dir))
-    going = ablation.without_idle(draft, idle)
-    kept = repeats.limited(going, kept)
-    ahead = schedule.outlook(going, kept, None)
-    seconds = [schedule.outlook(going, kept, pair).seconds_left for pair in range(pairs)]
+    run_dir = Path(plan.run_dir)
+    idle = ablation.idle(plan.study, records.ledgers(run_dir))
+    going = ablation.without_idle(plan, idle)
+    limited = repeats.limited(going, measured)
+    ahead = schedule.outlook(going, limited, None)
+    seconds = [schedule.outlook(going, limited, pair).seconds_left for pair in range(pairs)]
     remaining = ahead.total - ahead.position + 1
     return replace(
-        draft,
+        plan,
         measurements=ahead.total,
         remaining=remaining,
         load_seconds=max(seconds),
-        needs=needs.of(going.experiments, draft.options, remaining, pairs),
+        needs=needs.of(going.experiments, plan.options, remaining, pairs),
     )

@@ -8,44 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadlab.model import (
-    Certificate,
-    Claims,
-    Manifest,
-    MatrixVerdict,
-    Progress,
-    Reproduction,
-    Summary,
-    Verdict,
-)
+from loadlab.kinds import all_kinds
+from loadlab.model import Manifest, Progress, Reproduction, Summary
 from loadlab.plan import plan_document, progress
 from loadlab.report.sections import reproduction_section
 from loadlab.report.terminal import cell_lines
-from loadlab.report.words import cost_words, disturbances, labels, matrix_words
-from loadlab.report.words import verdict_words as words
+from loadlab.report.words import cost_words, disturbances, labels
 from loadlab.results import summarize as summaries
-from loadlab.run import documents, lock
+from loadlab.run import lock
+from loadlab.run.documents import read_or_none
 from loadlab.run.run_dir import RunDir, folders
-
-# Repetitions in which most differences are found; docs/statistics.md has how many.
-ENOUGH = 5
 
 
 def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
-    """Return the results in sentences, or the answer of a matrix; the lab's version, the paths of
-    the report and of the page of several runs, and the next commands."""
+    """Return the results in sentences, or the answer of the run's kind; the lab's version, the
+    paths of the report and of the page of several runs, and the next commands."""
     run = RunDir(run_dir)
-    manifest = documents.read_or_none(run.manifest, Manifest)
-    repeated = documents.read_or_none(run.reproduction, Reproduction)
-    verdict = documents.read_or_none(run.verdict, Verdict)
-    matrix = documents.read_or_none(run.matrix, MatrixVerdict)
-    summary = documents.read_or_none(run.summary, Summary)
-    disturbed = summary.disturbance if summary else None
+    manifest = read_or_none(run.manifest, Manifest)
+    reproduction = read_or_none(run.reproduction, Reproduction)
+    summary = read_or_none(run.summary, Summary)
     return [
-        *([] if matrix else headlines),
-        *(words.lines(verdict) if verdict else []),
-        *(matrix_words.lines(matrix) if matrix else []),
-        *(reproduction_section.lines(repeated) if repeated else []),
+        *all_kinds.of_run(run_dir).answer(run, headlines),
+        *(reproduction_section.lines(reproduction) if reproduction else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
         *(
             [f"Cost: {cost_words.sentence(manifest.instances)}"]
@@ -54,95 +38,43 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
         ),
         *([f"Comment: {run.comment}"] if run.comment.exists() else []),
         *([f"Report: {run.report}"] if run.report.exists() else []),
-        *([f"All runs: {run.index}"] if _several(run) else []),
-        *([disturbances.whole(disturbed)] if disturbed else []),
+        *([f"All runs: {run.index}"] if _has_other_runs(run) else []),
+        *([disturbances.whole(summary.disturbance)] if summary and summary.disturbance else []),
         *following(run_dir),
     ]
 
 
-def derived(run_dir: Path, summary: Summary, claims: Claims | None) -> str:
-    """Return the table that is printed once the results are derived; empty of a lesson, whose page
-    has the figures and the claims, and of a matrix, which has its own of the contenders."""
-    own = _is_lesson(run_dir) or RunDir(run_dir).matrix.exists()
-    return "" if own else cell_lines.tables(summary, claims)
+def derived(run_dir: Path, summary: Summary) -> str:
+    """Return the table that is printed once the results are derived; empty of a kind that shows its
+    results otherwise."""
+    kind = all_kinds.of_run(run_dir)
+    return kind.table(RunDir(run_dir), summary) if kind.tabulates else ""
 
 
 def reported(run_dir: Path, headlines: Sequence[str]) -> list[str]:
-    """Return what is printed once the report is written; of a lesson only its path."""
-    if _is_lesson(run_dir):
+    """Return what is printed once the report is written; of a kind with its own pages only its
+    path."""
+    if all_kinds.of_run(run_dir).has_own_pages:
         return [f"Report: {RunDir(run_dir).report}"]
     return lines(run_dir, headlines)
 
 
-def _is_lesson(run_dir: Path) -> bool:
-    study = plan_document.read(run_dir).plan.study
-    return study is not None and study.kind == "lesson"
-
-
-def _several(run: RunDir) -> bool:
+def _has_other_runs(run: RunDir) -> bool:
     """Return whether the page of all runs has another than this one."""
     return run.index.exists() and len(folders(run.path.parent)) > 1
 
 
 def following(run_dir: Path) -> list[str]:
-    """Return the commands that are useful next; empty after a lesson, which names its own."""
-    planned = plan_document.read(run_dir).plan
-    if _is_lesson(run_dir):
+    """Return the commands that are useful next; empty of a kind whose own pages name them."""
+    plan = plan_document.read(run_dir).plan
+    kind = all_kinds.of_plan(plan)
+    if kind.has_own_pages:
         return []
-    certifies = bool(planned.study and planned.study.expectations)
-    resume = resumed(run_dir)
-    found = documents.read_or_none(RunDir(run_dir).progress, Progress)
-    # A matrix drops candidates that fail.
-    lacks = found is not None and found.abandoned and not planned.matrix
-    if found is None or found.done < found.total or lacks:
-        return [f"Next: {resume}  # measures what is missing"]
-    if certifies:
-        return _after_certificate(run_dir, plan_document.read(run_dir).inventory_args)
-    if planned.ab and planned.ab.baseline:
-        return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
-    if planned.ab or planned.matrix:
-        return [f"Next: {resume} -e budget={planned.options.budget}  # more blocks, if undecided"]
-    measured = planned.options.repetitions
-    more = ENOUGH if measured < ENOUGH else 2 * measured
-    compare = f"-e base={RunDir(run_dir).run_id} -e head=<run_id>"
-    return [
-        f"Next: {resume} -e repetitions={more}  # more repetitions",
-        f"      ansible-playbook playbooks/compare.yml {compare}  # another run against this one",
-    ]
-
-
-def resumed(run_dir: Path) -> str:
-    """Return the command that resumes a run with the playbook that began it."""
-    planned = plan_document.read(run_dir).plan
-    kind = planned.study.kind if planned.study else None
-    playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
-    if planned.study and planned.study.expectations:
-        playbook = "playbooks/certify.yml"
-    playbook = "playbooks/ab.yml" if planned.ab else playbook
-    playbook = "playbooks/matrix.yml" if planned.matrix else playbook
-    playbook = "playbooks/lesson.yml" if kind == "lesson" else playbook
-    # The reader was asked already.
-    asked = " -e predict=none" if kind == "lesson" else ""
-    return f"ansible-playbook {playbook} {plan_document.resume_args(run_dir)}{asked}"
-
-
-def more_repetitions(run_dir: Path) -> str:
-    """Return the command that measures as many repetitions once more."""
-    repetitions = plan_document.read(run_dir).plan.options.repetitions
-    return f"{resumed(run_dir)} -e repetitions={2 * repetitions}"
-
-
-def _after_certificate(run_dir: Path, inventory_args: str) -> list[str]:
-    """Return what to do after a certificate: measure on these hosts, or certify them again."""
-    found = documents.read_or_none(RunDir(run_dir).certificate, Certificate)
-    hosts = f" {inventory_args}".rstrip()
-    if found is not None and found.passed:
-        named = "its report names this certificate"
-        return [f"Next: ansible-playbook lab.yml -e framework=<name>{hosts}  # {named}"]
-    return [
-        "Next: see in the report's section Certificate what failed; stop other work on the hosts",
-        f"      ansible-playbook playbooks/certify.yml{hosts}  # once more",
-    ]
+    run = RunDir(run_dir)
+    state = read_or_none(run.progress, Progress)
+    if state is None or state.done < state.total or (state.abandoned and not kind.drops_failures):
+        return [f"Next: {kind.resume_command(run_dir)}  # measures what is missing"]
+    return kind.next_steps(run, plan)
 
 
 def shown(run_dir: Path, now: float) -> list[str]:
@@ -154,33 +86,26 @@ def shown(run_dir: Path, now: float) -> list[str]:
 
     run = RunDir(run_dir)
     holder = lock.holder(run_dir)
-    if holder is not None:
+    summary = read_or_none(run.summary, Summary)
+    if holder is not None or summary is None:
+        so_far = summaries.summary(run_dir)
+        state = f"running in process {holder}" if holder is not None else "not finished"
         return [
-            f"Run {run.run_id} is running in process {holder}: {_progress(run, now)}",
-            *_table(summaries.summary(run_dir), None),
+            f"Run {run.run_id} is {state}: {_progress(run, now)}",
+            *(cell_lines.table(so_far).splitlines() if so_far.cells else []),
+            *(following(run_dir) if holder is None else []),
         ]
-    summary = documents.read_or_none(run.summary, Summary)
-    if summary is None:
-        return [
-            f"Run {run.run_id} is not finished: {_progress(run, now)}",
-            *_table(summaries.summary(run_dir), None),
-            *following(run_dir),
-        ]
-    headlines = [headline.text for headline in page.build(run_dir).headlines]
+    table = all_kinds.of_run(run_dir).table(run, summary)
     return [
         f"Run {run.run_id}, started {plan_document.read(run_dir).started}",
-        *_table(summary, documents.read_or_none(run.claims, Claims)),
-        *lines(run_dir, headlines),
+        *(table.splitlines() if summary.cells else []),
+        *lines(run_dir, [headline.text for headline in page.build(run_dir).headlines]),
     ]
 
 
 def _progress(run: RunDir, now: float) -> str:
-    found = documents.read_or_none(run.progress, Progress)
-    if found is None:
+    state = read_or_none(run.progress, Progress)
+    if state is None:
         return "no load was offered yet"
-    left = f", {progress.until(found.ends, now)}" if found.ends > now else ""
-    return f"{found.done} of {found.total} measured{left}"
-
-
-def _table(summary: Summary, claims: Claims | None) -> list[str]:
-    return cell_lines.tables(summary, claims).splitlines() if summary.cells else []
+    left = f", {progress.until(state.ends, now)}" if state.ends > now else ""
+    return f"{state.done} of {state.total} measured{left}"

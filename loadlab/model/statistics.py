@@ -1,11 +1,13 @@
 """Statistics over the repetitions of a cell."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta
 
 from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, Reason, Record, doc
 from loadlab.model.latency import Latency, OwnPart, PercentileIntervals, ResponseTime
+from loadlab.model.metric_rows import COMPARED, COSTS, ROWS, LatencyOf, meanings
 from loadlab.model.result import ErrorCounts
 
 
@@ -119,47 +121,38 @@ class Sample(Record, kw_only=True, frozen=True):
     high: Annotated[NotNegative | None, doc("Upper bound, with the same unit and rule as low.")]
 
 
-class CellCost(Record, kw_only=True, frozen=True):
+class CellCostBase(Record, kw_only=True, frozen=True):
     """What a request cost the server, and what its services held: over the valid repetitions. A
     field is absent where no repetition has it. A request is one that nginx took, or without nginx
     an answer at the client.
     """
 
-    cpu: Annotated[
-        Sample | None, doc("CPU time of nginx, the application and PostgreSQL by request, µs.")
-    ] = None
-    cpu_nginx: Annotated[Sample | None, doc("That of nginx, µs.")] = None
-    cpu_application: Annotated[Sample | None, doc("That of the application, µs.")] = None
-    cpu_postgresql: Annotated[Sample | None, doc("That of PostgreSQL, µs.")] = None
-    cpu_kernel: Annotated[
-        Sample | None,
-        doc("The part of cpu that was spent in the kernel on behalf of the services, µs."),
-    ] = None
-    cpu_interrupts: Annotated[
-        Sample | None,
-        doc(
-            "Time of the server's cores in interrupts and softirq by request, µs. A kernel without "
-            "CONFIG_IRQ_TIME_ACCOUNTING charges it to the process that they interrupt as well."
-        ),
-    ] = None
-    switches: Annotated[Sample | None, doc("Context switches of the services by request.")] = None
-    memory: Annotated[
-        Sample | None,
-        doc(
-            "Memory of the application, bytes: its proportional set size after the load, or where "
-            "a repetition lacks it its largest resident memory."
-        ),
-    ] = None
     memory_is: Annotated[
         Literal["pss", "rss"] | None, doc("Which of the two memory is; absent where that is.")
     ] = None
-    memory_before: Annotated[
-        Sample | None, doc("Proportional set size of the application before the load, bytes.")
-    ] = None
-    energy: Annotated[
-        Sample | None,
-        doc("Energy of the server's processors and memory by request, joules (RAPL)."),
-    ] = None
+
+    def sample(self, metric: str) -> Sample | None:
+        """Return the values of one of COSTS. Raises AttributeError for another metric."""
+        sample: Sample | None = getattr(self, metric)
+        return sample
+
+
+if TYPE_CHECKING:
+    CellCost: TypeAlias = CellCostBase
+    ComparedMetric: TypeAlias = str
+    Metric: TypeAlias = str
+else:
+    CellCost = msgspec.defstruct(
+        "CellCost",
+        [(name, Annotated[Sample | None, doc(ROWS[name].meaning)], None) for name in COSTS],
+        bases=(CellCostBase,),
+        module=__name__,
+        namespace={"__doc__": CellCostBase.__doc__},
+        kw_only=True,
+        frozen=True,
+    )
+    ComparedMetric = Literal[COMPARED]
+    Metric = Literal[COMPARED + COSTS]
 
 
 class Difference(Record, kw_only=True, frozen=True):
@@ -186,18 +179,8 @@ class Difference(Record, kw_only=True, frozen=True):
     ]
 
 
-Speed = Literal["goodput", "p50", "p99"]
-# What a request costs the server; the second, what it consists of, has a noise floor and no
-# comparison of its own.
-Cost = Literal["cpu", "switches", "memory", "energy"]
-CostPart = Literal[
-    "cpu_nginx", "cpu_application", "cpu_postgresql", "cpu_kernel", "cpu_interrupts",
-    "memory_before",
-]  # fmt: skip
-Metric = Literal[Speed, Cost]
 # What a comparison of variants says of the head.
 Answer = Literal["slower", "faster", "no difference", "undecided"]
-LatencyOf = Literal["due", "answers"]
 # What p50 and p99 are of; NoiseFloor has the same field.
 LATENCY_OF = doc(
     "due: p50 and p99 of the response time over all requests that were due, where both cells have "
@@ -209,12 +192,10 @@ class MetricComparison(Record, kw_only=True, frozen=True):
     """Comparison of two cells in one metric."""
 
     metric: Annotated[
-        Metric,
+        ComparedMetric,
         doc(
-            "goodput: requests/s. p50, p99: in µs. cpu: CPU time of the server's services by "
-            "request, µs. switches: their context switches by request. memory: of the application, "
-            "bytes. energy: of the server by request, joules. The values are those of each valid "
-            "repetition, or of each run its median."
+            f"{meanings(COMPARED)} The values are those of each valid repetition, or of each run "
+            "its median."
         ),
     ]
     latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None

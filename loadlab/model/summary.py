@@ -18,14 +18,13 @@ from loadlab.model.base import (
 )
 from loadlab.model.cell import Cell, Load, Purpose
 from loadlab.model.limits import CellLimit
+from loadlab.model.metric_rows import LatencyOf
 from loadlab.model.result import Repetition
 from loadlab.model.statistics import (
     LATENCY_OF,
     AblationPower,
     CellCost,
-    CostPart,
     Difference,
-    LatencyOf,
     Metric,
     MetricComparison,
     Sample,
@@ -48,9 +47,7 @@ class CellSummary(Record, kw_only=True, frozen=True):
     ] = None
     repetitions: Annotated[list[Repetition], doc("Repetitions of the cell, by number.")]
     statistics: Annotated[Statistics, doc("Statistics over the valid repetitions.")]
-    cost: Annotated[
-        CellCost | None, doc("What a request cost the server; absent in earlier runs.")
-    ] = None
+    cost: Annotated[CellCost, doc("What a request cost the server.")]
     void_share: Annotated[
         Reason | None,
         doc(
@@ -124,7 +121,7 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
     """One metric of a cell (base) and of its A/A control (head)."""
 
     metric: Annotated[
-        Literal[Metric, CostPart],
+        Metric,
         doc(
             "Metric of a comparison, or part of the cost as in CellCost. One value for each valid "
             "repetition."

@@ -1,20 +1,20 @@
 """cells.csv: all repetitions of a run as one table."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta
 
 from loadlab.model.base import Above0, Count, Fraction, Name, NotNegative, Positive, Record, doc
 from loadlab.model.cell import Purpose
+from loadlab.model.metric_rows import ROWS, Reading
 
 # No text begins as a formula does in a spreadsheet: the table has names and codes, no messages.
 Word = Annotated[str, Meta(pattern=r"^(?![=+@\t\r-])")]
 
 
-class RepetitionRow(Record, kw_only=True, frozen=True):
-    """A row of cells.csv: one repetition, whether valid, void or failed. A name ends in the unit
-    that it has. A field is empty where the repetition has no such value: null here.
-    """
+class _BeforeCost(Record, kw_only=True, frozen=True):
+    """The columns before those of what a request cost."""
 
     cell_id: Annotated[Name, doc("Name of the cell.")]
     purpose: Annotated[Purpose, doc("Purpose of the measurement; measure: a cell of the plan.")]
@@ -142,41 +142,35 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
         NotNegative | None, doc("What the generator itself added to p99_ms, ms.")
     ]
 
-    cpu_us_per_request: Annotated[
-        NotNegative | None,
-        doc(
-            "CPU time of nginx, application and PostgreSQL for each request to nginx, µs; without "
-            "nginx for each answer."
-        ),
-    ]
-    nginx_cpu_us_per_request: Annotated[NotNegative | None, doc("The part of nginx, µs.")]
-    application_cpu_us_per_request: Annotated[
-        NotNegative | None, doc("The part of the application, µs.")
-    ]
-    postgresql_cpu_us_per_request: Annotated[NotNegative | None, doc("The part of PostgreSQL, µs.")]
-    kernel_cpu_us_per_request: Annotated[
-        NotNegative | None,
-        doc("The part that the three spent in the kernel, µs, as it samples it at its ticks."),
-    ]
-    interrupts_us_per_request: Annotated[
-        NotNegative | None,
-        doc("Time of the server's cores in interrupts and softirq for each request, µs."),
-    ]
-    switches_per_request: Annotated[
-        NotNegative | None, doc("Context switches of the three for each request.")
-    ]
-    joules_per_request: Annotated[
-        NotNegative | None,
-        doc("Energy of the server's processors and memory for each request, joules (RAPL)."),
-    ]
-    memory_mib: Annotated[
-        NotNegative | None, doc("Largest resident memory of the application, MiB.")
-    ]
-    memory_pss_mib: Annotated[
-        NotNegative | None,
-        doc("Proportional set size of the application after the load, MiB."),
-    ]
-    memory_before_pss_mib: Annotated[NotNegative | None, doc("The same before the load, MiB.")]
+
+# Column -> its reading, of each metric: the usual memory before the other.
+COST_COLUMNS: dict[str, Reading] = {
+    reading.column: reading
+    for row in ROWS.values()
+    for reading in reversed(row.readings)
+    if reading.column
+}
+if TYPE_CHECKING:
+    _WithCost: TypeAlias = _BeforeCost
+else:
+    _WithCost = msgspec.defstruct(
+        "_WithCost",
+        [
+            (column, Annotated[NotNegative | None, doc(reading.meaning)])
+            for column, reading in COST_COLUMNS.items()
+        ],
+        bases=(_BeforeCost,),
+        module=__name__,
+        kw_only=True,
+        frozen=True,
+    )
+
+
+class RepetitionRow(_WithCost, kw_only=True, frozen=True):
+    """A row of cells.csv: one repetition, whether valid, void or failed. A name ends in the unit
+    that it has. A field is empty where the repetition has no such value: null here.
+    """
+
     server_cpu_fraction: Annotated[
         Fraction | None, doc("Busy time of the server's cores, fraction 0 to 1.")
     ]

@@ -1,7 +1,7 @@
 """verdict.json: what a comparison of variants (playbooks/ab.yml) says of the head; and matrix.json:
 which server, workers and threads are best for an application (playbooks/matrix.yml)."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from loadlab.model.base import (
     SCHEMA,
@@ -16,8 +16,14 @@ from loadlab.model.base import (
     doc,
 )
 from loadlab.model.cell import Cell
-from loadlab.model.statistics import Answer, LatencyOf
+from loadlab.model.metric_rows import GATES, LatencyOf
+from loadlab.model.statistics import Answer
 from loadlab.model.study import Candidate, Variant
+
+if TYPE_CHECKING:
+    GateMetric: TypeAlias = str
+else:
+    GateMetric = Literal[tuple(GATES)]
 
 
 class VariantCells(Record, kw_only=True, frozen=True):
@@ -63,12 +69,8 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     """What the blocks say of one metric."""
 
     metric: Annotated[
-        Literal["cpu", "goodput", "p50", "p99", "memory", "errors"],
-        doc(
-            "cpu: CPU time of the server's services per request, µs. goodput: of the closed loop, "
-            "requests/s. p50, p99: at the constant rate, µs. memory: most of the application, "
-            "bytes. errors: fraction of the requests due without a right answer."
-        ),
+        GateMetric,
+        doc(" ".join(f"{name}: {row.meaning}" for name, row in GATES.items())),
     ]
     latency_of: Annotated[
         LatencyOf | None, doc("What p50 and p99 are of, as in a comparison; else null.")

@@ -5,7 +5,6 @@ repetitions from which one key alone is found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,9 +16,9 @@ from loadlab.model import (
     PlannedStudy,
     Reason,
     SkippedTuning,
-    Speed,
     TuningLedger,
 )
+from loadlab.model.metric_rows import SPEEDS
 from loadlab.plan.plan_document import Plan
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import paired
@@ -60,14 +59,18 @@ def _idle_state(row: LedgerRow) -> str | None:
 
 def without_idle(plan: Plan, idle_tunings: Mapping[str, Reason]) -> Plan:
     """Return the plan without the experiments of these tunings, which idle() returned."""
-    left = [one for one in plan.experiments if one.items[0].cell.tuning not in idle_tunings]
+    left = [
+        experiment
+        for experiment in plan.experiments
+        if experiment.items[0].cell.tuning not in idle_tunings
+    ]
     return replace(plan, experiments=left)
 
 
 def skipped(plan: Plan, idle_tunings: Mapping[str, Reason]) -> list[SkippedTuning]:
     """Return the plan's tunings that are not measured, in the plan's order."""
     keys = plan.study.left_out_keys if plan.study else {}
-    planned = dict.fromkeys(one.items[0].cell.tuning for one in plan.experiments)
+    planned = dict.fromkeys(experiment.items[0].cell.tuning for experiment in plan.experiments)
     return [
         SkippedTuning(tuning=tuning, key=keys[tuning], reason=idle_tunings[tuning])
         for tuning in planned
@@ -77,7 +80,7 @@ def skipped(plan: Plan, idle_tunings: Mapping[str, Reason]) -> list[SkippedTunin
 
 def planned_power(keys: int) -> AblationPower:
     """Return from how many repetitions one of so many keys is found, by the noise of the plan."""
-    return _power(keys * len(get_args(Speed)), comparison_rule().planned_noise, measured=False)
+    return _power(keys * len(SPEEDS), comparison_rule().planned_noise, measured=False)
 
 
 def measured_power(
@@ -90,8 +93,8 @@ def measured_power(
     """
     if study is None or study.ablate is None or not comparisons:
         return None
-    rows = [row for one in comparisons for row in one.rows if row.metric in get_args(Speed)]
-    found = [
+    rows = [row for comparison in comparisons for row in comparison.rows if row.metric in SPEEDS]
+    deviations = [
         deviation(row.difference.low, row.difference.high, row.n)
         for row in rows
         if row.metric == "goodput"
@@ -100,7 +103,7 @@ def measured_power(
         and row.difference.high is not None
     ]
     # Both cells of a ratio have the noise. The logarithm of equal values has none.
-    noise = float(np.sqrt(np.mean(np.square(found)) / 2)) if any(found) else None
+    noise = float(np.sqrt(np.mean(np.square(deviations)) / 2)) if any(deviations) else None
     return _power(len(rows), noise or comparison_rule().planned_noise, measured=noise is not None)
 
 

@@ -12,7 +12,7 @@ from loadlab.generators import registry
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell
 from loadlab.model.base import Json
 from loadlab.plan import cell_ids
-from loadlab.plan.option_specs import CLIENTS_ENDPOINT
+from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
@@ -32,21 +32,21 @@ def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Json]) -
     ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
     endpoint, where none is left to measure, and for one that the generator cannot request.
     """
-    asked = options.endpoint
-    if asked is None and registry.get(options.generator).mode == "batch":
-        asked = [name for name in app["endpoints"] if name == CLIENTS_ENDPOINT]
-    elif asked is None:
-        asked = [name for name in app["endpoints"] if contracts[name].get("measured", False)]
-    if not asked:
+    names = options.endpoint
+    if names is None and registry.get(options.generator).mode == "batch":
+        names = [name for name in app["endpoints"] if name == CLIENTS_ENDPOINT]
+    elif names is None:
+        names = [name for name in app["endpoints"] if contracts[name].get("measured", False)]
+    if not names:
         raise PlanError(
             f"endpoint: there is none to measure. Give one or several of {options.framework}'s "
             f"with -e endpoint=<name>,<name>. There are: {', '.join(app['endpoints'])}."
         )
-    for name in asked:
+    for name in names:
         known("endpoint", name, sorted(contracts))
         known(f"endpoint of {options.framework}", name, app["endpoints"])
         _refuse_request(options, name, contracts[name])
-    return {name: contracts[name] for name in asked}
+    return {name: contracts[name] for name in names}
 
 
 def _refuse_request(options: Options, name: str, contract: Mapping[str, Json]) -> None:
@@ -163,7 +163,7 @@ def items(
     """
     planned = []
     for tuning, endpoint in itertools.product(options.tuning, contracts):
-        found = [
+        of_loads = [
             _item(
                 _cell(options, stack, backlogs[tuning], endpoint, tuning, entry, load),
                 contracts[endpoint],
@@ -171,8 +171,8 @@ def items(
             )
             for load in loads(options)
         ]
-        planned += found
-        last = found[-1]
+        planned += of_loads
+        last = of_loads[-1]
         if entry is None and last.cell.load.mode == "constant":
             cell = replace(last.cell, load=closed_loop(last.cell.load))
             planned.append(
@@ -252,19 +252,19 @@ def comparisons(planned: Iterable[Item], backlogs: Mapping[str, int]) -> list[Pl
     the tuning.
     """
     bases: dict[bytes, list[Item]] = {}
-    found = []
+    compared = []
     for item in planned:
         if item.purpose != "measure":
             continue
         key = msgspec.json.encode(replace(item.cell, tuning="", backlog=None, expected_void=None))
         alike = bases.setdefault(key, [])
-        base = next((one for one in alike if _is_comparable(one.cell, item.cell, backlogs)), None)
-        if base is None:
+        comparable = (base for base in alike if _is_comparable(base.cell, item.cell, backlogs))
+        if (base := next(comparable, None)) is None:
             alike.append(item)
         # A study may name a cell twice: alone, and as one level of a sweep.
         elif base.cell_id != item.cell_id:
-            found.append(PlannedComparison(by="tuning", base=base.cell_id, head=item.cell_id))
-    return found
+            compared.append(PlannedComparison(by="tuning", base=base.cell_id, head=item.cell_id))
+    return compared
 
 
 def _is_comparable(base: Cell, head: Cell, backlogs: Mapping[str, int]) -> bool:

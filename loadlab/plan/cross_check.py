@@ -11,34 +11,30 @@ import math
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.model import Item, Load, Study
+from loadlab.model import Item, Load
 from loadlab.plan import cell_ids
 from loadlab.plan.cells import Contracts
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.plan_document import PlannedExperiment
 
 
-def beside(planned: PlannedCells, study: Study | None) -> PlannedCells:
+def beside(planned: PlannedCells) -> PlannedCells:
     """Return the cells with their cross-checks at the end; unchanged where there are none.
 
-    Lessons, certificates, comparisons of variants and matrices have none, nor have sweeps and
-    searches, whose rates follow from results.
+    Sweeps and searches have none, as their rates follow from results.
     """
-    if not planned.options.cross_check or (study is not None and _has_its_own_plan(study)):
+    if not planned.options.cross_check:
         return planned
-    found: dict[str, PlannedExperiment] = {}
-    for one in planned.experiments:
-        item = _item(one.item, planned.endpoints) if isinstance(one, Fixed | Scaled) else None
-        if item is not None and isinstance(one, Scaled):
-            found.setdefault(item.cell_id, replace(one, item=item, whole=True))
-        elif item is not None and isinstance(one, Fixed):
-            found.setdefault(item.cell_id, replace(one, item=item))
-    return replace(planned, experiments=[*planned.experiments, *found.values()])
-
-
-def _has_its_own_plan(study: Study) -> bool:
-    certifies = any(cell.expectation for cell in study.cells)
-    return bool(study.kind == "lesson" or certifies or study.variants or study.candidates)
+    checks: dict[str, PlannedExperiment] = {}
+    for experiment in planned.experiments:
+        if not isinstance(experiment, Fixed | Scaled):
+            continue
+        if (item := _item(experiment.item, planned.endpoints)) is None:
+            continue
+        whole = {"whole": True} if isinstance(experiment, Scaled) else {}
+        checks.setdefault(item.cell_id, replace(experiment, item=item, **whole))
+    return replace(planned, experiments=[*planned.experiments, *checks.values()])
 
 
 def _item(item: Item, contracts: Contracts) -> Item | None:

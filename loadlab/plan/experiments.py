@@ -1,34 +1,49 @@
-"""Turn cells into experiments: sweeps over rates or connections, searches, scaled rates, curves.
-
-Combinations that cannot be measured are refused with PlanError.
+"""Plan what a set of options measures: its cells as experiments (sweeps over rates or connections,
+searches, scaled rates), the rates of a curve, and cells once more beside an observer.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from loadlab.generators import registry
-from loadlab.model import Item, Load, Options, Reason, Record
-from loadlab.plan import cell_ids
-from loadlab.plan.modes import experiment_types as kinds
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled, Search, Sweep
-from loadlab.plan.modes.search import LOWEST, SearchRule
-from loadlab.plan.modes.slo import LATENCIES
-from loadlab.plan.modes.sweep import SweepRule
-from loadlab.run import methods, thresholds_file
+from loadlab.model import (
+    GivenOptions,
+    Item,
+    Load,
+    Options,
+    PlannedStudy,
+    Purpose,
+    Reason,
+    Record,
+    StudyCell,
+)
+from loadlab.model.base import Json
+from loadlab.plan import cell_ids, cells, check_options, user_options
+from loadlab.plan.cells import Contracts
+from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
+from loadlab.plan.modes.matrix_order import Matrix
+from loadlab.plan.modes.search import Search
+from loadlab.plan.modes.stopping import CURVE_TRIES, SearchRule, SweepRule
+from loadlab.plan.plan_document import PlannedExperiment, items
+from loadlab.plan.user_options import Request
+from loadlab.run import thresholds_file
+from loadlab.run.catalog import known, load_yaml
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import plain
+from loadlab.stacks.application import contracts_of
+from loadlab.stacks.stacks import stack
+from loadlab.tuning.profiles import tuning_profile
 
 R = TypeVar("R", bound=Record)
 
-# How often a point of a curve is measured until it is valid.
-CURVE_TRIES = 2
+Stacks = dict[str, dict[str, Json]]
 
 
 class CurveRule(Record, kw_only=True, frozen=True):
@@ -41,61 +56,99 @@ class CurveRule(Record, kw_only=True, frozen=True):
     sent_min: float
 
 
-def refuse(options: Options) -> None:
-    """Raise PlanError where rate, connections and slo cannot be combined."""
-    levels: dict[str, Sequence[float]] = {"rate": options.rate, "connections": options.connections}
-    several = [name for name, values in levels.items() if len(values) > 1]
-    if options.saturation_rate is not None and (several or options.slo):
-        raise PlanError(
-            "rate: a fraction of a saturation is one rate, with one value of connections and "
-            "without slo. Leave the others out, or give a number."
-        )
-    if len(several) > 1:
-        raise PlanError(
-            f"rate and connections both have several values: {_list(options.rate)} and "
-            f"{_list(options.connections)}. A sweep goes over one of them: give one value with "
-            "-e rate= or -e connections=."
-        )
-    generator = registry.get(options.generator)
-    constant = registry.first("constant")
-    for name in several:
-        batch = generator.mode == "batch"
-        if batch or (generator.mode == "closed" and name == "rate"):
-            why = "makes a number of requests" if batch else "has no rate"
-            raise PlanError(
-                f"{name}: {_list(levels[name])} with generator={generator.name}, which {why} and "
-                f"is not swept over it. Give one value with -e {name}=, or "
-                f"-e generator={constant}."
-            )
+class PlannedCells(Struct, kw_only=True, frozen=True):
+    """What is measured. ``options`` of a study are those of its first cell."""
+
+    options: Options
+    stacks: Stacks
+    endpoints: Contracts
+    experiments: list[PlannedExperiment]
+    study: PlannedStudy | None = None
 
 
-def refuse_slo(options: Options) -> None:
-    """Raise PlanError where the rate that meets an objective cannot be searched."""
-    if options.slo is None:
-        return
-    generator = registry.get(options.generator)
-    if generator.mode != "constant":
-        why = "makes a number of requests" if generator.mode == "batch" else "is a closed loop"
-        raise PlanError(
-            f"slo: it is for a rate, and generator={generator.name} {why}. Give a constant-rate "
-            f"generator with -e generator={registry.first('constant')}, or leave slo out."
+def plan_options(ask: Request, values: GivenOptions, filled: GivenOptions) -> PlannedCells:
+    """Return what the options alone measure; no cells for a stage that needs no framework.
+
+    ``filled``: the ``values`` given that are not empty.
+    """
+    options = check_options.options(ask.specs, filled, ask.clients)
+    if ask.needs_framework or options.framework:
+        planned = plan_cells(ask, options)
+    else:
+        check_options.refuse(ask.root, options)
+        planned = PlannedCells(options=options, stacks={}, endpoints={}, experiments=[])
+    if planned.experiments or "generator" in ask.user:
+        user_options.refuse_unused(
+            ask.user,
+            values,
+            "the run",
+            [((), options.generator)],
+            ask.cross_check and options.cross_check,
         )
-    levels: dict[str, Sequence[float]] = {"rate": options.rate, "connections": options.connections}
-    for name, values in levels.items():
-        if len(values) > 1:
-            raise PlanError(
-                f"{name}: {_list(values)} with slo, which searches the rate at one number of "
-                f"connections by itself. Give one value with -e {name}=; the search starts at rate."
-            )
-    if options.rate[0] < LOWEST:
-        raise PlanError(
-            f"rate: {plain(options.rate[0])} is below {plain(LOWEST)}, the lowest that a search "
-            "for slo tries. Give a higher one with -e rate=, where it starts."
-        )
+    return planned
 
 
-def _list(numbers: Sequence[float]) -> str:
-    return ",".join(map(plain, numbers))
+def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -> PlannedCells:
+    """Return what one set of options measures. ``entry``: the study's cell that has these.
+
+    There is a stack for each backlog of the tuning profiles.
+    """
+    check_options.refuse(ask.root, options)
+    backlogs = {
+        name: check_options.backlog(options, name, tuning_profile(ask.root, name))
+        for name in options.tuning
+    }
+    served: dict[str, Json] = {**stack(ask.root, msgspec.to_builtins(options), ask.python)}
+    check_options.refuse_cells(options, served)
+    if "curve" in ask.user:
+        refuse_curve(ask.root, options, study=entry is not None)
+    contracts: Contracts = {
+        name: dict(contract)
+        for name, contract in contracts_of(ask.root, served["source"], served["app"]).items()
+    }
+    own = cells.endpoints(contracts, options, served["app"])
+    endpoints = {**own, **_background(contracts, options, served, entry)}
+    planned = experiments(ask.root, options, cells.items(options, served, backlogs, own, entry))
+    if entry is None:
+        planned += curves(ask.root, options, planned)
+    observers: dict[Purpose, bool] = {"py_spy": options.profile, "trace": options.trace}
+    planned += [
+        observed
+        for purpose, is_asked in observers.items()
+        for experiment in planned
+        if is_asked
+        and experiment.items[0].purpose == "measure"
+        and (observed := repeated(experiment, purpose))
+    ]
+    served["measured"] = list(endpoints)
+    return PlannedCells(
+        options=options,
+        stacks={item.stack: served | {"backlog": item.cell.backlog} for item in items(planned)},
+        endpoints=endpoints,
+        experiments=planned,
+    )
+
+
+def _background(
+    contracts: Contracts, options: Options, stack: Mapping[str, Json], entry: StudyCell | None
+) -> Contracts:
+    """Return the contract of the background endpoint; empty without one."""
+    name = entry.background_endpoint if entry else None
+    if name is None:
+        return {}
+    known(f"endpoint of {options.framework}", name, stack["app"]["endpoints"])
+    return {name: contracts[name]}
+
+
+def repeated(
+    experiment: PlannedExperiment, purpose: Purpose, suffix: str = ""
+) -> PlannedExperiment | None:
+    """Return the experiment that measures the first cell of another again; None of a search and of
+    a matrix."""
+    if isinstance(experiment, Search | Matrix):
+        return None
+    cell_id = cell_ids.cell_id(experiment.items[0].cell, purpose)
+    return experiment.repeated(cell_id + suffix, purpose)
 
 
 def experiments(root: Path, options: Options, items: Iterable[Item]) -> list[PlannedExperiment]:
@@ -107,53 +160,44 @@ def experiments(root: Path, options: Options, items: Iterable[Item]) -> list[Pla
     return [_experiment(root, options, list(group)) for _, group in groups]
 
 
+def _alike(item: Item) -> tuple[str, ...]:
+    """Return what the levels of a sweep have in common."""
+    cell = item.cell
+    return item.purpose, item.stack, cell.endpoint, cell.tuning, cell.network
+
+
 def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExperiment:
     """Return the experiment of items that differ in their load alone."""
     first = items[0]
     load = first.cell.load
     # A certificate shows each measurement, and a neighbour may void each.
     once = first.purpose == "injection" or (load.injection and load.injection.neighbour)
-    tries = 1 if once else methods.load(root)["void_tries"]
+    tries = 1 if once else load_yaml(root / "files/methods.yml")["void_tries"]
     if first.purpose == "closed_loop":
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
     if options.slo is not None:
         limits = thresholds_file.of(root)
-        _refuse_beyond_timeout(options.slo, limits.timeout_s)
+        check_options.refuse_beyond_timeout(options.slo, limits.timeout_s)
         # The item carries what is needed to judge a measurement of it.
         start = replace(first, slo=options.slo, sent_min=limits.sent_min)
         rule = _rule(root, SearchRule)
         return Search(start=start, rule=rule, whole=whole, void_tries=tries)
-    if first.cell.load.fraction is not None:
-        fraction = first.cell.load.fraction
-        return Scaled(item=first, fraction=fraction, saturations={}, whole=whole, void_tries=tries)
+    if load.fraction is not None:
+        return Scaled(
+            item=first, fraction=load.fraction, saturations={}, whole=whole, void_tries=tries
+        )
     if len(items) > 1:
         by: Literal["rate", "connections"] = "rate" if len(options.rate) > 1 else "connections"
         return Sweep(by=by, levels=items, rule=_rule(root, SweepRule), void_tries=tries)
     return Fixed(item=first, void_tries=tries)
 
 
-def _refuse_beyond_timeout(slo: Mapping[str, float], timeout_s: float) -> None:
-    """Raise PlanError for a limit that a request could meet after it has failed."""
-    for name in slo.keys() & LATENCIES.keys():
-        if slo[name] >= 1000 * timeout_s:
-            raise PlanError(
-                f"slo: {name}={plain(slo[name])} is not below the request timeout of "
-                f"{plain(timeout_s)} s, after which a request has failed. Give a lower one."
-            )
-
-
 def _rule(root: Path, kind: type[R]) -> R:
     """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
     limits = msgspec.to_builtins(thresholds_file.of(root))
-    values = {**methods.load(root), **limits}
+    values = {**load_yaml(root / "files/methods.yml"), **limits}
     return msgspec.convert({field.name: values[field.name] for field in fields(kind)}, kind)
-
-
-def _alike(item: Item) -> tuple[str, ...]:
-    """Return what the levels of a sweep have in common."""
-    cell = item.cell
-    return item.purpose, item.stack, cell.endpoint, cell.tuning, cell.network
 
 
 def saturation(item: Item, load: Load) -> Fixed:
@@ -178,28 +222,22 @@ def curves(
 
     None where the options ask for no curve, or where it cannot be measured.
     """
-    if not options.curve or not _has_one_load(options) or no_curve(root, options) is not None:
+    asks = options.curve and check_options.has_one_load(options)
+    if not asks or no_curve(root, options) is not None:
         return []
-    rule, known = _rule(root, CurveRule), list(planned)
-    asked = {item.cell_id: item for item in kinds.items(known)}
+    rule, experiments = _rule(root, CurveRule), list(planned)
+    by_id = {item.cell_id: item for item in items(experiments)}
     return [
-        _of_curve(rule, asked[one.item.base or ""], fraction, one)
-        for one in known
-        if isinstance(one, Fixed) and one.item.purpose == "closed_loop"
+        _of_curve(rule, by_id[experiment.item.base or ""], fraction, experiment)
+        for experiment in experiments
+        if isinstance(experiment, Fixed) and experiment.item.purpose == "closed_loop"
         for fraction in rule.curve_fractions
     ]
 
 
-def _has_one_load(options: Options) -> bool:
-    """Return whether the options ask for one load, without a rule that finds another."""
-    levels = len(options.rate), len(options.connections)
-    batch = registry.get(options.generator).mode == "batch"
-    return levels == (1, 1) and options.slo is None and not batch
-
-
 def no_curve(root: Path, options: Options) -> Reason | None:
     """Return why the generator cannot measure the curve of one load; None where it can."""
-    if not options.curve or not _has_one_load(options):
+    if not options.curve or not check_options.has_one_load(options):
         return None
     generator = registry.get(options.generator)
     if generator.mode != "constant":
@@ -219,23 +257,25 @@ def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
     """Raise PlanError where a curve that the user asked for cannot be measured."""
     if not options.curve:
         return
-    generator = registry.get(options.generator)
-    why = ""
+    reason = no_curve(root, options)
     if study:
-        why = "a study or lesson has the cells of its file alone"
-    elif not _has_one_load(options):
-        why = "it belongs to one constant rate, and a sweep, a search or a batch has its own loads"
-    elif generator.mode != "constant":
-        why = f"generator={generator.name} is a closed loop"
-    elif no_curve(root, options) is not None:
-        why = f"generator={generator.name} measures at least {generator.duration_min_s} s of a rate"
-    if why:
-        raise PlanError(f"curve: it cannot be measured: {why}. Leave curve out.")
+        obstacle = "a study or lesson has the cells of its file alone"
+    elif not check_options.has_one_load(options):
+        obstacle = (
+            "it belongs to one constant rate, and a sweep, a search or a batch has its own loads"
+        )
+    elif reason is None:
+        return
+    elif reason.code == "curve_closed_loop":
+        obstacle = f"generator={options.generator} is a closed loop"
+    else:
+        obstacle = f"generator={options.generator} measures at least {reason.value} s of a rate"
+    raise PlanError(f"curve: it cannot be measured: {obstacle}. Leave curve out.")
 
 
-def _of_curve(rule: CurveRule, asked: Item, fraction: float, closed_loop: Fixed) -> Scaled:
-    """Return the experiment of one rate of a curve; ``asked``: the cell that it lies beside."""
-    loop_id, own = closed_loop.item.cell_id, asked.cell.load
+def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) -> Scaled:
+    """Return the experiment of one rate of a curve; ``base``: the cell that it lies beside."""
+    loop_id, own = closed_loop.item.cell_id, base.cell.load
     load = replace(
         own,
         rate=None,
@@ -244,12 +284,12 @@ def _of_curve(rule: CurveRule, asked: Item, fraction: float, closed_loop: Fixed)
         duration_s=min(own.duration_s or 0, rule.curve_duration_s),
         warmup_s=min(own.warmup_s, rule.curve_warmup_s),
     )
-    cell = replace(asked.cell, load=load)
+    cell = replace(base.cell, load=load)
     item = replace(
-        asked,
+        base,
         cell_id=cell_ids.cell_id(cell, "curve"),
         purpose="curve",
-        base=asked.cell_id,
+        base=base.cell_id,
         cell=cell,
         expected_s=(load.duration_s or 0) + load.warmup_s,
         slo=rule.curve_slo,

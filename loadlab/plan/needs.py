@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from loadlab.generators import registry
 from loadlab.model import Load, Options
-from loadlab.plan.modes.experiment_types import PlannedExperiment
-from loadlab.plan.plan_document import HostNeeds, Needs
+from loadlab.plan.plan_document import HostNeeds, Needs, PlannedExperiment
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import size
 
@@ -58,32 +57,32 @@ def of(
     search counts with the rate that it starts at, and a rate that is not known yet not at all: the
     figures are then lower bounds.
     """
-    loads = [_load(one) for one in planned]
+    loads = [_load(experiment) for experiment in planned]
     if not loads or not remaining:
         return None
-    found = [_needs_of(load, options) for load in loads]
+    needs = [_needs_of(load, options) for load in loads]
     seconds = max(_seconds(load) for load in loads)
     kept = sum(
-        one.kept_bytes + 2 * _seconds(load) * RECORDED_BYTES
-        for one, load in zip(found, loads, strict=True)
+        need.kept_bytes + 2 * _seconds(load) * RECORDED_BYTES
+        for need, load in zip(needs, loads, strict=True)
     )
     return Needs(
         # The clients of a server share its rows.
         client=HostNeeds(
             disk_bytes=round(
-                max(one.raw_bytes for one in found) / max(1, options.clients)
+                max(need.raw_bytes for need in needs) / max(1, options.clients)
                 + seconds * RECORDED_BYTES
             ),
-            memory_bytes=round(max(one.client_bytes for one in found)),
+            memory_bytes=round(max(need.client_bytes for need in needs)),
         ),
         server=HostNeeds(disk_bytes=round(seconds * RECORDED_BYTES), memory_bytes=0),
         controller=HostNeeds(
             disk_bytes=round(
-                pairs * max(one.raw_bytes for one in found) + remaining * kept / len(loads)
+                pairs * max(need.raw_bytes for need in needs) + remaining * kept / len(loads)
             ),
-            memory_bytes=round(pairs * max(one.reading_bytes for one in found)),
+            memory_bytes=round(pairs * max(need.reading_bytes for need in needs)),
         ),
-        temporary_bytes=round(pairs * max(one.temporary_bytes for one in found)),
+        temporary_bytes=round(pairs * max(need.temporary_bytes for need in needs)),
     )
 
 
@@ -121,7 +120,7 @@ def _seconds(load: Load) -> float:
 
 
 def refuse_controller(
-    found: Needs, results: Room, temporary: Room, shared: bool, hosts: int, base_bytes: int
+    needs: Needs, results: Room, temporary: Room, shared: bool, hosts: int, base_bytes: int
 ) -> None:
     """Raise PlanError where the controller has too little disk or memory.
 
@@ -129,21 +128,22 @@ def refuse_controller(
     whether they are one. ``hosts``: pairs of hosts that are containers of this machine, with
     ``base_bytes`` of their own; 0 where the hosts are other machines.
     """
-    clients = hosts * found.client.disk_bytes
-    disk = found.controller.disk_bytes + (base_bytes if hosts else 0)
-    disk += clients + hosts * found.server.disk_bytes
-    disk += found.temporary_bytes if shared else 0
-    memory = found.controller.memory_bytes + hosts * found.client.memory_bytes
+    clients = hosts * needs.client.disk_bytes
+    disk = needs.controller.disk_bytes + (base_bytes if hosts else 0)
+    disk += clients + hosts * needs.server.disk_bytes
+    disk += needs.temporary_bytes if shared else 0
+    memory = needs.controller.memory_bytes + hosts * needs.client.memory_bytes
     _refuse("The disk of results/ on this machine", "free", results.disk_bytes, disk)
     if not shared:
-        there = temporary.disk_bytes
-        _refuse("The disk of temporary files on this machine", "free", there, found.temporary_bytes)
+        needed = needs.temporary_bytes
+        place = "The disk of temporary files on this machine"
+        _refuse(place, "free", temporary.disk_bytes, needed)
     _refuse("This machine", "of available memory", results.memory_bytes, memory)
 
 
-def _refuse(what: str, kind: str, there: int, needed: int) -> None:
-    if there < needed:
+def _refuse(place: str, kind: str, available: int, needed: int) -> None:
+    if available < needed:
         raise PlanError(
-            f"{what} has {size(there)} {kind}, and the run needs {size(needed)}. Free some, or "
-            "give a lower -e rate= or a shorter -e duration=."
+            f"{place} has {size(available)} {kind}, and the run needs {size(needed)}. Free some, "
+            "or give a lower -e rate= or a shorter -e duration=."
         )

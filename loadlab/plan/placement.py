@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from loadlab.model import StudyClaim
-from loadlab.plan.modes.experiment_types import PlannedExperiment, Scaled, items
+from loadlab.plan.modes.levels import Scaled
+from loadlab.plan.plan_document import PlannedExperiment, items
 
 
 def assign(
@@ -24,20 +25,25 @@ def assign(
     remaining groups go, longest first, to the pair with the fewest seconds of load.
     """
     groups = _groups(experiments, together)
-    seconds = [sum(one.remaining_seconds(repetitions, {}) for one in group) for group in groups]
+    seconds = [
+        sum(experiment.remaining_seconds(repetitions, {}) for experiment in group)
+        for group in groups
+    ]
     loads = [0.0] * pairs
     pair_of: dict[str, int] = {}
-    known = [_known(group, earlier, pairs) for group in groups]
-    order = sorted(range(len(groups)), key=lambda at: (known[at] is None, -seconds[at], at))
+    kept = [_kept_pair(group, earlier, pairs) for group in groups]
+    order = sorted(range(len(groups)), key=lambda at: (kept[at] is None, -seconds[at], at))
     for at in order:
-        pair = known[at]
+        pair = kept[at]
         if pair is None:
             pair = loads.index(min(loads))
         loads[pair] += seconds[at]
         for item in items(groups[at]):
             own = earlier.get(item.cell_id, pairs)
             pair_of[item.cell_id] = own if own < pairs else pair
-    return [replace(one, pair=pair_of[one.items[0].cell_id]) for one in experiments]
+    return [
+        replace(experiment, pair=pair_of[experiment.items[0].cell_id]) for experiment in experiments
+    ]
 
 
 def claimed_together(
@@ -57,11 +63,11 @@ def claimed_together(
     ]
 
 
-def _known(
+def _kept_pair(
     group: Sequence[PlannedExperiment], earlier: Mapping[str, int], pairs: int
 ) -> int | None:
-    found = [earlier[item.cell_id] for item in items(group) if item.cell_id in earlier]
-    return found[0] if found and found[0] < pairs else None
+    kept = [earlier[item.cell_id] for item in items(group) if item.cell_id in earlier]
+    return kept[0] if kept and kept[0] < pairs else None
 
 
 def _groups(
@@ -85,8 +91,11 @@ def _groups(
             alike.setdefault(parts, []).append(place)
     for places in alike.values():
         join(places)
-    scaled = [one for one in experiments if isinstance(one, Scaled)]
-    of_saturations = [[*one.saturations.values(), one.item.cell_id] for one in scaled]
+    of_saturations = [
+        [*experiment.saturations.values(), experiment.item.cell_id]
+        for experiment in experiments
+        if isinstance(experiment, Scaled)
+    ]
     for names in [*together, *of_saturations]:
         join([place_of[name] for name in names if name in place_of])
     groups: dict[int, list[PlannedExperiment]] = {}

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import field
 from msgspec.structs import replace
 
-from loadlab.model import SCHEMA, PlannedAb, PlannedMatrix, Reason, Record, Thresholds
+from loadlab.model import SCHEMA, Item, PlannedAb, PlannedMatrix, Reason, Record, Thresholds
 from loadlab.model.base import Count, Json, Name, NotNegative, Positive, doc
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
-from loadlab.plan.modes.experiment_types import PlannedExperiment
+from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
+from loadlab.plan.modes.matrix_order import Matrix
+from loadlab.plan.modes.mode import Experiment
+from loadlab.plan.modes.search import Search
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
+
+PlannedExperiment = Fixed | Sweep | Search | Scaled | Matrix
 
 
 class Setup(Record, kw_only=True, frozen=True):
@@ -102,10 +108,7 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         PlannedMatrix | None, doc("The candidates of a matrix; null where the run has none.")
     ] = None
     py_spy: Annotated[bool, doc("Whether any cell is measured with py-spy.")]
-    trace: Annotated[
-        bool,
-        doc("Whether any cell is measured with bpftrace; absent in earlier versions: false."),
-    ] = False
+    trace: Annotated[bool, doc("Whether any cell is measured with bpftrace.")]
     tls: Annotated[bool, doc("Whether any load uses TLS.")]
     connections: Annotated[Count, doc("Highest number of connections of a load; 0 without one.")]
     calibrate: Annotated[CalibrationLoad, doc("The load of the calibration.")]
@@ -167,7 +170,33 @@ def resume_args(run_dir: Path) -> str:
     return f"-e run_id={RunDir(run_dir).run_id} {inventory_args}".rstrip()
 
 
+def with_blocks(plan: Plan, blocks: int) -> Plan:
+    """Return the plan with this number of blocks: each cell is measured once in a block."""
+    return replace(plan, options=replace(plan.options, repetitions=blocks))
+
+
 def with_rate_ceiling(plan: Plan, ceiling: float | None) -> Plan:
     """Return the plan with the calibrated ceiling (requests/s or None) as each search's limit."""
-    experiments = [one.with_rate_ceiling(ceiling) for one in plan.experiments]
+    experiments = [experiment.with_rate_ceiling(ceiling) for experiment in plan.experiments]
     return replace(plan, experiments=experiments)
+
+
+def items(experiments: Iterable[Experiment]) -> list[Item]:
+    """Return the items of all experiments, in order."""
+    return [item for experiment in experiments for item in experiment.items]
+
+
+def resumed(earlier: Run, now: Run) -> Run:
+    """Return plan.json of a resumed run: the new plan, with the original start and hosts.
+
+    ``earlier``: its present content. ``now``: what plan.json would be for a new run. Earlier
+    comparisons and A/A controls are kept.
+    """
+    before, plan = earlier.plan, now.plan
+    plan = replace(
+        plan,
+        comparisons=[*dict.fromkeys([*before.comparisons, *plan.comparisons])],
+        aa_controls=[*dict.fromkeys([*before.aa_controls, *plan.aa_controls])],
+    )
+    call = Resumption(started=now.started, argv=now.argv)
+    return replace(earlier, plan=plan, resumed=[*(earlier.resumed or ()), call])

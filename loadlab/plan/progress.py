@@ -22,7 +22,7 @@ class Began(Record, kw_only=True, frozen=True):
     since: dict[str, int]  # cell_id -> its highest repetition
     outlook: Outlook
     blocks: int = 0  # finished ones
-    told: tuple[str, ...] = ()  # sentences that this invocation told once
+    notices: tuple[str, ...] = ()  # those of a disturbance that this invocation printed
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -38,15 +38,15 @@ class Measuring(Struct, frozen=True, kw_only=True):
     seconds_left: float
 
 
-def _each(began: Began, ahead: Outlook, now: float) -> float:
+def _beside_load(began: Began, ahead: Outlook, now: float) -> float:
     """Return the seconds that a measurement costs in addition to its load; 0 before the first."""
     measured = ahead.position - began.outlook.position
     beside = now - began.at - (began.outlook.seconds_left - ahead.seconds_left)
     return max(0.0, beside / measured) if measured > 0 else 0.0
 
 
-def _seconds(ahead: Outlook, each: float) -> float:
-    return ahead.seconds_left + each * (ahead.total - ahead.position + 1)
+def _seconds(ahead: Outlook, beside: float) -> float:
+    return ahead.seconds_left + beside * (ahead.total - ahead.position + 1)
 
 
 def seconds_left(began: Began, ahead: Outlook, now: float) -> float:
@@ -55,7 +55,7 @@ def seconds_left(began: Began, ahead: Outlook, now: float) -> float:
 
     ``ahead``: the pair now. ``now`` in unix seconds.
     """
-    return _seconds(ahead, _each(began, ahead, now))
+    return _seconds(ahead, _beside_load(began, ahead, now))
 
 
 def document(
@@ -71,11 +71,11 @@ def document(
     Every pair is assumed to cost as much per measurement as this one. ``failures``: from
     schedule.consecutive_failures(). ``now`` in unix seconds.
     """
-    each = _each(began, ahead, now)
+    beside = _beside_load(began, ahead, now)
     whole = schedule.outlook(plan, records, None, failures)
-    pairs = {one.pair for one in plan.experiments}
+    pairs = {experiment.pair for experiment in plan.experiments}
     left = max(
-        (_seconds(schedule.outlook(plan, records, pair, failures), each) for pair in pairs),
+        (_seconds(schedule.outlook(plan, records, pair, failures), beside) for pair in pairs),
         default=0.0,
     )
     return Progress(
@@ -96,16 +96,16 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
     empty.
     """
     load = item.cell.load
-    asked = formatting.asked(load)
-    pace = f", {asked}"
+    amount = formatting.asked(load)
+    pace = f", {amount}"
     if load.mode == "constant":
-        pace = f" {asked}/s"
+        pace = f" {amount}/s"
     elif load.mode == "closed":
         pace = f" on {formatting.plural(load.connections, 'connection')}"
     purpose = f" ({_PURPOSES[item.purpose]})" if item.purpose in _PURPOSES else ""
-    of = f"{server}: " if server else ""
+    host = f"{server}: " if server else ""
     return (
-        f"[{item.position}/{item.total}] {of}{item.cell.framework} {path}{purpose}, "
+        f"[{item.position}/{item.total}] {host}{item.cell.framework} {path}{purpose}, "
         f"{load.generator}{pace}"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,9 +12,6 @@ from msgspec import Struct
 from loadlab.model import Calibration, Cell, Purpose, Repetition, Result, TuningLedger
 from loadlab.run import documents
 from loadlab.run.run_dir import RepetitionDir, RunDir
-
-# How often a failing cell is tried before it is abandoned.
-TRIES = 2
 
 
 class UnderWay(Struct, kw_only=True, frozen=True):
@@ -42,39 +40,37 @@ Records = Mapping[str, CellRecords]
 
 def finished(cell_id: str, records: Records) -> list[Repetition]:
     """Return the cell's repetitions that have a result, failed or not."""
-    found = records[cell_id].repetitions if cell_id in records else ()
-    return [one for one in found if isinstance(one, Repetition)]
+    repetitions = records[cell_id].repetitions if cell_id in records else ()
+    return [repetition for repetition in repetitions if isinstance(repetition, Repetition)]
 
 
 def measured(cell_id: str, records: Records) -> list[Repetition]:
     """Return the cell's repetitions that did not fail."""
-    return [one for one in finished(cell_id, records) if one.error is None]
+    return [repetition for repetition in finished(cell_id, records) if repetition.error is None]
 
 
 def valid(cell_id: str, records: Records) -> list[Repetition]:
     """Return the cell's repetitions that count: neither failed nor void."""
-    return [one for one in measured(cell_id, records) if one.validity.valid]
+    return [repetition for repetition in measured(cell_id, records) if repetition.validity.valid]
 
 
 def failures_in_a_row(cell_id: str, records: Records) -> list[Repetition]:
     """Return the cell's latest measurements, as far as all of these failed."""
-    found: list[Repetition] = []
-    for one in reversed(finished(cell_id, records)):
-        if one.error is None:
-            break
-        found.insert(0, one)
-    return found
+    latest = takewhile(
+        lambda repetition: repetition.error is not None, reversed(finished(cell_id, records))
+    )
+    return [*latest][::-1]
 
 
 def by_block(cell_id: str, records: Records) -> dict[int, list[Repetition]]:
     """Return block -> the cell's repetitions in it that did not fail.
 
-    Where an earlier version recorded no block, the n-th repetition that did not fail is of block n.
+    A repetition without a block, of a cell that is measured once, counts for the block of its turn.
     """
-    found: dict[int, list[Repetition]] = {}
-    for number, one in enumerate(measured(cell_id, records), start=1):
-        found.setdefault(one.block or number, []).append(one)
-    return found
+    blocks: dict[int, list[Repetition]] = {}
+    for turn, repetition in enumerate(measured(cell_id, records), start=1):
+        blocks.setdefault(repetition.block or turn, []).append(repetition)
+    return blocks
 
 
 def latest_block(records: Records) -> int:
@@ -91,47 +87,17 @@ def lasted_s(cell_ids: Iterable[str], records: Records) -> float:
     """
     blocks: dict[int, list[Repetition]] = {}
     for cell_id in cell_ids:
-        for block, those in by_block(cell_id, records).items():
-            blocks.setdefault(block, []).extend(those)
-    return sum(_lasted_s(those) for those in blocks.values())
+        for block, repetitions in by_block(cell_id, records).items():
+            blocks.setdefault(block, []).extend(repetitions)
+    return sum(_lasted_s(repetitions) for repetitions in blocks.values())
 
 
 def _lasted_s(repetitions: Sequence[Repetition]) -> float:
-    begun = [one.started for one in repetitions if one.started is not None]
-    ended = [one.finished for one in repetitions if one.finished is not None]
+    begun = [measurement.started for measurement in repetitions if measurement.started is not None]
+    ended = [
+        measurement.finished for measurement in repetitions if measurement.finished is not None
+    ]
     return max(ended) - min(begun) if begun and ended else 0.0
-
-
-def tries_of(cell_id: str, records: Records, tries: int) -> int:
-    """Return ``tries``, how often a cell is measured until a measurement is valid; 1 where void
-    ones may not be made again."""
-    return tries if cell_id not in records or records[cell_id].may_repeat else 1
-
-
-def tries_left(cell_id: str, block: int, records: Records, tries: int) -> int:
-    """Return how often a cell may still be measured in a block; 0 when the block is complete.
-
-    It is complete with a valid measurement, or after ``tries`` void ones.
-    """
-    tried = by_block(cell_id, records).get(block, ())
-    return _left(tried, tries_of(cell_id, records, tries))
-
-
-def _left(tried: Sequence[Repetition], tries: int) -> int:
-    return 0 if any(one.validity.valid for one in tried) else max(0, tries - len(tried))
-
-
-def likely_left(cell_id: str, repetitions: int, records: Records, tries: int) -> int:
-    """Return the likely number of measurements until a cell's blocks are complete.
-
-    It expects the same share of void ones as so far. One valid measurement is added to these, so
-    that a single void one does not count as all.
-    """
-    tried = measured(cell_id, records)
-    share = sum(not one.validity.valid for one in tried) / (len(tried) + 1)
-    by, most = by_block(cell_id, records), tries_of(cell_id, records, tries)
-    left = (_left(by.get(block, ()), most) for block in range(1, repetitions + 1))
-    return round(sum(share**again for count in left for again in range(count)))
 
 
 def load(run_dir: Path) -> dict[str, CellRecords]:
@@ -139,20 +105,20 @@ def load(run_dir: Path) -> dict[str, CellRecords]:
 
     Raises ResultError where a result.json is malformed.
     """
-    found: dict[str, list[Result | UnderWay]] = {}
+    cells: dict[str, list[Result | UnderWay]] = {}
     for folder in RunDir(run_dir).repetitions():
-        found.setdefault(folder.of, []).append(_repetition(folder))
-    return {cell_id: cell_records(repetitions) for cell_id, repetitions in found.items()}
+        cells.setdefault(folder.of, []).append(_repetition(folder))
+    return {cell_id: cell_records(repetitions) for cell_id, repetitions in cells.items()}
 
 
 def cell_records(repetitions: Sequence[Result | UnderWay]) -> CellRecords:
     """Return the records of one cell; its first result says what was measured."""
-    for one in repetitions:
-        if isinstance(one, Result):
-            return CellRecords(
-                repetitions=repetitions, cell=one.cell, purpose=one.purpose, base=one.base
-            )
-    return CellRecords(repetitions=repetitions)
+    results = (repetition for repetition in repetitions if isinstance(repetition, Result))
+    if (first := next(results, None)) is None:
+        return CellRecords(repetitions=repetitions)
+    return CellRecords(
+        repetitions=repetitions, cell=first.cell, purpose=first.purpose, base=first.base
+    )
 
 
 def _repetition(folder: RepetitionDir) -> Result | UnderWay:
@@ -167,14 +133,15 @@ def rate_ceiling(run_dir: Path) -> float | None:
 
     It is the sum over the clients of a pair, and of several pairs the lowest.
     """
-    each = RunDir(run_dir).calibration_documents().values()
-    lowest = min((sum(map(_ceiling, paths)) for paths in each), default=math.inf)
+    pairs = RunDir(run_dir).calibration_documents().values()
+    lowest = min((sum(map(_ceiling, paths)) for paths in pairs), default=math.inf)
     return lowest if math.isfinite(lowest) else None
 
 
 def _ceiling(path: Path) -> float:
-    found = documents.read(path, Calibration)
-    return math.inf if found.ceiling_reasons else found.ceiling.requests_per_second
+    calibration = documents.read(path, Calibration)
+    ceiling = calibration.ceiling
+    return math.inf if calibration.ceiling_reasons else ceiling.requests_per_second
 
 
 def ledgers(run_dir: Path) -> list[TuningLedger]:

@@ -1,10 +1,8 @@
 """Which void measurements are made again, and what made measurements void.
 
-- All repeats of a host pair take at most PART_MAX of the load that the pair was planned to have.
-- A cell is not repeated whose latest two measurements are void for the same limit of the hosts.
-
-A measurement that failed has a rule of its own (schedule.py). Where the plan has a cell once in a
-block, a block of it without repeats is complete after one measurement, valid or not.
+The rule is may_repeat in modes/stopping.py. A measurement that failed has a rule of its own
+(schedule.py). Where the plan has a cell once in a block, a block of it without repeats is complete
+after one measurement, valid or not.
 """
 
 from __future__ import annotations
@@ -16,14 +14,18 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from loadlab.model import Disturbance, Item, Purpose, Reason, Repetition
-from loadlab.plan.modes.mode import ONCE, Experiment
+from loadlab.model import Disturbance, Item, Purpose, Repetition
+from loadlab.plan.modes.mode import Experiment
+from loadlab.plan.modes.stopping import (
+    ONCE,
+    PART_MAX,
+    is_lasting,
+    may_repeat,
+    reasons_from_outside,
+)
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, by_block, measured
-from loadlab.run.causes import CAUSES
 
-# Load of the repeats of a pair / load of its plan.
-PART_MAX = 0.5
 # The early sentence: so many measurements are made, or a quarter of a smaller run but at least
 # EARLY_LEAST, and more than NOTABLE_PART of them are void from outside.
 EARLY = 12
@@ -34,13 +36,13 @@ _IN_RUN: tuple[Purpose, ...] = (*ONCE, "saturation")
 
 def limited(plan: Plan, records: Records) -> Records:
     """Return the records, with the cells marked whose void measurements are not made again."""
-    found = dict(records)
+    marked = dict(records)
     for own in _pairs(plan):
         left = planned_s(plan, own, records) * PART_MAX - repeats_s(own, records)
         for item in _items(own, records):
-            if item.expected_s > left or _lasts(item.cell_id, records):
-                found[item.cell_id] = replace(found[item.cell_id], may_repeat=False)
-    return found
+            if not may_repeat(item, left, records):
+                marked[item.cell_id] = replace(marked[item.cell_id], may_repeat=False)
+    return marked
 
 
 def planned_s(plan: Plan, own: Sequence[Experiment], records: Records) -> float:
@@ -48,15 +50,17 @@ def planned_s(plan: Plan, own: Sequence[Experiment], records: Records) -> float:
 
     A comparison of variants and a matrix may have more blocks than they were planned with.
     """
-    begun = (one.block or 0 for cell_id in records for one in measured(cell_id, records))
+    begun = (
+        repetition.block or 0 for cell_id in records for repetition in measured(cell_id, records)
+    )
     blocks = max([plan.options.repetitions, *begun])
-    return sum(one.remaining_seconds(blocks, {}) for one in own)
+    return sum(experiment.remaining_seconds(blocks, {}) for experiment in own)
 
 
 def repeats_s(own: Sequence[Experiment], records: Records) -> float:
     """Return the seconds of load of what was measured after a void measurement of its block."""
     return sum(
-        item.expected_s * sum(not one.validity.valid for one in block[:-1])
+        item.expected_s * sum(not repetition.validity.valid for repetition in block[:-1])
         for item in _items(own, records)
         for block in _blocks(item, records)
     )
@@ -67,28 +71,29 @@ def disturbance(plan: Plan, records: Records) -> Disturbance:
 
     Measurements with injected faults do not count: these have to be void.
     """
-    each = [
-        one
+    finished = [
+        repetition
         for record in records.values()
-        for one in record.repetitions
-        if isinstance(one, Repetition)
-        and one.error is None
+        for repetition in record.repetitions
+        if isinstance(repetition, Repetition)
+        and repetition.error is None
         and (record.cell is None or record.cell.load.injection is None)
     ]
-    void = [one for one in each if not one.validity.valid]
-    outside = [one for one in void if _from_outside(one)]
+    void = [repetition for repetition in finished if not repetition.validity.valid]
+    outside = [repetition for repetition in void if reasons_from_outside(repetition)]
     kinds = Counter(
-        (why.code, why.facts.get("host"))
-        for one in outside or void
-        for why in (_why(one) or one.validity.reasons)
+        (reason.code, reason.facts.get("host"))
+        for repetition in outside or void
+        for reason in (reasons_from_outside(repetition) or repetition.validity.reasons)
     )
     code, host = kinds.most_common(1)[0][0] if kinds else (None, None)
-    parts = [part for one in outside if (part := _part(one, code, host)) is not None]
+    known_parts = (_part(repetition, code, host) for repetition in outside)
+    parts = [part for part in known_parts if part is not None]
     pairs = list(_pairs(plan))
     # The pair whose repeats took the most.
     most = max(pairs, key=lambda own: repeats_s(own, records), default=[])
     return Disturbance(
-        measured=len(each),
+        measured=len(finished),
         void=len(void),
         outside=len(outside),
         code=code,
@@ -100,28 +105,33 @@ def disturbance(plan: Plan, records: Records) -> Disturbance:
     )
 
 
-def is_notable(found: Disturbance) -> bool:
+def is_notable(disturbance: Disturbance) -> bool:
     """Return whether the disturbance decides how few results the run has."""
-    return found.withheld > 0 or found.outside > NOTABLE_PART * found.measured
+    return disturbance.withheld > 0 or _is_frequent(disturbance)
 
 
-def is_early(found: Disturbance, total: int) -> bool:
+def is_early(disturbance: Disturbance, total: int) -> bool:
     """Return whether enough of a run of ``total`` measurements is made to tell that results will
     be few."""
     least = max(EARLY_LEAST, min(EARLY, math.ceil(total / 4)))
-    return found.measured >= least and found.outside > NOTABLE_PART * found.measured
+    return disturbance.measured >= least and _is_frequent(disturbance)
+
+
+def _is_frequent(disturbance: Disturbance) -> bool:
+    return disturbance.outside > NOTABLE_PART * disturbance.measured
 
 
 def _pairs(plan: Plan) -> Iterator[list[Experiment]]:
     """Yield the experiments of each host pair."""
-    for pair in sorted({one.pair for one in plan.experiments}):
-        yield [one for one in plan.experiments if one.pair == pair]
+    for pair in sorted({experiment.pair for experiment in plan.experiments}):
+        yield [experiment for experiment in plan.experiments if experiment.pair == pair]
 
 
 def _items(own: Sequence[Experiment], records: Records) -> list[Item]:
     """Return the items of the experiments that have records, each once."""
-    known = {item.cell_id: item for one in own for item in one.known_items(records)}
-    return [item for item in known.values() if item.cell_id in records]
+    items = (item for experiment in own for item in experiment.known_items(records))
+    by_id = {item.cell_id: item for item in items}
+    return [item for item in by_id.values() if item.cell_id in records]
 
 
 def _blocks(item: Item, records: Records) -> list[list[Repetition]]:
@@ -135,42 +145,26 @@ def _withheld(plan: Plan, own: Sequence[Experiment], records: Records) -> int:
     """Return how many blocks of cells stay void because repeats took all of their time."""
     spent, blocks = limited(plan, records), plan.options.repetitions
     tries = {
-        item.cell_id: one.tries(item, blocks) for one in own for item in one.known_items(records)
+        item.cell_id: experiment.tries(item, blocks)
+        for experiment in own
+        for item in experiment.known_items(records)
     }
     return sum(
-        0 < len(block) < tries[item.cell_id] and not any(one.validity.valid for one in block)
+        0 < len(block) < tries[item.cell_id]
+        and not any(repetition.validity.valid for repetition in block)
         for item in _items(own, records)
-        if not spent[item.cell_id].may_repeat and not _lasts(item.cell_id, records)
+        if not spent[item.cell_id].may_repeat and not is_lasting(item.cell_id, records)
         for block in _blocks(item, records)
     )
 
 
-def _lasts(cell_id: str, records: Records) -> bool:
-    """Return whether the latest two measurements are void for the same limit of the hosts, and
-    nothing from outside explains it."""
-    latest = measured(cell_id, records)[-2:]
-    codes = [{why.code for why in one.validity.reasons} for one in latest]
-    if len(codes) < 2 or any(_from_outside(one) for one in latest):
-        return False
-    return any(CAUSES.get(code) == "hosts" for code in codes[0] & codes[1])
-
-
-def _why(one: Repetition) -> list[Reason]:
-    """Return the reasons from outside that void a repetition."""
-    return [why for why in one.validity.reasons if CAUSES.get(why.code) == "outside"]
-
-
-def _from_outside(one: Repetition) -> bool:
-    return bool(_why(one))
-
-
-def _part(one: Repetition, code: str | None, host: object) -> float | None:
+def _part(repetition: Repetition, code: str | None, host: object) -> float | None:
     """Return which part of the host's CPU was taken on average, a fraction; None where unknown."""
-    for why in _why(one):
-        if (why.code, why.facts.get("host")) == (code, host):
-            hosts = one.telemetry
+    for reason in reasons_from_outside(repetition):
+        if (reason.code, reason.facts.get("host")) == (code, host):
+            hosts = repetition.telemetry
             if code == "steal" and hosts is not None:
                 return (hosts.client if host == "client" else hosts.server).cpu.steal
-            mean = why.facts.get("mean")
+            mean = reason.facts.get("mean")
             return mean if isinstance(mean, float) else None
     return None

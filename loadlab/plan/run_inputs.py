@@ -6,6 +6,7 @@ not refused; the report mentions it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -44,8 +45,8 @@ class Hasher:
     def hashed(self, item: Item) -> Item:
         """Return the item with its input_hashes."""
         cell = item.cell
-        asked = [cell.endpoint, cell.load.background_endpoint]
-        endpoints = [self._plain("endpoints", name) for name in asked if name is not None]
+        names = [cell.endpoint, cell.load.background_endpoint]
+        endpoints = [self._plain("endpoints", name) for name in names if name is not None]
         hashes = InputHashes(
             application=self._application(item.stack),
             endpoint=fingerprint(endpoints, "", []),
@@ -56,13 +57,14 @@ class Hasher:
         return replace(item, input_hashes=hashes)
 
     def _hash_application(self, stack: str) -> str:
-        found = self._inputs.stacks[stack]
-        shared = ["files/python"] if found["app"]["language"] == "python" else []
-        folders = [found["source"], f"{servers.FOLDER}/{found['server']}", *shared]
+        planned = self._inputs.stacks[stack]
+        app, source = planned["app"], planned["source"]
+        shared = ["files/python"] if app["language"] == "python" else []
+        folders = [source, f"{servers.FOLDER}/{planned['server']}", *shared]
         # Results have no hash that a secret decides.
-        secret = found["app"].get("environment")
-        without = [self._root / found["source"] / secret] if secret else []
-        return fingerprint(found["app"], str(self._root), folders, without)
+        secret = app.get("environment")
+        without = [self._root / source / secret] if secret else []
+        return fingerprint(app, str(self._root), folders, without)
 
     def _hash_plain(self, part: str, name: str) -> str:
         return fingerprint(getattr(self._inputs, part)[name], str(self._root), [])
@@ -72,7 +74,9 @@ def check(run_id: str, items: Iterable[Item], records: Records) -> None:
     """Raise PlanError where the run has results of an item whose inputs have changed."""
     for item in items:
         differs = [
-            *(part for one in finished(item.cell_id, records) for part in _changed(one, item)),
+            *itertools.chain.from_iterable(
+                _changed(repetition, item) for repetition in finished(item.cell_id, records)
+            ),
             *(["cell"] if _is_other_cell(item, records) else []),
         ]
         if differs:
@@ -99,9 +103,9 @@ def _is_other_cell(item: Item, records: Records) -> bool:
 def labs(repetitions: Iterable[Repetition]) -> dict[str, list[int]]:
     """Return revision of the lab -> repetitions it measured; empty where the records name at most
     one."""
-    found: dict[str, list[int]] = {}
+    revisions: dict[str, list[int]] = {}
     for repetition in repetitions:
         hashes = repetition.input_hashes
         if hashes is not None and hashes.lab is not None:
-            found.setdefault(hashes.lab, []).append(repetition.repetition)
-    return found if len(found) > 1 else {}
+            revisions.setdefault(hashes.lab, []).append(repetition.repetition)
+    return revisions if len(revisions) > 1 else {}

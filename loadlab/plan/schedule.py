@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated
 
 from msgspec.structs import asdict
 
-from loadlab.model import Item, Repetition
+from loadlab.model import Item
 from loadlab.model.base import Count, NotNegative, Positive, Record, doc
 from loadlab.plan import cell_ids
 from loadlab.plan.modes.mode import Experiment
+from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan, Setup
-from loadlab.plan.records import TRIES, Records, UnderWay
+from loadlab.plan.records import Records, failures_in_a_row, finished, latest_block
 
 
 class Switch(Record, kw_only=True, frozen=True):
@@ -66,13 +68,16 @@ def setup(item: Item) -> Setup:
 
 def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
     """Return the experiments of one pair, or of all (None)."""
-    return [one for one in plan.experiments if pair in (None, one.pair)]
+    return [experiment for experiment in plan.experiments if pair in (None, experiment.pair)]
 
 
-def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
+def order(
+    plan: Plan, pair: int | None, *, keeps_order: bool = False
+) -> Iterator[tuple[int, Experiment]]:
     """Yield (block from 1, experiment) in the order of measuring, for one pair or for all.
 
-    A saturation belongs to all blocks, and has the last.
+    A saturation belongs to all blocks, and has the last. ``keeps_order``: whether each block has
+    the order of the plan.
     """
     visits: dict[tuple[Setup, bool], list[Experiment]] = {}
     others = []
@@ -84,9 +89,8 @@ def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
             others.append(experiment)
             key = (setup(first), first.purpose == "aa_control")
             visits.setdefault(key, []).append(experiment)
-    is_lesson = plan.study is not None and plan.study.kind == "lesson"
     for block in range(1, plan.options.repetitions + 1):
-        if is_lesson:
+        if keeps_order:
             yield from ((block, experiment) for experiment in others)
             continue
         rng = random.Random(f"{plan.options.seed} {block}")
@@ -94,10 +98,10 @@ def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
         rng.shuffle(turns)
         last = block == plan.options.repetitions
         for visit in turns:
-            checks = [one for one in visit if one.items[0].purpose == "cross_check"]
-            those = [one for one in visit if one not in checks]
-            those = [*rng.sample(those, len(those)), *(checks if last else ())]
-            yield from ((block, experiment) for experiment in those)
+            checks = [check for check in visit if check.items[0].purpose == "cross_check"]
+            cells = [experiment for experiment in visit if experiment not in checks]
+            turn = [*rng.sample(cells, len(cells)), *(checks if last else ())]
+            yield from ((block, experiment) for experiment in turn)
 
 
 def consecutive_failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
@@ -106,26 +110,21 @@ def consecutive_failures(records: Records, since: Mapping[str, int]) -> dict[str
     ``since`` is cell_id -> the highest repetition when this invocation started; only later ones
     count. A repetition that is under way has not failed.
     """
-    found = {}
-    for cell_id, record in records.items():
-        count = 0
-        for one in reversed(record.repetitions):
-            if isinstance(one, UnderWay):
-                continue
-            if one.error is None or one.repetition <= since.get(cell_id, 0):
-                break
-            count += 1
+    counts = {}
+    for cell_id in records:
+        failures = failures_in_a_row(cell_id, records)
+        count = sum(failure.repetition > since.get(cell_id, 0) for failure in failures)
         if count:
-            found[cell_id] = count
-    return found
+            counts[cell_id] = count
+    return counts
 
 
 def highest_repetitions(records: Records) -> dict[str, int]:
     """Return cell_id -> its highest repetition."""
     return {
-        cell_id: found.repetitions[-1].repetition
-        for cell_id, found in records.items()
-        if found.repetitions
+        cell_id: record.repetitions[-1].repetition
+        for cell_id, record in records.items()
+        if record.repetitions
     }
 
 
@@ -135,25 +134,41 @@ def abandoned_cells(failures: Mapping[str, int], records: Records) -> dict[str, 
     ``failures``: from consecutive_failures().
     """
     return {
-        cell_id: next(
-            str(one.error)
-            for one in reversed(records[cell_id].repetitions)
-            if isinstance(one, Repetition)
-        )
+        cell_id: str(finished(cell_id, records)[-1].error)
         for cell_id, count in sorted(failures.items())
         if count >= TRIES
     }
 
 
+def blocks_done(plan: Plan, records: Records, failures: Mapping[str, int]) -> int:
+    """Return how many blocks have nothing left to measure, but for abandoned cells.
+
+    ``failures``: consecutive_failures() of this invocation.
+    """
+
+    def is_done(block: int) -> bool:
+        following = (experiment.next_item(block, records) for experiment in plan.experiments)
+        return all(item is None or failures.get(item.cell_id, 0) >= TRIES for item in following)
+
+    latest = latest_block(records)
+    return sum(1 for _ in takewhile(is_done, range(1, latest + 1)))
+
+
 def next_item(
-    plan: Plan, records: Records, failures: Mapping[str, int], before: Setup | None, pair: int
+    plan: Plan,
+    records: Records,
+    failures: Mapping[str, int],
+    before: Setup | None,
+    pair: int,
+    *,
+    keeps_order: bool = False,
 ) -> NextMeasurement | None:
     """Return what this pair measures next; None when nothing is left to measure.
 
     ``failures``: consecutive_failures() of this invocation. ``before``: the set-up of the pair's
-    hosts, None where it is not known.
+    hosts, None where it is not known. ``keeps_order``: see order().
     """
-    for block, experiment in order(plan, pair):
+    for block, experiment in order(plan, pair, keeps_order=keeps_order):
         item = experiment.next_item(block, records)
         if item is None or failures.get(item.cell_id, 0) >= TRIES:
             continue
@@ -191,10 +206,14 @@ def outlook(
     experiments = experiments_of(plan, pair)
     repetitions = plan.options.repetitions
     lost = {cell_id for cell_id, count in failures.items() if count >= TRIES}
-    going = [one for one in experiments if lost.isdisjoint(one.cell_ids(records))]
-    done = sum(one.completed(records) for one in experiments)
+    going = [
+        experiment for experiment in experiments if lost.isdisjoint(experiment.cell_ids(records))
+    ]
+    done = sum(experiment.completed(records) for experiment in experiments)
     return Outlook(
         position=done + 1,
-        total=done + sum(one.expected(repetitions, records) for one in going),
-        seconds_left=sum(one.remaining_seconds(repetitions, records) for one in going),
+        total=done + sum(experiment.expected(repetitions, records) for experiment in going),
+        seconds_left=sum(
+            experiment.remaining_seconds(repetitions, records) for experiment in going
+        ),
     )

@@ -1,11 +1,12 @@
-"""Check what the user gave with -e: unknown names, empty values, and options that have no effect.
+"""What a stage asks to be planned, and what the user gave for it with -e: names that nothing reads,
+empty values, and options that have no effect.
 
 Values of an inventory or a study are defaults for many runs, so an unused one is not refused.
 """
 
 from __future__ import annotations
 
-import re
+import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -13,10 +14,18 @@ from pathlib import Path
 
 import yaml
 from jinja2 import Environment, TemplateSyntaxError, nodes
+from msgspec import Struct
 
 from loadlab.generators import registry
-from loadlab.model import GivenOptions
-from loadlab.plan.option_specs import Spec, Specs, choices, range_of, specs_of
+from loadlab.model import GivenOptions, Original
+from loadlab.plan.check_options import (
+    Spec,
+    Specs,
+    choices,
+    range_of,
+    refuse_role_options,
+    specs_of,
+)
 from loadlab.run.catalog import load_yaml, names
 from loadlab.run.errors import PlanError
 
@@ -40,17 +49,50 @@ _CATALOGUES = {
     "lesson": ("files/lessons", "*.yml"),
 }
 
-
-# Pattern of each type, and the text for a value that does not match.
-_WRITTEN = {
-    "bool": "true|false|yes|no|on|off|y|n|t|f|0|1",
-    "int": r"[+-]?\d+",
-    "float": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?",
-}
-_OTHER = {"bool": "neither true nor false", "int": "not a whole number", "float": "not a number"}
-
-
 _TEMPLATES = Environment()
+
+
+class Request(Struct, kw_only=True, frozen=True):
+    """What a stage asks to be planned.
+
+    - root: top directory of the lab
+    - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
+    - given: option name -> value, from -e and the inventory; None or "" where it was not given
+    - user: names that were given with -e
+    - begin: True starts a new run unless run_id names one; False resumes run_id or results/latest
+    - needs_framework: False for stages that measure nothing, which then plan no cells
+    - needs_run: whether the run must exist
+    - now: the time, for a new run's id
+    - cross_check: whether each client has the generator of cross-checks
+    - python: the server's Python version, None where it is not known yet
+    - kind: "study", "lesson" or "ab" (variants) where one must have been given; "matrix" where
+      candidates are compared, though the cores of the server may not be known yet
+    - stage: of STAGES in kinds/lesson/plan.py; "run" of everything that is no lesson
+    - pairs: number of host pairs; clients: of each pair
+    - host_kind: what the hosts are, in words
+    - inventory_args: the options that select them, "" where none are needed
+    - lab: the lab's revision, None where unknown
+    - original: the run that the new one repeats, None where it repeats none
+    """
+
+    root: Path
+    specs: Specs
+    given: GivenOptions
+    now: datetime.datetime
+    user: Sequence[str] = ()
+    begin: bool = True
+    needs_framework: bool = True
+    needs_run: bool = False
+    cross_check: bool = False
+    python: str | None = None
+    kind: str | None = None
+    stage: str = "run"
+    pairs: int = 1
+    clients: int = 1
+    host_kind: str = ""
+    inventory_args: str = ""
+    lab: str | None = None
+    original: Original | None = None
 
 
 class _Tagged(yaml.CSafeLoader):
@@ -63,23 +105,25 @@ _Tagged.add_multi_constructor("!", lambda loader, suffix, node: None)
 def refuse_names(
     root: Path,
     main: Sequence[str],
-    given: GivenOptions,
+    extra_vars: GivenOptions,
     playbooks: Iterable[Path],
     inventory: Collection[Mapping[str, object]],
 ) -> None:
     """Raise PlanError for a renamed option, a name that nothing reads, and a wrong value of a
-    role's option.
+    role's option, also in the inventory: Ansible would refuse it in words of its own.
 
-    ``main``: the main variables, whose narrower limits the plan checks. ``playbooks``: those that
-    were called. ``inventory``: the variables of each host and group.
+    ``main``: the main variables, whose narrower bounds the plan checks. ``extra_vars``: from -e.
+    ``playbooks``: those that were called. ``inventory``: the variables of each host and group.
     """
-    refuse_renamed(given, "-e")
-    refuse_renamed(dict.fromkeys(name for each in inventory for name in each), "the inventory")
-    if not given:
-        return
-    options = role_options(root)
-    refuse_unknown(given, main, known(root, options, playbooks, inventory))
-    refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
+    refuse_renamed(extra_vars, "-e")
+    names_in_inventory = (name for variables in inventory for name in variables)
+    refuse_renamed(dict.fromkeys(names_in_inventory), "the inventory")
+    specs = role_options(root)
+    if extra_vars:
+        refuse_unknown(extra_vars, main, readable(root, specs, playbooks, inventory))
+    own = {name: spec for name, spec in specs.items() if name not in main}
+    for variables in (extra_vars, *inventory):
+        refuse_role_options(variables, own)
 
 
 @cache
@@ -93,7 +137,7 @@ def role_options(root: Path) -> dict[str, Spec]:
     }
 
 
-def known(
+def readable(
     root: Path,
     options: Iterable[str],
     playbooks: Iterable[Path],
@@ -107,15 +151,15 @@ def known(
     of each host and group, not templated.
     """
     files = {*root.glob("playbooks/*.yml"), *root.glob("roles/*/defaults/main.yml"), *playbooks}
-    variables = [_variables(path) for path in files]
+    uses = [_variables(path) for path in files]
     roles = tuple(f"{path.name}_" for path in root.glob("roles/*"))
     # Facts that a role sets are not options of it.
-    read = {name for each, _ in variables for name in each if not name.startswith(("__", *roles))}
-    made = {name for _, each in variables for name in each}
+    read = {name for reads, _ in uses for name in reads if not name.startswith(("__", *roles))}
+    are_set = {name for _, sets in uses for name in sets}
     groups = map(load_yaml, root.glob("inventory/*/group_vars/*.yml"))
     hosts = [*inventory, *groups]
-    own = {name for each in hosts for name in each}
-    return set(options) | (read - made) | own | set(_read(hosts))
+    own = {name for variables in hosts for name in variables}
+    return set(options) | (read - are_set) | own | set(_read(hosts))
 
 
 @cache
@@ -128,128 +172,114 @@ def _variables(path: Path) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(_read(content)), frozenset(_set(content))
 
 
-def _read(value: object) -> Iterator[str]:
-    """Yield the variables that templates in the value name."""
-    if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _read(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _read(each)
-    elif isinstance(value, str) and "{{" in value:
+def _read(node: object) -> Iterator[str]:
+    """Yield the variables that templates in a YAML value name."""
+    if isinstance(node, Mapping):
+        for inner in node.values():
+            yield from _read(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _read(inner)
+    elif isinstance(node, str) and "{{" in node:
         try:
-            yield from (name.name for name in _TEMPLATES.parse(value).find_all(nodes.Name))
+            yield from (name.name for name in _TEMPLATES.parse(node).find_all(nodes.Name))
         except TemplateSyntaxError:
             # Text that is not a valid template names no variable.
             return
 
 
-def _set(value: object) -> Iterator[str]:
+def _set(node: object) -> Iterator[str]:
     """Yield the variables that plays and tasks set themselves."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _set(each)
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            if key in ("vars", "ansible.builtin.set_fact") and isinstance(each, Mapping):
-                yield from each
+    if isinstance(node, list):
+        for inner in node:
+            yield from _set(inner)
+    elif isinstance(node, Mapping):
+        for key, inner in node.items():
+            if key in ("vars", "ansible.builtin.set_fact") and isinstance(inner, Mapping):
+                yield from inner
             elif key in ("register", "loop_var", "index_var"):
-                yield str(each)
-            yield from _set(each)
+                yield str(inner)
+            yield from _set(inner)
 
 
-def refuse_renamed(names: Iterable[str], where: str) -> None:
-    """Raise PlanError for names that options had before. ``where``: what gives these names."""
-    told = [f"{name} is now called {RENAMED[name]}" for name in names if name in RENAMED]
-    if told:
-        raise PlanError(f"{', '.join(told)}. Use the new name in {where}; the values are the same.")
+def refuse_renamed(names: Iterable[str], place: str) -> None:
+    """Raise PlanError for names that options had before. ``place``: what gives these names."""
+    renamed = [f"{name} is now called {RENAMED[name]}" for name in names if name in RENAMED]
+    if renamed:
+        raise PlanError(
+            f"{', '.join(renamed)}. Use the new name in {place}; the values are the same."
+        )
 
 
-def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str]) -> None:
-    """Raise PlanError for a name that is not in ``there_are``, with the closest known name.
+def refuse_unknown(names: Iterable[str], main: Sequence[str], readable: set[str]) -> None:
+    """Raise PlanError for a name that is not in ``readable``, with the closest of these.
 
     ``main``: the main variables, which are suggested first.
     """
-    wrong = [name for name in given if name not in there_are and not name.startswith(ANSIBLE)]
+    wrong = [name for name in names if name not in readable and not name.startswith(ANSIBLE)]
     if not wrong:
         return
     near = {
         # Roles have many options, so suggest only an almost identical one.
-        name: get_close_matches(name, main, 1) or get_close_matches(name, sorted(there_are), 1, 0.8)
+        name: get_close_matches(name, main, 1) or get_close_matches(name, sorted(readable), 1, 0.8)
         for name in wrong
     }
-    told = [
+    sentences = [
         f"{name}: nothing reads a variable of this name."
         + (f" Did you mean {near[name][0]}?" if near[name] else "")
         for name in wrong
     ]
     if not all(near.values()):
-        told.append(f"The main ones are: {', '.join(main)}.")
-    told.append(
+        sentences.append(f"The main ones are: {', '.join(main)}.")
+    sentences.append(
         "All are described in roles/*/meta/argument_specs.yml; yours are to stand in the inventory."
     )
-    raise PlanError(" ".join(told))
+    raise PlanError(" ".join(sentences))
 
 
-def refuse_wrong(given: GivenOptions, options: Specs) -> None:
-    """Raise PlanError where an option has a value that its spec does not allow."""
-    for name, value in given.items():
-        spec, text = options.get(name), str(value)
-        # A template's value is known only where it is used.
-        if spec is None or "{{" in text:
-            continue
-        if spec.choices and text not in map(str, spec.choices):
-            there_are = ", ".join(map(str, spec.choices))
-            raise PlanError(f"{name}: '{text}' is not known. There are: {there_are}.")
-        if not re.fullmatch(_WRITTEN.get(spec.type, ".*"), text, re.DOTALL | re.I):
-            raise PlanError(
-                f"{name}: '{text}' is {_OTHER[spec.type]}. It stands for: {spec.description}"
-            )
+def refuse_empty(ask: Request) -> None:
+    """Raise PlanError where a main variable was given with -e and without a value."""
+    for name in ask.user:
+        value = ask.given.get(name)
+        if name in ask.specs and (value is None or value == [] or not str(value).strip()):
+            raise PlanError(f"{name}: it is empty. {_remedy(ask.root, name, ask.specs[name])}")
 
 
-def refuse_empty(root: Path, specs: Specs, given: GivenOptions, asked: Iterable[str]) -> None:
-    """Raise PlanError where a main variable was given without a value."""
-    for name in asked:
-        value = given.get(name)
-        if name in specs and (value is None or value == [] or not str(value).strip()):
-            raise PlanError(f"{name}: it is empty. {_wanted(root, name, specs[name])}")
-
-
-def _wanted(root: Path, name: str, spec: Spec) -> str:
-    there_are = choices(name, spec)
+def _remedy(root: Path, name: str, spec: Spec) -> str:
+    possible = choices(name, spec)
     if name in _CATALOGUES:
         folder, pattern = _CATALOGUES[name]
-        there_are = names(root / folder, pattern)
+        possible = names(root / folder, pattern)
     elif name == "endpoint":
-        there_are = sorted(load_yaml(root / "files" / "endpoints.yml"))
+        possible = sorted(load_yaml(root / "files" / "endpoints.yml"))
     elif spec.type == "bool":
-        there_are = ["true", "false"]
-    if there_are:
-        return f"There are: {', '.join(there_are)}. Give one, or leave {name} out."
+        possible = ["true", "false"]
+    if possible:
+        return f"There are: {', '.join(possible)}. Give one, or leave {name} out."
     if (spec.elements or spec.type) in ("int", "float"):
         return f"{range_of(name)}, or leave {name} out."
     return f"Give -e {name}=<value>, or leave {name} out."
 
 
 def refuse_unused(
-    asked: Iterable[str],
-    given: GivenOptions,
-    what: str,
+    names: Iterable[str],
+    values: GivenOptions,
+    owner: str,
     cells: Sequence[tuple[Iterable[str], str]],
     cross_check: bool,
 ) -> None:
-    """Raise PlanError for an option that was given but that no cell uses.
+    """Raise PlanError for an option that was given with -e but that no cell uses.
 
     ``cells``: for each the names of its own options, which nothing overrides, and its generator.
-    ``what``: what the cells belong to, for the message. ``cross_check``: whether cells at a
+    ``owner``: what the cells belong to, for the message. ``cross_check``: whether cells at a
     constant rate have a cross-check, whose generator uses options too.
     """
-    for name in asked:
-        value = f"'{given[name]}'" if name in given else "it"
+    for name in names:
+        value = f"'{values[name]}'" if name in values else "it"
         free = [generator for own, generator in cells if name not in own]
         if not free:
             raise PlanError(
-                f"{name}: {value} would change nothing: each cell of {what} has its own. "
+                f"{name}: {value} would change nothing: each cell of {owner} has its own. "
                 f"Leave {name} out."
             )
         users = registry.readers(name) or free

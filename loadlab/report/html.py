@@ -117,6 +117,35 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a section: a heading, a paragraph or a table.
+
+    A paragraph may have a link after its text, and words ``after`` that. ``css``: CSS class.
+    """
+
+    heading: str = ""
+    text: str = ""
+    link: Link | None = None
+    after: str = ""
+    table: Table | None = None
+    css: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page.
+
+    - anchor: id of its heading, which is its ``title``; link: its name in the navigation
+    - parts: those without data are left out
+    """
+
+    anchor: str
+    title: str
+    link: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
 class Headline:
     """A sentence at the top of the page.
 
@@ -147,9 +176,9 @@ def link(path: Path | str, text: str | None = None) -> Link:
     return Link(urllib.parse.quote(str(path)), str(path) if text is None else text)
 
 
-def links(*each: Link) -> TableCell:
+def links(*shown: Link) -> TableCell:
     """Return a cell of links."""
-    return TableCell(links=each)
+    return TableCell(links=shown)
 
 
 def table(
@@ -178,10 +207,10 @@ def _row(row: Row | Group | Cells, kinds: str) -> TableRow:
     if isinstance(row, Group):
         return TableRow(title=row.title)
     cells, css = (row.cells, row.css) if isinstance(row, Row) else (row, "")
-    each = [_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
+    table_cells = [_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
     if isinstance(row, Row):
-        return TableRow(each, css, "", row.facets, row.group, row.more, row.links)
-    return TableRow(each, css)
+        return TableRow(table_cells, css, "", row.facets, row.group, row.more, row.links)
+    return TableRow(table_cells, css)
 
 
 def _cell(cell: TableCell | Link | str, kind: str) -> TableCell:

@@ -54,10 +54,10 @@ class Locked:
 
 def sources(cells: Iterable[Cell]) -> dict[str, str]:
     """Return the folder of each application and server of the cells, by its name in the pins."""
-    known = list(cells)
+    cells = list(cells)
     return {
-        **{(cell.app or cell.framework): cell.app or f"apps/{cell.framework}" for cell in known},
-        **{f"server-{cell.server}": f"{FOLDER}/{cell.server}" for cell in known},
+        **{(cell.app or cell.framework): cell.app or f"apps/{cell.framework}" for cell in cells},
+        **{f"server-{cell.server}": f"{FOLDER}/{cell.server}" for cell in cells},
     }
 
 
@@ -91,7 +91,7 @@ def locked(
         for path in files
         if path.suffix == _PINS and path.exists()
     }
-    files = [path for several in paths.values() for path in several if path.exists()]
+    files = [path for files in paths.values() for path in files if path.exists()]
     hashes = {_below(root, path): documents.digest_of(path) for path in files}
     return Locked({**pins(texts), **pinned}, hashes)
 
@@ -105,8 +105,8 @@ def _version(root: Path, role: str) -> dict[str, str]:
     """Return the version that the role of a generator pins; empty where it pins none."""
     path = root / "roles" / role / "defaults" / "main.yml"
     name = f"{role}_version"
-    found = (catalog.load_yaml(path) or {}) if path.exists() else {}
-    return {f"{role}/{name}": str(found[name])} if name in found else {}
+    defaults = (catalog.load_yaml(path) or {}) if path.exists() else {}
+    return {f"{role}/{name}": str(defaults[name])} if name in defaults else {}
 
 
 def pins(locks: Mapping[str, str]) -> dict[str, str]:
@@ -115,21 +115,21 @@ def pins(locks: Mapping[str, str]) -> dict[str, str]:
     A version for some machines only is followed by its condition ("1.3 ; python_version < '3.12'");
     several are joined with " or ".
     """
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for lock, text in locks.items():
         for name, version, condition in _PIN.findall(text):
             words = f"{version} ; {condition[1:].strip()}" if condition else version
-            found.setdefault(f"{lock}/{name}", []).append(words)
-    return {name: " or ".join(versions) for name, versions in found.items()}
+            by_name.setdefault(f"{lock}/{name}", []).append(words)
+    return {name: " or ".join(versions) for name, versions in by_name.items()}
 
 
-def command_line(argv: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Return the words of the command; of -e only the main variables, ``known``, keep their values.
+def command_line(argv: Sequence[str], recorded: Iterable[str]) -> list[str]:
+    """Return the words of the command; of -e only the main variables, ``recorded``, keep their values.
 
     Any other extra variable may hold a secret: its value is replaced by '(not recorded)', and so
     are a whole file of variables and JSON.
     """
-    names = set(known)
+    names = set(recorded)
     words: list[str] = []
     extra = False
     for word in argv:
@@ -179,7 +179,7 @@ def build(
     ``certificate``, ``instances``: its fields of these names. ``locked``: its pins and locks.
     """
     plan = begun.plan
-    given = {name: value for name, value in plan.given.items() if value not in (None, "")}
+    options = {name: value for name, value in plan.given.items() if value not in (None, "")}
     # For a script the first word is the Python interpreter.
     argv = begun.argv
     if argv and "python" in argv[0].rpartition("/")[2]:
@@ -191,7 +191,7 @@ def build(
         started=begun.started,
         finished=finished,
         lab=lab,
-        command=Command(argv=command_line(argv, Options.__struct_fields__), extra_vars=given),
+        command=Command(argv=command_line(argv, Options.__struct_fields__), extra_vars=options),
         controller=dict(controller),
         hosts=dict(hosts),
         pins=locked.pins,

@@ -60,17 +60,17 @@ def parts(rep_dir: Path, setup: RepetitionSetup) -> list[tuple[ClientDir, Repeti
     repetition = RepetitionDir(rep_dir)
     if setup.clients is None:
         return [(repetition, setup)]
-    found = []
-    for one in setup.clients:
-        load = replace(setup.cell.load, clients=None, rate=one.rate, connections=one.connections)
+    shares = []
+    for client in setup.clients:
+        load = replace(setup.cell.load, clients=None, rate=client.rate, connections=client.connections)
         alone = replace(
             setup,
             cell=replace(setup.cell, load=load),
-            cpus=setup.cpus and replace(setup.cpus, client=one.cpus),
-            interface=setup.interface and replace(setup.interface, client=one.interface),
+            cpus=setup.cpus and replace(setup.cpus, client=client.cpus),
+            interface=setup.interface and replace(setup.interface, client=client.interface),
         )
-        found.append((repetition.client(one.name), alone))
-    return found
+        shares.append((repetition.client(client.name), alone))
+    return shares
 
 
 def read(
@@ -199,7 +199,7 @@ def counted(offered: Sequence[ClientPart]) -> int | None:
 
     Each page fetched after the load counts itself, so these are subtracted. None without nginx.
     """
-    counters = [one.counters for one in offered if one.counters is not None]
+    counters = [part.counters for part in offered if part.counters is not None]
     if not counters:
         return None
     last_before = max(before for before, _ in counters)

@@ -14,41 +14,35 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from loadlab.results import metrics, noise
-from loadlab.results.metrics import METRICS, SPEEDS, Sides
-from loadlab.results.noise import Floor, NoiseScope
-from loadlab.run import formatting
-from loadlab.run.errors import ResultError
-from loadlab.run.methods import comparison_rule
 from loadlab.model import (
     Cell,
     CellSummary,
     ComparedCell,
     Comparison,
-    Facts,
-    LatencyOf,
-    Load,
-    Metric,
     MetricComparison,
     NoiseFloor,
     Reason,
-    Repetition,
 )
-from loadlab.run.run_dir import PLAN
+from loadlab.model.metric_rows import LatencyOf, COMPARED, ROWS, SPEEDS
 from loadlab.plan.plan_document import PlannedComparison
+from loadlab.results import effect, metrics, noise
+from loadlab.results.effect import SIDES
+from loadlab.results.metrics import Sides
+from loadlab.results.noise import Floor, NoiseScope
+from loadlab.run import formatting
+from loadlab.run.errors import ResultError
+from loadlab.run.methods import comparison_rule
+from loadlab.run.run_dir import PLAN
 from loadlab.stats import histograms, inference, unpaired
 from loadlab.stats.inference import Decision
 from loadlab.stats.paired import Change
 
 Method: TypeAlias = Literal["blocks", "repetitions", "runs"]
-
-SIDES = ("base", "head")
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ class Pair:
     ``incomparable``: why no conclusion is possible, whatever the values.
     """
 
-    metric: Metric
+    metric: str
     latency_of: LatencyOf | None
     method: Method
     base: list[float]
@@ -70,157 +64,164 @@ class Pair:
     incomparable: Reason | None
 
 
+class Compared(NamedTuple):
+    """The comparisons of a run, and the noise floors of its A/A controls."""
+
+    comparisons: list[Comparison]
+    noise_floor: list[NoiseFloor]
+
+
 def build(
     cells: Sequence[CellSummary],
-    asked: Sequence[PlannedComparison],
+    planned: Sequence[PlannedComparison],
     controls: Sequence[tuple[str, str]],
-    planned: Mapping[str, Cell] = MappingProxyType({}),
+    definitions: Mapping[str, Cell] = MappingProxyType({}),
     skipped: Collection[str] = (),
-) -> tuple[list[Comparison], list[NoiseFloor]]:
-    """Return the comparisons asked for, and a row for each metric of each A/A control.
+) -> Compared:
+    """Return the planned comparisons, and a row for each metric of each A/A control.
 
     ``controls``: (cell_id, cell_id of its control). A control on another host pair applies only to
-    comparisons across pairs. ``planned``: cell_id -> cell, for what was not measured. ``skipped``:
-    tunings that are not measured; nothing is compared with them. Raises ResultError where neither
-    cell of a comparison is known.
+    comparisons across pairs. ``definitions``: cell_id -> cell, for what was not measured.
+    ``skipped``: tunings that are not measured; nothing is compared with them. Raises ResultError
+    where neither cell of a comparison is known.
     """
-    measured = {one.cell_id: one for one in cells}
-    known = {**planned, **{one.cell_id: one.cell for one in cells}}
-    floors = {metric: noise.latency_floors(measured, controls, metric) for metric in METRICS}
-    pairs: list[Pair] = []
-    compared = []
-    for one in asked:
-        base, head = known.get(one.base), known.get(one.head)
+    measured = {cell.cell_id: cell for cell in cells}
+    definitions = {**definitions, **{cell.cell_id: cell.cell for cell in cells}}
+    floors = {metric: noise.floors(measured, controls, metric) for metric in COMPARED}
+    comparisons: list[Comparison] = []
+    pairs: list[list[Pair]] = []
+    for pair in planned:
+        base, head = definitions.get(pair.base), definitions.get(pair.head)
         if head is not None and head.tuning in skipped:
             continue
         cell = base or head
         if cell is None:
             raise ResultError(
-                f"{PLAN} compares {one.head} with {one.base}, and neither is a cell of the plan "
+                f"{PLAN} compares {pair.head} with {pair.base}, and neither is a cell of the plan "
                 "or of the results"
             )
-        sides = metrics.one_each(measured.get(one.base), measured.get(one.head))
-        own = compared_by(sides)
-        compared.append((one, cell, base, head, len(own)))
-        pairs += [_pair(metric, sides, cell, floors[metric]) for metric in own]
-    rows = iter(conclude(pairs))
-    comparisons = [
-        Comparison(
-            by=one.by,
-            cell=cell,
-            base=_side(one.base, measured.get(one.base), base, one.by),
-            head=_side(one.head, measured.get(one.head), head, one.by),
-            rows=[*islice(rows, count)],
+        sides = metrics.sides(measured.get(pair.base), measured.get(pair.head))
+        pairs.append([_pair(metric, sides, cell, floors[metric]) for metric in compared_by(sides)])
+        comparisons.append(
+            Comparison(
+                by=pair.by,
+                cell=cell,
+                base=compared_cell(pair.base, _name(base, pair.by), sides[0]),
+                head=compared_cell(pair.head, _name(head, pair.by), sides[1]),
+                rows=[],
+            )
         )
-        for one, cell, base, head, count in compared
-    ]
-    return comparisons, noise.rows(measured, controls)
+    return Compared(with_rows(comparisons, pairs), noise.rows(measured, controls))
 
 
-def compared_by(sides: Sides) -> list[Metric]:
+def compared_by(sides: Sides) -> list[str]:
     """Return the metrics that two cells are compared by."""
-    return [metric for metric in METRICS if metrics.is_measured(metric, sides)]
+    return [metric for metric in COMPARED if metrics.is_measured(metric, sides)]
 
 
-def _pair(metric: Metric, sides: Sides, cell: Cell, floors: Sequence[Floor]) -> Pair:
+def _pair(metric: str, sides: Sides, cell: Cell, floors: Sequence[Floor]) -> Pair:
     """Return a metric of two cells of one run; a side is empty where it was not measured."""
-    at, latency_of = metrics.path(metric, sides)
-    base, head = (metrics.measured(next(iter(side), None), at) for side in sides)
+    reading = metrics.reading_of(metric, sides)
+    base, head = (metrics.measured(next(iter(side), None), reading.path) for side in sides)
     across = bool(sides[0] and sides[1]) and not metrics.on_one_pair(base, head)
     change = metrics.change([head], [base])
     return Pair(
         metric=metric,
-        latency_of=latency_of,
+        latency_of=reading.latency_of,
         method="repetitions" if across else "blocks",
-        base=_all_values(sides[0], at),
-        head=_all_values(sides[1], at),
+        base=_all_values(sides[0], reading.path),
+        head=_all_values(sides[1], reading.path),
         change=change,
-        noise=noise.of_cell(cell, [found for found in floors if across or not found.between_pairs]),
-        failed=_failed(sides, latency_of),
+        noise=noise.of_cell(cell, [floor for floor in floors if across or not floor.between_pairs]),
+        failed=_failed(sides, reading.latency_of),
         incomparable=_unmeasured(sides)
-        or _few(sides, at)
+        or _few(sides, reading.path)
         or no_interval(base, head, change)
-        or _incomparable(metric, sides, latency_of),
+        or _incomparable(metric, sides, reading.latency_of),
     )
 
 
-def pair_of_runs(metric: Metric, sides: Sides, floors: Sequence[Floor]) -> Pair:
+def pair_of_runs(metric: str, sides: Sides, floors: Sequence[Floor]) -> Pair:
     """Return a metric of the same cell in several runs of each side, one or more of each.
 
     The value of a run is the median of its repetitions: the runs of a side show how much two
     sittings differ without any change.
     """
-    at, latency_of = metrics.path(metric, sides)
+    reading = metrics.reading_of(metric, sides)
     base, head = (
-        [statistics.median(found) for cell in side if (found := metrics.values(cell, at))]
+        [statistics.median(run) for cell in side if (run := metrics.values(cell, reading.path))]
         for side in sides
     )
     few = min(len(base), len(head))
     sittings = Reason(code="few_sittings", value=few, limit=inference.LEAST)
-    zero = _zero({"base": base, "head": head})
     return Pair(
         metric=metric,
-        latency_of=latency_of,
+        latency_of=reading.latency_of,
         method="runs",
         base=base,
         head=head,
         change=unpaired.difference(base, head),
         noise=noise.of_cell(sides[0][0].cell, floors),
-        failed=_failed(sides, latency_of),
+        failed=_failed(sides, reading.latency_of),
         incomparable=_unmeasured(sides)
         or (sittings if few < inference.LEAST else None)
-        or zero
-        or _incomparable(metric, sides, latency_of),
+        or effect.value_0({"base": base, "head": head})
+        or _incomparable(metric, sides, reading.latency_of),
     )
 
 
-def _all_values(side: Sequence[CellSummary], at: str) -> list[float]:
-    return [found for cell in side for found in metrics.values(cell, at)]
+def _all_values(cells: Sequence[CellSummary], path: str) -> list[float]:
+    return [number for cell in cells for number in metrics.values(cell, path)]
 
 
 def _failed(sides: Sides, latency_of: LatencyOf | None) -> tuple[float | None, float | None]:
     """Return the fractions of failed requests: of those due, or of those sent."""
-    base, head = (_due_failed(one) if latency_of == "due" else failed(one) for one in sides)
+    base, head = (_due_failed(cells) if latency_of == "due" else _failed_fraction(cells) for cells in sides)
     return base, head
 
 
 def _due_failed(cells: Sequence[CellSummary]) -> float | None:
-    waits = [rep.response_time for cell in cells for rep in metrics.valid(cell)]
-    due = sum(one.requests for one in waits if one)
-    return sum(one.failed for one in waits if one) / due if due else None
+    times = [rep.response_time for cell in cells for rep in metrics.valid(cell)]
+    requests = sum(time.requests for time in times if time)
+    return sum(time.failed for time in times if time) / requests if requests else None
 
 
-def failed(cells: Sequence[CellSummary]) -> float | None:
+def _failed_fraction(cells: Sequence[CellSummary]) -> float | None:
     """Return the fraction of the requests of valid repetitions that failed; None without any."""
-    several = [cell.statistics for cell in cells]
-    requests = sum(one.requests or 0 for one in several)
-    errors = sum(sum(astuple(one.errors)) for one in several if one.errors is not None)
-    return errors / requests if requests else None
+    requests = sum(cell.statistics.requests or 0 for cell in cells)
+    errors = [cell.statistics.errors for cell in cells]
+    return sum(sum(astuple(counts)) for counts in errors if counts) / requests if requests else None
 
 
-def lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
+def _lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
     """Return how many repetitions failed, and the codes of the reasons why others are void."""
     reps = [rep for cell in cells for rep in cell.repetitions if not rep.validity.valid]
-    void = [why.code for rep in reps if rep.error is None for why in rep.validity.reasons]
+    void = [reason.code for rep in reps if rep.error is None for reason in rep.validity.reasons]
     return sum(rep.error is not None for rep in reps), list(dict.fromkeys(void))
 
 
-def _side(cell_id: str, measured: CellSummary | None, cell: Cell | None, by: str) -> ComparedCell:
-    """Return what a comparison holds on one of its cells."""
+def compared_cell(
+    cell_id: str, name: str | None, cells: Sequence[CellSummary]
+) -> ComparedCell:
+    """Return what a comparison holds on a side; its cell_id is its name if it has none."""
+    n_failed, void_reasons = _lost(cells)
+    return ComparedCell(
+        cell_id=cell_id,
+        name=name or cell_id,
+        n=sum(cell.statistics.n for cell in cells),
+        n_void=sum(cell.statistics.n_void for cell in cells),
+        n_failed=n_failed,
+        void_reasons=void_reasons,
+        failed_fraction=_failed_fraction(cells),
+    )
+
+
+def _name(cell: Cell | None, by: str) -> str | None:
+    """Return the value of the property that the cells differ in."""
     name: object = getattr(cell, by, None)
     if name is None and cell is not None:
         name = getattr(cell.load, by, None)
-    statistics = None if measured is None else measured.statistics
-    n_failed, void_reasons = lost([measured] if measured else [])
-    return ComparedCell(
-        cell_id=cell_id,
-        name=cell_id if name is None else _text(name),
-        n=0 if statistics is None else statistics.n,
-        n_void=0 if statistics is None else statistics.n_void,
-        n_failed=n_failed,
-        void_reasons=void_reasons,
-        failed_fraction=failed([measured] if measured else []),
-    )
+    return None if name is None else _text(name)
 
 
 def _text(value: object) -> str:
@@ -234,16 +235,16 @@ def _unmeasured(sides: Sides) -> Reason | None:
             return Reason(code="side_not_measured", facts={"side": side})
         if not any(cell.statistics.n for cell in cells):
             reps = [rep for cell in cells for rep in cell.repetitions]
-            codes = [why.code for rep in reps for why in rep.validity.reasons]
+            codes = [reason.code for rep in reps for reason in rep.validity.reasons]
             void = list(dict.fromkeys(codes))
             return Reason(code="side_not_valid", facts={"side": side, "void": void})
     return None
 
 
-def _few(sides: Sides, at: str) -> Reason | None:
+def _few(sides: Sides, path: str) -> Reason | None:
     """Return which side has too few repetitions with a value."""
     for side, cells in zip(SIDES, sides, strict=True):
-        count, least = len(_all_values(cells, at)), inference.LEAST
+        count, least = len(_all_values(cells, path)), inference.LEAST
         if count < least:
             return Reason(code="few_repetitions", value=count, limit=least, facts={"side": side})
     return None
@@ -251,22 +252,15 @@ def _few(sides: Sides, at: str) -> Reason | None:
 
 def no_interval(base: metrics.Measured, head: metrics.Measured, change: Change) -> Reason | None:
     """Return why the difference of two cells has no interval; None where it has one."""
-    zero = _zero({"base": [*base.by_block.values()], "head": [*head.by_block.values()]})
+    zero = effect.value_0(
+        {side: [*cell.by_block.values()] for side, cell in zip(SIDES, (base, head), strict=True)}
+    )
     if zero or change.low is not None:
         return zero
     return Reason(code="few_blocks", value=change.n, limit=inference.LEAST)
 
 
-def _zero(sides: Mapping[str, Sequence[float]]) -> Reason | None:
-    """Return which side has a value of 0, of which there is no ratio."""
-    for side, found in sides.items():
-        if found and min(found) <= 0:
-            zeros = sum(one <= 0 for one in found)
-            return Reason(code="value_0", value=zeros, facts={"side": side, "of": len(found)})
-    return None
-
-
-def _incomparable(metric: Metric, sides: Sides, latency_of: LatencyOf | None) -> Reason | None:
+def _incomparable(metric: str, sides: Sides, latency_of: LatencyOf | None) -> Reason | None:
     """Return why the latencies of two cells cannot be compared, whatever their values."""
     if metric not in histograms.PERCENTILES:
         return None
@@ -274,44 +268,43 @@ def _incomparable(metric: Metric, sides: Sides, latency_of: LatencyOf | None) ->
     if len(bases) > 1:
         return Reason(code="latency_bases", facts={"bases": bases})
     for side, cells in zip(SIDES, sides, strict=True):
-        several = [(cell.cell.load, rep) for cell in cells for rep in metrics.valid(cell)]
-        least = min(_requests(load, rep, latency_of) for load, rep in several)
-        if not inference.supports_percentile(least, histograms.PERCENTILES[metric]):
-            facts: Facts = {"side": side, "percentile": metric}
-            return Reason(code="few_answers_compared", value=least, facts=facts)
+        reps = [(cell.cell.load, rep) for cell in cells for rep in metrics.valid(cell)]
+        if few := effect.few_answers(metric, side, reps, latency_of):
+            return few
     if latency_of == "answers":
         limit = comparison_rule().failed_max
-        for side, lost in zip(SIDES, _failed(sides, latency_of), strict=True):
-            if lost is not None and lost > limit:
-                return Reason(code="side_failed", value=lost, limit=limit, facts={"side": side})
+        for side, fraction in zip(SIDES, _failed(sides, latency_of), strict=True):
+            if fraction is not None and fraction > limit:
+                return Reason(
+                    code="side_failed", value=fraction, limit=limit, facts={"side": side}
+                )
     return None
 
 
-def _requests(load: Load, rep: Repetition, latency_of: LatencyOf | None) -> int:
-    """Return the number of requests that the percentiles of a repetition are of."""
-    if latency_of == "due":
-        return rep.response_time.requests if rep.response_time else 0
-    # A Python client's latencies are those of its ok answers only.
-    return (rep.ok if load.mode == "batch" else rep.responses) or 0
-
-
-def conclude(pairs: Sequence[Pair]) -> list[MetricComparison]:
-    """Return the row of each pair, in their order.
+def with_rows(
+    comparisons: Sequence[Comparison], pairs: Sequence[Sequence[Pair]]
+) -> list[Comparison]:
+    """Return the comparisons with a row for each of their pairs.
 
     p values are corrected for all pairs that are compared, those of goodput and latency and those
     of cost apart: to measure what a request costs takes no power from the others.
     """
+    every = [pair for own in pairs for pair in own if not pair.incomparable]
     families = {
-        kind: iter(
-            inference.corrected(
-                [p_of(one) for one in pairs if not one.incomparable and _is_speed(one) == kind]
-            )
+        speed: iter(
+            inference.corrected([p_of(pair) for pair in every if _is_speed(pair) == speed])
         )
-        for kind in (True, False)
+        for speed in (True, False)
     }
     return [
-        conclusion(pair, None if pair.incomparable else next(families[_is_speed(pair)]))
-        for pair in pairs
+        replace(
+            comparison,
+            rows=[
+                conclusion(pair, None if pair.incomparable else next(families[_is_speed(pair)]))
+                for pair in own
+            ],
+        )
+        for comparison, own in zip(comparisons, pairs, strict=True)
     ]
 
 
@@ -349,14 +342,12 @@ def _decide(pair: Pair, p_corrected: float | None) -> Decision:
     if pair.incomparable is not None:
         return Decision("inconclusive", pair.incomparable, tested=False)
     assert p_corrected is not None
-    rule = comparison_rule()
-    found = inference.decide(pair.change, p_corrected, pair.noise.value, rule.margin)
-    if pair.metric == "goodput" or found.conclusion not in ("higher", "lower"):
-        return found
-    base, head = (one or 0.0 for one in pair.failed)
-    better, more = ("head", head - base) if found.conclusion == "lower" else ("base", base - head)
-    if more <= rule.failed_max:
-        return found
-    facts: Facts = {"side": better}
-    reason = Reason(code="better_failed_more", value=more, limit=rule.failed_max, facts=facts)
-    return Decision("inconclusive", reason)
+    margin = comparison_rule().margin
+    decision = inference.decide(pair.change, p_corrected, pair.noise.value, margin)
+    # Failed requests lower what is better high, goodput, by themselves.
+    if ROWS[pair.metric].better == "higher" or decision.conclusion not in ("higher", "lower"):
+        return decision
+    base, head = (fraction or 0.0 for fraction in pair.failed)
+    side, more = ("head", head - base) if decision.conclusion == "lower" else ("base", base - head)
+    reason = effect.failed_more(side, more)
+    return decision if reason is None else Decision("inconclusive", reason)

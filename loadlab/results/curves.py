@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from loadlab.results import sweeps_searches
 from loadlab.model import CellSummary, CurveSummary, Item, Reason, SearchStep
-from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import items
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, finished, valid
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 
 
 def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:
@@ -19,9 +19,9 @@ def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:
     records = sweeps_searches.by_cell(cells)
     planned = {item.cell_id: item for item in items(plan.experiments)}
     rates: dict[str, list[Scaled]] = {}
-    for one in plan.experiments:
-        if isinstance(one, Scaled) and one.item.purpose == "curve":
-            rates.setdefault(one.item.base or "", []).append(one)
+    for experiment in plan.experiments:
+        if isinstance(experiment, Scaled) and experiment.item.purpose == "curve":
+            rates.setdefault(experiment.item.base or "", []).append(experiment)
     return [
         _curve(planned[cell_id], own, records)
         for cell_id, own in rates.items()
@@ -31,18 +31,18 @@ def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:
 
 def _names(rates: Sequence[Scaled]) -> list[str]:
     """Return the cell_ids of the rates of a curve and of its closed loop."""
-    return [*(one.item.cell_id for one in rates), *rates[0].saturations]
+    return [*(rate.item.cell_id for rate in rates), *rates[0].saturations]
 
 
-def _curve(asked: Item, rates: Sequence[Scaled], records: Records) -> CurveSummary:
+def _curve(planned: Item, rates: Sequence[Scaled], records: Records) -> CurveSummary:
     first = rates[0].item
     (loop_id,) = rates[0].saturations
     saturation = next(iter(valid(loop_id, records)), None)
-    judged = [replace(asked, slo=first.slo, sent_min=first.sent_min)]
-    judged += [item for one in rates for item in one.known_items(records)]
+    judged = [replace(planned, slo=first.slo, sent_min=first.sent_min)]
+    judged += [item for rate in rates for item in rate.known_items(records)]
     trace = [
         sweeps_searches.traced(item, rep)
-        for item in sorted(judged, key=lambda one: one.cell.load.rate or 0.0)
+        for item in sorted(judged, key=lambda item: item.cell.load.rate or 0.0)
         for rep in finished(item.cell_id, records)
     ]
     by_rate: dict[float, list[SearchStep]] = {}
@@ -51,8 +51,8 @@ def _curve(asked: Item, rates: Sequence[Scaled], records: Records) -> CurveSumma
     verdicts = {rate: _met(steps) for rate, steps in by_rate.items()}
     missed = min((rate for rate, met in verdicts.items() if met is False), default=None)
     return CurveSummary(
-        cell_id=asked.cell_id,
-        cell=asked.cell,
+        cell_id=planned.cell_id,
+        cell=planned.cell,
         slo=first.slo or {},
         duration_s=first.cell.load.duration_s or 0.0,
         saturation_id=loop_id,
@@ -74,7 +74,7 @@ def _met(steps: Sequence[SearchStep]) -> bool | None:
 
 
 def _within(verdicts: Mapping[float, bool | None], missed: float | None) -> float | None:
-    met = [rate for rate, one in verdicts.items() if one and (missed is None or rate < missed)]
+    met = [rate for rate, met in verdicts.items() if met and (missed is None or rate < missed)]
     return max(met, default=None)
 
 

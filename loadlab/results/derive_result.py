@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from loadlab.results import client_part, response_time
 from loadlab.results.client_part import ClientPart
-from loadlab.results.due import exceeding, over_due, own_part, withheld
+from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.results.validity.judge_validity import judge, judge_together
@@ -157,32 +157,32 @@ def _measured(
         client_part.read(rep_dir, folder, alone, limits, server)
         for folder, alone in client_part.parts(rep_dir, setup)
     ]
-    loads = [one.setup.cell.load for one in offered]
+    loads = [part.setup.cell.load for part in offered]
     censored = [
-        response_time.censored(one.measurement, load, limits)
-        for one, load in zip(offered, loads, strict=True)
+        response_time.censored(part.measurement, load, limits)
+        for part, load in zip(offered, loads, strict=True)
     ]
-    parts = [_own(one.measurement, waiting) for one, waiting in zip(offered, censored, strict=True)]
+    parts = [_own(part.measurement, waiting) for part, waiting in zip(offered, censored, strict=True)]
     evidence = [
         ClientEvidence(
-            measurement=one.measurement,
-            cell=one.setup.cell,
-            server=one.server,
+            measurement=part.measurement,
+            cell=part.setup.cell,
+            server=part.server,
             limits=limits,
-            client=one.client,
+            client=part.client,
             calibration=calibration,
-            exit_code=one.exit_code,
+            exit_code=part.exit_code,
             # Of several clients nginx counts the sum.
             nginx_requests=client_part.counted(offered) if len(offered) == 1 else None,
             latency=latency,
             own=own,
         )
-        for one, calibration, (latency, own) in zip(offered, calibrations, parts, strict=True)
+        for part, calibration, (latency, own) in zip(offered, calibrations, parts, strict=True)
     ]
-    validities = [judge(one) for one in evidence]
+    validities = [judge(client) for client in evidence]
     waits = [
-        response_time.summarise(one.measurement.waited, load.rate, limits)
-        for one, load in zip(offered, loads, strict=True)
+        response_time.summarise(part.measurement.waited, load.rate, limits)
+        for part, load in zip(offered, loads, strict=True)
     ]
     raw = {CELL, recording.name} | processes.raw(rep_dir)
     profile = trace = None
@@ -195,15 +195,15 @@ def _measured(
         trace = kernel_trace.reduce(rep_dir)
         raw |= kernel_trace.RAW
     hashes = client_part.hashes(rep_dir, raw)
-    for one in offered:
-        hashes |= one.raw_sha256
+    for part in offered:
+        hashes |= part.raw_sha256
     first = offered[0]
     if len(offered) == 1:
-        found = _result(setup, first.measurement, validities[0], waits[0], censored[0], limits)
-        found = replace(found, started=first.started, finished=first.finished)
+        result = _result(setup, first.measurement, validities[0], waits[0], censored[0], limits)
+        result = replace(result, started=first.started, finished=first.finished)
     else:
         whole = LoadEvidence(
-            measurement=merge.merge([one.measurement for one in offered]),
+            measurement=merge.merge([part.measurement for part in offered]),
             cell=setup.cell,
             server=first.server,
             limits=limits,
@@ -211,9 +211,9 @@ def _measured(
         )
         latency, own = _own(whole.measurement, histograms.merge(censored))
         whole = replace_evidence(whole, latency=latency, own=own)
-        found = _together(setup, offered, whole, validities, waits, censored, calibrations)
+        result = _together(setup, offered, whole, validities, waits, censored, calibrations)
     return replace(
-        found,
+        result,
         nginx_requests=client_part.counted(offered),
         py_spy=profile,
         trace=trace,
@@ -221,7 +221,7 @@ def _measured(
             server=disturbance.marked(_with_processes(rep_dir, first), limits),
             # Of several clients, the one closest to its limit.
             client=disturbance.marked(
-                max(offered, key=lambda one: one.client.cpu_busy).client, limits
+                max(offered, key=lambda part: part.client.cpu_busy).client, limits
             ),
         ),
         raw_sha256=dict(sorted(hashes.items())),
@@ -291,8 +291,8 @@ def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPar
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
     """Return the server's telemetry with its processes and database, where they were recorded."""
-    found, database = services.server(rep_dir, part.window, part.server.cores)
-    return replace(part.server, processes=found, database=database)
+    used, database = services.server(rep_dir, part.window, part.server.cores)
+    return replace(part.server, processes=used, database=database)
 
 
 def _together(
@@ -307,11 +307,11 @@ def _together(
     """Return the merged result of several clients. Times are by the first's clock."""
     first = offered[0]
     validity = judge_together(
-        {one.name: own for one, own in zip(offered, validities, strict=True)},
+        {part.name: own for part, own in zip(offered, validities, strict=True)},
         whole,
-        [one.client for one in offered],
+        [part.client for part in offered],
         calibrations,
-        merge.spread_s([(one.started, one.clock_offset_s) for one in offered]),
+        merge.spread_s([(part.started, part.clock_offset_s) for part in offered]),
     )
     return replace(
         _result(
@@ -323,10 +323,10 @@ def _together(
             whole.limits,
         ),
         started=first.started,
-        finished=max(one.finished - one.clock_offset_s for one in offered) + first.clock_offset_s,
+        finished=max(part.finished - part.clock_offset_s for part in offered) + first.clock_offset_s,
         clients=[
-            _client(one, own, _latency(one.measurement, waiting, whole.limits))
-            for one, own, waiting in zip(offered, validities, censored, strict=True)
+            _client(part, own, _latency(part.measurement, waiting, whole.limits))
+            for part, own, waiting in zip(offered, validities, censored, strict=True)
         ],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadlab.run.errors import LabError
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from loadlab.results import client_part, derive_result
@@ -24,6 +25,7 @@ from loadlab.model import (
     RoundTrip,
     Thresholds,
 )
+from loadlab.model.base import Json
 from loadlab.run.run_dir import (
     CEILING,
     FLOOR,
@@ -38,6 +40,7 @@ from loadlab.run.run_dir import (
     suffix,
 )
 from loadlab.generators import registry
+from loadlab.plan import plan_document as plans
 from loadlab.telemetry import host_telemetry, iperf3, node_exporter
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
@@ -57,6 +60,48 @@ def round_trip(ping: str) -> RoundTrip:
         raise CalibrationError(f"ping's output has no round-trip times: {ping[-200:]!r}")
     low, mean, high, mdev = (float(ms) * 1000 for ms in match.groups())
     return RoundTrip(min=low, mean=mean, max=high, mdev=mdev)
+
+
+def keep(
+    folder: CalibrationDir,
+    number: int,
+    outputs: Mapping[str, str],
+    conditions: Mapping[str, Json],
+    generator: str,
+    now: float,
+) -> Calibration:
+    """Keep what the link was measured with, write calibration.json, and return it.
+
+    ``outputs``: of iperf3 (client_to_server, server_to_client, and these with several_ before) and
+    ping. ``now``: unix seconds. Raises ValueError where a file is there already, or is no
+    measurement.
+    """
+    link = folder.part(LINK, number).path
+    # The hosts' recordings may be there already.
+    link.mkdir(parents=True, exist_ok=True)
+    parallel = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
+    names = {**IPERF3, **parallel, "ping": PING}
+    for name in names.values():
+        if (link / name).exists():
+            raise LabError(f"{link / name} is there already: a measurement is kept.")
+    for key, output in outputs.items():
+        documents.write(link / names[key], output.encode(errors="backslashreplace"))
+    measured = CalibrationConditions(
+        run_id=folder.run_dir.run_id, measured=now, conditions=dict(conditions)
+    )
+    documents.write(folder.conditions(number), documents.encode(measured))
+    try:
+        return write(folder, number, generator)
+    except ValueError as problem:
+        raise LabError(f"{problem}. The raw files are kept in {folder.path}.") from None
+
+
+def write(folder: CalibrationDir, number: int, generator: str) -> Calibration:
+    """Write calibration.json by the thresholds that the run began with, and return it."""
+    thresholds = plans.read(folder.run_dir.path).thresholds
+    document = derive(folder, number, generator, thresholds)
+    documents.write(folder.document, documents.encode(document))
+    return document
 
 
 def derive(
@@ -105,22 +150,23 @@ def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibrati
     run, pair = RunDir(run_dir), suffix(setup.server or "")
     # The first pair's calibration has no suffix.
     own = pair if run.calibration(pair).path.is_dir() else ""
-    found = []
+    calibrations = []
     for place, (client, _) in enumerate(client_part.parts(rep_dir, setup)):
         folder = run.calibration(own, client.path.name if place else "")
         load = _load(client)
-        found.append(None if load is None else _in_force(folder, load.started, limits))
-    return found
+        calibrations.append(None if load is None else _in_force(folder, load.started, limits))
+    return calibrations
 
 
 def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calibration | None:
-    several = folder.numbers()
-    for number in reversed(several):
+    numbers = folder.numbers()
+    for number in reversed(numbers):
         load = _load(folder.part(CEILING, number))
         if load is None or load.finished > began:
             continue
-        if len(several) == 1:
-            return documents.read_or_none(folder.document, Calibration)
+        if len(numbers) == 1:
+            newest = folder.document
+            return documents.read(newest, Calibration) if newest.exists() else None
         try:
             return _document(folder, number, generator(folder, number), limits)
         except ValueError:
@@ -146,8 +192,8 @@ def _document(
     if _has_floor(generator):
         floor = documents.read(folder.part(FLOOR, repetition).result, Result)
     directions = {direction: _throughputs(link, direction) for direction in IPERF3}
-    highest = {direction: several[-1] for direction, several in directions.items()}
-    lower = {name: several[0] for name, several in directions.items() if len(several) > 1}
+    highest = {direction: throughputs[-1] for direction, throughputs in directions.items()}
+    lower = {name: throughputs[0] for name, throughputs in directions.items() if len(throughputs) > 1}
     ceiling = documents.read(top.result, Result)
     return Calibration(
         origin=_origin(folder.conditions(repetition)),
@@ -174,11 +220,11 @@ def _document(
 def _throughputs(link: Path, direction: str) -> list[Iperf3Direction]:
     """Return what iperf3 measured in a direction, with one stream and perhaps with several; the
     highest last."""
-    found = [iperf3.parse(documents.text(link / IPERF3[direction]))]
-    several = link / IPERF3_SEVERAL[direction]
-    if several.exists():
-        found.append(iperf3.parse(documents.text(several)))
-    return sorted(found, key=lambda one: one.bits_per_second)
+    throughputs = [iperf3.parse(documents.text(link / IPERF3[direction]))]
+    parallel = link / IPERF3_SEVERAL[direction]
+    if parallel.exists():
+        throughputs.append(iperf3.parse(documents.text(parallel)))
+    return sorted(throughputs, key=lambda throughput: throughput.bits_per_second)
 
 
 def _ceiling(measured: Result) -> Ceiling:

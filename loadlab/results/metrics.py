@@ -1,14 +1,12 @@
 """Read metrics of repetitions, and compare cells by them.
 
-A metric is one of:
+model/metric_rows.py has a row for each metric of a comparison, with its readings. A reading is one
+of:
 - a path into a repetition of summary.json, such as goodput (requests/s), latency_us.p99 (µs),
   errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
   at several numbers means their sum (errors, client.cpu_s)
 - load.rate and the other fields of the cell's load
-- what a request cost the server, µs: cpu_us_per_request, the CPU time of its services;
-  nginx_, application_, postgresql_ and kernel_cpu_us_per_request, parts of it;
-  interrupts_us_per_request, beside it. switches_per_request: context switches of the services.
-  joules_per_request: energy of the server
+- what a request cost the server, of usage.py
 - under_way: requests under way on average, by Little's law: answers per second times mean latency
 - failed_fraction: the fraction of the requests due that got no right answer
 """
@@ -16,48 +14,21 @@ A metric is one of:
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
+from loadlab.model import CellCost, CellSummary, Difference, Load, Repetition, Sample
+from loadlab.model.metric_rows import COSTS, ROWS, SPEEDS, Reading
 from loadlab.results import usage
 from loadlab.run.errors import ResultError
-from loadlab.model import (
-    CellCost,
-    CellSummary,
-    Cost,
-    CostPart,
-    Difference,
-    LatencyOf,
-    Load,
-    Metric,
-    Repetition,
-    Sample,
-    Speed,
-)
 from loadlab.stats import inference, paired, unpaired
 from loadlab.stats.paired import Change
 
-METRICS: tuple[Metric, ...] = get_args(Metric)
-SPEEDS: tuple[Speed, ...] = get_args(Speed)
-_MEMORY = "telemetry.server.processes.application"
-# Each part of the cost -> its path.
-_COSTS: dict[Cost | CostPart, str] = {
-    "cpu": "cpu_us_per_request",
-    "cpu_nginx": "nginx_cpu_us_per_request",
-    "cpu_application": "application_cpu_us_per_request",
-    "cpu_postgresql": "postgresql_cpu_us_per_request",
-    "cpu_kernel": "kernel_cpu_us_per_request",
-    "cpu_interrupts": "interrupts_us_per_request",
-    "switches": "switches_per_request",
-    "memory": f"{_MEMORY}.rss_max_bytes",
-    "memory_before": f"{_MEMORY}.pss_before_bytes",
-    "energy": "joules_per_request",
-}
-COSTS: tuple[Cost | CostPart, ...] = tuple(_COSTS)
 # The base, then the head: one cell, or the same cell of several runs.
 Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
 
@@ -73,39 +44,50 @@ class Measured:
     server: str | None
 
 
-def value(repetition: Repetition, load: Load, metric: str) -> float | None:
-    """Return the metric of one repetition; None where it was not measured.
+def _failed_fraction(rep: Repetition) -> float | None:
+    requests = rep.scheduled or rep.requests
+    return 1 - (rep.ok or 0) / requests if requests else None
+
+
+def _under_way(rep: Repetition) -> float | None:
+    rate, latency = rep.rate_achieved, rep.latency_us
+    if rate is None or latency is None or latency.mean is None:
+        return None
+    return rate * latency.mean / 1e6
+
+
+_COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
+    **usage.COSTS,
+    "under_way": _under_way,
+    "failed_fraction": _failed_fraction,
+}
+
+
+def value(repetition: Repetition, load: Load, path: str) -> float | None:
+    """Return a reading of one repetition; None where it was not measured.
 
     ``load`` is its cell's. A kind of failure that is absent from client.failures did not occur: 0.
     Raises ResultError for a path that a repetition does not have.
     """
-    if metric == "failed_fraction":
-        due = repetition.scheduled or repetition.requests
-        return 1 - (repetition.ok or 0) / due if due else None
-    if metric in usage.COSTS:
-        return usage.COSTS[metric](repetition)
-    if metric == "under_way":
-        rate, latency = repetition.rate_achieved, repetition.latency_us
-        if rate is None or latency is None or latency.mean is None:
-            return None
-        return rate * latency.mean / 1e6
-    found: object = repetition
-    for name in metric.split("."):
-        if found is repetition and name == "load":
-            found = load
-        elif isinstance(found, Mapping):
-            found = found.get(name, 0)
-        elif isinstance(found, Struct) and name in found.__struct_fields__:
-            found = getattr(found, name)
-        elif found is not None:
-            raise ResultError(f"{metric}: a repetition has no '{name}'")
-    if isinstance(found, Struct):
-        return float(sum(astuple(found)))
-    if isinstance(found, Mapping):
-        return float(sum(found.values()))
-    if found is None or isinstance(found, int | float):
-        return None if found is None else float(found)
-    raise ResultError(f"{metric}: {found!r} is not a number")
+    if path in _COMPUTED:
+        return _COMPUTED[path](repetition)
+    field: object = repetition
+    for name in path.split("."):
+        if field is repetition and name == "load":
+            field = load
+        elif isinstance(field, Mapping):
+            field = field.get(name, 0)
+        elif isinstance(field, Struct) and name in field.__struct_fields__:
+            field = getattr(field, name)
+        elif field is not None:
+            raise ResultError(f"{path}: a repetition has no '{name}'")
+    if isinstance(field, Struct):
+        return float(sum(astuple(field)))
+    if isinstance(field, Mapping):
+        return float(sum(field.values()))
+    if field is None or isinstance(field, int | float):
+        return None if field is None else float(field)
+    raise ResultError(f"{path}: {field!r} is not a number")
 
 
 def valid(cell: CellSummary | None) -> list[Repetition]:
@@ -118,33 +100,50 @@ def block(repetition: Repetition) -> int:
     return repetition.block or repetition.repetition
 
 
-def each(cell: CellSummary | None, metric: str, over: str | None = None) -> list[tuple[int, float]]:
-    """Return (block, metric) of each valid repetition that has it; empty for no cell.
+def _with_blocks(
+    cell: CellSummary | None, path: str, over: str | None = None
+) -> list[tuple[int, float]]:
+    """Return (block, reading) of each valid repetition that has it; empty for no cell.
 
-    The metric is divided by the metric ``over`` if given; a repetition where that is 0 has none.
+    It is divided by the reading ``over`` if there is one; a repetition where that is 0 has none.
     """
-    found = []
+    pairs = []
     for rep in valid(cell):
         assert cell is not None
-        size = value(rep, cell.cell.load, metric)
-        below = 1.0 if over is None else value(rep, cell.cell.load, over)
-        if size is not None and below:
-            found.append((block(rep), size / below))
-    return found
+        number = value(rep, cell.cell.load, path)
+        divisor = 1.0 if over is None else value(rep, cell.cell.load, over)
+        if number is not None and divisor:
+            pairs.append((block(rep), number / divisor))
+    return pairs
 
 
-def values(cell: CellSummary | None, metric: str) -> list[float]:
-    """Return a metric's value in each valid repetition that has one."""
-    return [size for _, size in each(cell, metric)]
+def values(cell: CellSummary | None, path: str) -> list[float]:
+    """Return a reading of each valid repetition that has it."""
+    return [number for _, number in _with_blocks(cell, path)]
 
 
-def measured(cell: CellSummary | None, metric: str, over: str | None = None) -> Measured:
-    """Return a metric of a cell by block. A block that was repeated has its median."""
+def of_answers(cell: CellSummary, metric: str) -> list[tuple[Repetition, float]]:
+    """Return (repetition, metric) of each repetition that has it, void ones too.
+
+    A percentile is of the answers, which a closed loop has as well.
+    """
+    path = ROWS[metric].readings[-1].path
+    pairs = ((rep, value(rep, cell.cell.load, path)) for rep in cell.repetitions)
+    return [(rep, number) for rep, number in pairs if number is not None]
+
+
+def by_block(pairs: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """Return block -> median of its values, by the number of the block."""
     blocks: dict[int, list[float]] = {}
-    for at, size in each(cell, metric, over):
-        blocks.setdefault(at, []).append(size)
-    medians = {at: statistics.median(several) for at, several in sorted(blocks.items())}
-    return Measured(medians, None if cell is None else measured_on(cell))
+    for number, reading in pairs:
+        blocks.setdefault(number, []).append(reading)
+    return {number: statistics.median(blocks[number]) for number in sorted(blocks)}
+
+
+def measured(cell: CellSummary | None, path: str, over: str | None = None) -> Measured:
+    """Return a reading of a cell by block. A block that was repeated has its median."""
+    server = None if cell is None else measured_on(cell)
+    return Measured(by_block(_with_blocks(cell, path, over)), server)
 
 
 def measured_on(cell: CellSummary) -> str | None:
@@ -158,71 +157,71 @@ def change(above: Sequence[Measured], below: Sequence[Measured]) -> Change:
     By blocks; cells of different host pairs share none.
     """
     if on_one_pair(*above, *below):
-        return paired.change(*([one.by_block for one in side] for side in (above, below)))
-    return unpaired.change(*([[*one.by_block.values()] for one in side] for side in (above, below)))
+        return paired.change(
+            *([factor.by_block for factor in factors] for factors in (above, below))
+        )
+    return unpaired.change(
+        *([[*factor.by_block.values()] for factor in factors] for factors in (above, below))
+    )
 
 
-def on_one_pair(*several: Measured) -> bool:
+def on_one_pair(*cells: Measured) -> bool:
     """Return whether one host pair measured all."""
-    return len({one.server for one in several}) < 2
+    return len({cell.server for cell in cells}) < 2
 
 
-def sample(of: Sequence[float]) -> Sample:
-    """Return the number of values, their median and its interval."""
-    middle = inference.median(of)
-    return Sample(n=len(of), median=middle.value, low=middle.low, high=middle.high)
+def sample(numbers: Sequence[float]) -> Sample:
+    """Return how many numbers there are, their median and its interval."""
+    middle = inference.median(numbers)
+    return Sample(n=len(numbers), median=middle.value, low=middle.low, high=middle.high)
 
 
-def difference(found: Change) -> Difference:
-    return Difference(value=found.value, low=found.low, high=found.high)
+def difference(change: Change) -> Difference:
+    return Difference(value=change.value, low=change.low, high=change.high)
 
 
-def one_each(base: CellSummary | None, head: CellSummary | None) -> Sides:
+def sides(base: CellSummary | None, head: CellSummary | None) -> Sides:
+    """Return two cells as sides; a side is empty where it was not measured."""
     return ([base] if base else []), ([head] if head else [])
 
 
-def path(metric: Metric | CostPart, sides: Sides) -> tuple[str, LatencyOf | None]:
-    """Return the path of a metric that the cells of both sides are compared by, and what it is
-    of."""
-    return path_of(metric, [rep for side in sides for cell in side for rep in valid(cell)])
+def reading(metric: str, reps: Sequence[Repetition]) -> Reading:
+    """Return the reading of a metric that its row names first and all valid repetitions have.
 
-
-def path_of(metric: Metric | CostPart, reps: Sequence[Repetition]) -> tuple[str, LatencyOf | None]:
-    """Return the path of a metric of valid repetitions, and what it is of.
-
-    A percentile is of the response time where every valid repetition has one. Memory is the
-    proportional set size where every valid repetition has it, otherwise the resident memory.
+    Raises KeyError for a metric without a row.
     """
-    if metric == "goodput":
-        return metric, None
-    if metric == "p50" or metric == "p99":
-        if all(rep.response_time is not None for rep in reps):
-            return f"response_time.{metric}_us", "due"
-        return f"latency_us.{metric}", "answers"
-    if metric == "memory" and reps and all(_has_pss(rep) for rep in reps):
-        return f"{_MEMORY}.pss_bytes", None
-    return _COSTS[metric], None
+    *better, last = ROWS[metric].readings
+    return next((row for row in better if all(_has(rep, row.needs) for rep in reps)), last)
 
 
-def _has_pss(rep: Repetition) -> bool:
-    services = usage.services(rep)
-    application = services.application if services else None
-    return application is not None and application.pss_bytes is not None
+def _has(rep: Repetition, path: str) -> bool:
+    field: object = rep
+    for name in path.split("."):
+        field = getattr(field, name, None)
+    return field is not None
 
 
-def is_measured(metric: Metric | CostPart, sides: Sides) -> bool:
+def reading_of(metric: str, sides: Sides) -> Reading:
+    """Return the reading of a metric that the cells of both sides are compared by."""
+    return reading(metric, [rep for side in sides for cell in side for rep in valid(cell)])
+
+
+def is_measured(metric: str, sides: Sides) -> bool:
     """Return whether a metric is to be compared: one of cost only where a repetition has more than
     0 of it, as nginx where it serves nothing has not."""
     if metric in SPEEDS:
         return True
-    at = path(metric, sides)[0]
-    return any(size for side in sides for cell in side for size in values(cell, at))
+    path = reading_of(metric, sides).path
+    return any(number for side in sides for cell in side for number in values(cell, path))
 
 
 def cost(cell: CellSummary) -> CellCost:
     """Return what a request of a cell cost the server."""
-    paths = {name: path(name, ([cell], []))[0] for name in COSTS}
-    each = {name: values(cell, at) for name, at in paths.items()}
-    found = {name: sample(known) for name, known in each.items() if known}
-    kind: Literal["pss", "rss"] = "pss" if paths["memory"].endswith("pss_bytes") else "rss"
-    return replace(CellCost(memory_is=kind if "memory" in found else None), **found)
+    fields: dict[str, object] = {}
+    for metric in COSTS:
+        row = reading(metric, valid(cell))
+        numbers = values(cell, row.path)
+        if numbers:
+            fields[metric] = sample(numbers)
+            fields |= {f"{metric}_is": row.form} if row.form else {}
+    return msgspec.convert(fields, CellCost)

@@ -5,12 +5,12 @@ A noise floor is a fraction of the base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from loadlab.model import Cell, CellSummary, Load, NoiseFloor, Summary
+from loadlab.model.metric_rows import COSTS, SPEEDS
 from loadlab.results import metrics
-from loadlab.results.metrics import COSTS, SPEEDS
-from loadlab.model import Cell, CellSummary, CostPart, Load, Metric, NoiseFloor
 from loadlab.stats import inference
 
 
@@ -34,6 +34,11 @@ class NoiseScope(NamedTuple):
     scope: Literal["cell", "run"] | None
 
 
+def controls(summary: Summary) -> list[tuple[str, str]]:
+    """Return (cell_id, cell_id of its A/A control) of a run."""
+    return [*dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)]
+
+
 def rows(
     measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
 ) -> list[NoiseFloor]:
@@ -46,61 +51,60 @@ def rows(
         for cell_id, control_id in controls
         for metric in (*SPEEDS, *COSTS)
         if metrics.is_measured(
-            metric, metrics.one_each(measured.get(cell_id), measured.get(control_id))
+            metric, metrics.sides(measured.get(cell_id), measured.get(control_id))
         )
     ]
 
 
 def _noise_floor(
-    metric: Metric | CostPart,
-    cell_id: str,
-    control_id: str,
-    measured: Mapping[str, CellSummary],
+    metric: str, cell_id: str, control_id: str, measured: Mapping[str, CellSummary]
 ) -> NoiseFloor:
     """Return how a cell's A/A control, the head, differs from the cell, the base."""
     cells = measured.get(cell_id), measured.get(control_id)
-    at, latency_of = metrics.path(metric, metrics.one_each(*cells))
-    base, head = (metrics.measured(one, at) for one in cells)
-    apart = metrics.change([head], [base])
+    reading = metrics.reading_of(metric, metrics.sides(*cells))
+    base, head = (metrics.measured(cell, reading.path) for cell in cells)
+    change = metrics.change([head], [base])
     return NoiseFloor(
         metric=metric,
-        latency_of=latency_of,
+        latency_of=reading.latency_of,
         cell_id=cell_id,
         control_id=control_id,
-        base=metrics.sample(metrics.values(cells[0], at)),
-        head=metrics.sample(metrics.values(cells[1], at)),
-        difference=metrics.difference(apart),
-        p=apart.p,
-        noise_floor=inference.noise_floor([apart]),
+        base=metrics.sample(metrics.values(cells[0], reading.path)),
+        head=metrics.sample(metrics.values(cells[1], reading.path)),
+        difference=metrics.difference(change),
+        p=change.p,
+        noise_floor=inference.noise_floor([change]),
     )
 
 
-def latency_floors(
-    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: Metric
-) -> list[Floor]:
-    """Return what each measured cell and its A/A control differ by in a metric of a comparison."""
-    known = _both_measured(measured, controls)
-    return [floor(*pair, metrics.path(metric, metrics.one_each(*pair))[0]) for pair in known]
+def largest(rows: Sequence[NoiseFloor], metric: str) -> float | None:
+    """Return the largest noise floor of the rows in a metric; None where there is none."""
+    values = [row.noise_floor for row in rows if row.metric == metric]
+    return max((value for value in values if value is not None), default=None)
 
 
-def control_floors(
+def largest_of_cell(rows: Sequence[NoiseFloor], cell_id: str, metric: str) -> float | None:
+    """Return the noise floor of a cell in a metric: its own, else the largest there is."""
+    own = largest([row for row in rows if row.cell_id == cell_id], metric)
+    return largest(rows, metric) if own is None else own
+
+
+def floors(
     measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: str
 ) -> list[Floor]:
-    """Return what each measured cell and its A/A control differ by in a metric of metrics.py."""
-    return [floor(*pair, metric) for pair in _both_measured(measured, controls)]
+    """Return what each measured cell and its A/A control differ by in a metric."""
+    cells = [(measured.get(cell_id), measured.get(control_id)) for cell_id, control_id in controls]
+    return [
+        floor(cell, control, metrics.reading_of(metric, metrics.sides(cell, control)).path)
+        for cell, control in cells
+        if cell and control
+    ]
 
 
-def _both_measured(
-    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
-) -> list[tuple[CellSummary, CellSummary]]:
-    found = [(measured.get(cell_id), measured.get(control)) for cell_id, control in controls]
-    return [(cell, control) for cell, control in found if cell and control]
-
-
-def floor(cell: CellSummary, control: CellSummary, metric: str, over: str | None = None) -> Floor:
-    """Return what a cell and its A/A control differ by in a metric, divided by ``over`` if
-    given."""
-    base, head = (metrics.measured(one, metric, over) for one in (cell, control))
+def floor(cell: CellSummary, control: CellSummary, path: str, over: str | None = None) -> Floor:
+    """Return what a cell and its A/A control differ by in a reading, divided by ``over`` if there
+    is one."""
+    base, head = (metrics.measured(side, path, over) for side in (cell, control))
     return Floor(
         value=inference.noise_floor([metrics.change([head], [base])]),
         endpoint=cell.cell.endpoint,
@@ -111,9 +115,12 @@ def floor(cell: CellSummary, control: CellSummary, metric: str, over: str | None
 
 def of_cell(cell: Cell, floors: Iterable[Floor]) -> NoiseScope:
     """Return the noise floor of a cell: the highest of its endpoint and load, else of any."""
-    known = [(one.value, one) for one in floors if one.value is not None]
-    own = [value for value, one in known if (one.endpoint, one.load) == (cell.endpoint, cell.load)]
+    every, own = [], []
+    for floor in floors:
+        if floor.value is not None:
+            every.append(floor.value)
+            if (floor.endpoint, floor.load) == (cell.endpoint, cell.load):
+                own.append(floor.value)
     if own:
         return NoiseScope(max(own), "cell")
-    most = max((value for value, _ in known), default=None)
-    return NoiseScope(most, None if most is None else "run")
+    return NoiseScope(max(every), "run") if every else NoiseScope(None, None)

@@ -18,13 +18,16 @@ from itertools import combinations
 import msgspec
 from msgspec.structs import replace
 
+from loadlab.model import CellSummary, Ranking, RankingRow, Reason
+from loadlab.model.metric_rows import ROWS
 from loadlab.results import comparison, metrics, noise
 from loadlab.run.methods import comparison_rule
-from loadlab.model import CellSummary, Ranking, RankingRow, Reason
 from loadlab.stats import inference
 
-# Each key -> its path.
-KEYS = {"goodput": "goodput", "response_time": "response_time.mean_us"}
+# The metrics by their turn, and the path of each.
+KEYS = sorted((row.name for row in ROWS.values() if row.ranks), key=lambda name: ROWS[name].ranks)
+PATHS = {name: ROWS[name].readings[0].path for name in KEYS}
+RATE, TIME = KEYS
 HELD_FROM = 0.99  # smallest goodput / rate asked for at which a stack kept the rate
 
 
@@ -43,25 +46,25 @@ def build(cells: Sequence[CellSummary], controls: Sequence[tuple[str, str]]) -> 
     ``controls``: (cell_id, cell_id of its A/A control), for the noise floor. Only cells of purpose
     `measure` with a valid repetition are ranked, and neither Python clients nor nginx alone.
     """
-    measured = {one.cell_id: one for one in cells}
-    floors = {key: noise.control_floors(measured, controls, KEYS[key]) for key in KEYS}
+    measured = {cell.cell_id: cell for cell in cells}
+    floors = {key: noise.floors(measured, controls, key) for key in KEYS}
     groups: dict[bytes, list[CellSummary]] = {}
-    for one in cells:
-        cell = one.cell
+    for summary in cells:
+        cell = summary.cell
         competes = cell.load.mode != "batch" and cell.transport != "none"
-        if one.purpose == "measure" and competes and one.statistics.n:
+        if summary.purpose == "measure" and competes and summary.statistics.n:
             alike = msgspec.json.encode((cell.endpoint, cell.network, cell.load), order="sorted")
-            groups.setdefault(alike, []).append(one)
+            groups.setdefault(alike, []).append(summary)
     return [
         Ranking(
             endpoint=first.endpoint,
             network=first.network,
             load=first.load,
-            rows=rank(several, {key: noise.of_cell(first, floors[key]).value for key in KEYS}),
+            rows=rank(group, {key: noise.of_cell(first, floors[key]).value for key in KEYS}),
         )
-        for several in groups.values()
-        if len(several) > 1
-        for first in [several[0].cell]
+        for group in groups.values()
+        if len(group) > 1
+        for first in [group[0].cell]
     ]
 
 
@@ -71,24 +74,24 @@ def rank(cells: Sequence[CellSummary], floors: Mapping[str, float | None]) -> li
     ``floors``: key -> noise floor, a fraction or None.
     """
     rows: list[RankingRow] = []
-    for one in _steps(cells, "goodput", floors["goodput"], _both_held):
-        known = all(metrics.values(cell, KEYS["response_time"]) for cell in one.cells)
+    for step in _steps(cells, RATE, floors[RATE], _both_held):
+        timed = all(metrics.values(cell, PATHS[TIME]) for cell in step.cells)
         parts = (
-            _steps(one.cells, "response_time", floors["response_time"], lambda *_: False)
-            if known
-            else [Step(one.cells, None, True)]
+            _steps(step.cells, TIME, floors[TIME], lambda *_: False)
+            if timed
+            else [Step(step.cells, None, True)]
         )
         for index, part in enumerate(parts):
             place = len(rows) + 1
-            by = part if index else one
+            by = part if index else step
             rows += [
                 RankingRow(
                     cell_id=cell.cell_id,
                     rank=place,
                     shared=len(part.cells) > 1,
                     sure=by.sure,
-                    goodput=_median(cell, "goodput"),
-                    response_time_us=_median(cell, "response_time") if known else None,
+                    goodput=_median(cell, RATE),
+                    response_time_us=_median(cell, TIME) if timed else None,
                     reason=by.reason,
                 )
                 for cell in part.cells
@@ -97,13 +100,12 @@ def rank(cells: Sequence[CellSummary], floors: Mapping[str, float | None]) -> li
 
 
 def _median(cell: CellSummary, key: str) -> float:
-    return statistics.median(metrics.values(cell, KEYS[key]))
+    return statistics.median(metrics.values(cell, PATHS[key]))
 
 
-def _both_held(one: CellSummary, other: CellSummary) -> bool:
-    rate = one.cell.load.rate
-    slowest = min(_median(cell, "goodput") for cell in (one, other))
-    return rate is not None and slowest >= HELD_FROM * rate
+def _both_held(*cells: CellSummary) -> bool:
+    rate = cells[0].cell.load.rate
+    return rate is not None and min(_median(cell, RATE) for cell in cells) >= HELD_FROM * rate
 
 
 def _steps(
@@ -116,15 +118,15 @@ def _steps(
 
     p is corrected for all pairs that are not ``alike`` and have enough blocks.
     """
-    sign = 1 if key == "response_time" else -1
-    order = sorted(cells, key=lambda one: (sign * _median(one, key), one.cell_id))
-    by_block = {cell.cell_id: metrics.measured(cell, KEYS[key]) for cell in cells}
+    sign = -1 if ROWS[key].better == "higher" else 1
+    order = sorted(cells, key=lambda cell: (sign * _median(cell, key), cell.cell_id))
+    by_block = {cell.cell_id: metrics.measured(cell, PATHS[key]) for cell in cells}
     changes = {
-        (one.cell_id, other.cell_id): metrics.change(
-            [by_block[other.cell_id]], [by_block[one.cell_id]]
+        (base.cell_id, head.cell_id): metrics.change(
+            [by_block[head.cell_id]], [by_block[base.cell_id]]
         )
-        for one, other in combinations(order, 2)
-        if not alike(one, other)
+        for base, head in combinations(order, 2)
+        if not alike(base, head)
     }
     p_of = {pair: change.p for pair, change in changes.items() if change.p is not None}
     corrected = dict(zip(p_of, inference.corrected([*p_of.values()]), strict=True))

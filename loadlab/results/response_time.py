@@ -55,15 +55,15 @@ def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> 
         return None
     exact = histograms.add_up(values, counts)
     histogram = histograms.from_counts(*exact)
-    found = histograms.summary(histogram, exact)
-    assert found["mean"] is not None
+    figures = histograms.summary(histogram, exact)
+    assert figures["mean"] is not None
     return ResponseTime(
-        mean_us=found["mean"],
-        p50_us=found["p50"],
-        p99_us=found["p99"],
-        p90_us=found["p90"],
-        p95_us=found["p95"],
-        p99_9_us=found["p99_9"],
+        mean_us=figures["mean"],
+        p50_us=figures["p50"],
+        p99_us=figures["p99"],
+        p90_us=figures["p90"],
+        p95_us=figures["p95"],
+        p99_9_us=figures["p99_9"],
         requests=int(exact[1].sum()),
         failed=int(counts[right:].sum()),
         histogram=encoded(histogram),
@@ -113,35 +113,35 @@ def encoded(histogram: Histogram) -> EncodedHistogram:
     return msgspec.convert(histograms.document(histogram), EncodedHistogram)
 
 
-def add_up(found: Sequence[ResponseTime | None]) -> ResponseTime | None:
+def add_up(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
     """Return several results of summarise as one of the same form; None where one is None.
 
     The mean is over all requests; percentiles come from the added histograms.
     """
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(found):
+    complete = [time for time in times if time is not None]
+    if not complete or len(complete) < len(times):
         return None
     total: Histogram = histograms.merge(
-        histograms.decode(one.histogram.data) for one in known if one.histogram is not None
+        histograms.decode(time.histogram.data) for time in complete if time.histogram is not None
     )
     summary = histograms.summary(total)
-    requests = sum(one.requests for one in known)
+    requests = sum(time.requests for time in complete)
     return ResponseTime(
-        mean_us=sum(one.mean_us * one.requests for one in known) / requests,
+        mean_us=sum(time.mean_us * time.requests for time in complete) / requests,
         p50_us=summary["p50"],
         p99_us=summary["p99"],
         requests=requests,
-        failed=sum(one.failed for one in known),
+        failed=sum(time.failed for time in complete),
         histogram=encoded(total),
     )
 
 
-def merge(found: Sequence[ResponseTime | None]) -> ResponseTime | None:
+def merge(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
     """Return the results of a cell's repetitions as one, without histogram; None where one is None.
 
     Percentiles are None where the sample is too small to support them.
     """
-    total = add_up(found)
+    total = add_up(times)
     if total is None:
         return None
 

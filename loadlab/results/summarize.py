@@ -11,12 +11,13 @@ from pathlib import Path
 from msgspec.structs import astuple, replace
 
 from loadlab.results import comparison, curves, metrics, ranking, response_time, sweeps_searches
-from loadlab.results.due import over_due, own_part
+from loadlab.results.latencies_due import over_due, own_part
 from loadlab.results.limits import judge_limits as limits
 from loadlab.results.validity import voids
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.model import (
+    CellCost,
     CellSummary,
     ClientStatistics,
     EncodedHistogram,
@@ -32,7 +33,7 @@ from loadlab.model import (
 )
 from loadlab.run.run_dir import RESULT, RunDir
 from loadlab.generators.measurement import total
-from loadlab.plan.modes import experiment_types
+from loadlab.plan.plan_document import items
 from loadlab.plan import records, repeats
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan
@@ -65,31 +66,31 @@ def merge(results: Sequence[Result]) -> Statistics:
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
-        requests=total([one.requests for one in valid]),
-        responses=total([one.responses for one in valid]),
-        ok=total([one.ok for one in valid]),
-        aborted=total([one.aborted for one in valid]),
-        scheduled=total([one.scheduled for one in valid]),
-        unsent=total([one.unsent for one in valid]),
-        nginx_requests=total([one.nginx_requests for one in valid]),
-        errors=_errors([one.errors for one in valid if one.errors is not None]),
-        goodput=_spread([one.goodput for one in valid if one.goodput is not None]),
+        requests=total([result.requests for result in valid]),
+        responses=total([result.responses for result in valid]),
+        ok=total([result.ok for result in valid]),
+        aborted=total([result.aborted for result in valid]),
+        scheduled=total([result.scheduled for result in valid]),
+        unsent=total([result.unsent for result in valid]),
+        nginx_requests=total([result.nginx_requests for result in valid]),
+        errors=_errors([result.errors for result in valid if result.errors is not None]),
+        goodput=_spread([result.goodput for result in valid if result.goodput is not None]),
         rate_achieved=_spread(
-            [one.rate_achieved for one in valid if one.rate_achieved is not None]
+            [result.rate_achieved for result in valid if result.rate_achieved is not None]
         ),
         latency_basis=next(iter(bases), None),
         latency_us=latency,
         own_us=own,
         latency_interval_us=intervals,
-        response_time=response_time.merge([one.response_time for one in valid]),
+        response_time=response_time.merge([result.response_time for result in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(pool.histogram)],
         client=_client(valid),
     )
 
 
-def _decoded(found: EncodedHistogram | None) -> histograms.Histogram:
+def _decoded(encoded: EncodedHistogram | None) -> histograms.Histogram:
     """Return a histogram of a result; an empty one where it has none."""
-    return histograms.empty() if found is None else histograms.decode(found.data)
+    return histograms.empty() if encoded is None else histograms.decode(encoded.data)
 
 
 @dataclass(frozen=True)
@@ -108,28 +109,28 @@ def _pooled(valid: Sequence[Result]) -> _Pool:
     A percentile that all of them withhold is None; so is one that one withholds of which the
     generator does not report its part.
     """
-    recorded = [one for one in valid if one.histogram is not None or one.censored is not None]
-    several = [_decoded(one.histogram) for one in recorded]
-    waits = [_decoded(one.censored) for one in recorded]
-    histogram, censored = histograms.merge(several), histograms.merge(waits)
-    answering = [one for one in valid if one.latency_us and one.latency_us.p50 is not None]
+    recorded = [result for result in valid if result.histogram is not None or result.censored is not None]
+    latencies = [_decoded(result.histogram) for result in recorded]
+    waits = [_decoded(result.censored) for result in recorded]
+    histogram, censored = histograms.merge(latencies), histograms.merge(waits)
+    answering = [result for result in valid if result.latency_us and result.latency_us.p50 is not None]
     missing = {
         name
         for name in histograms.PERCENTILES
         if percentiles.refusal(histogram.total_count, name)
-        or any(not _known(one, name) for one in answering if one.own_us is None)
-        or (answering and not any(_known(one, name) for one in answering))
+        or any(not _known(result, name) for result in answering if result.own_us is None)
+        or (answering and not any(_known(result, name) for result in answering))
     }
     latency = over_due(histograms.summary(histogram), histogram, censored, missing)
     own = None
-    if answering and all(one.ideal is not None for one in answering):
-        ideal = histograms.merge([_decoded(one.ideal) for one in recorded])
+    if answering and all(result.ideal is not None for result in answering):
+        ideal = histograms.merge([_decoded(result.ideal) for result in recorded])
         own = own_part(latency, ideal, censored)
     return _Pool(
         histogram,
         latency,
         own,
-        percentiles.intervals(several, [int(one.total_count) for one in waits], sorted(missing)),
+        percentiles.intervals(latencies, [int(wait.total_count) for wait in waits], sorted(missing)),
     )
 
 
@@ -141,18 +142,18 @@ def _known(result: Result, name: str) -> bool:
 def _partly_withheld(valid: Sequence[Result]) -> list[str]:
     """Return the percentiles that some repetitions withhold and others do not: the generator
     disturbed the former, whatever the server did. They are those of the others."""
-    reporting = [one for one in valid if one.own_us is not None]
+    reporting = [result for result in valid if result.own_us is not None]
     return [
         name
         for name in histograms.PERCENTILES
-        if len({_known(one, name) for one in reporting}) == 2 and len(reporting) == len(valid)
+        if len({_known(result, name) for result in reporting}) == 2 and len(reporting) == len(valid)
     ]
 
 
-def _errors(several: Sequence[ErrorCounts]) -> ErrorCounts | None:
-    if not several:
+def _errors(counts: Sequence[ErrorCounts]) -> ErrorCounts | None:
+    if not counts:
         return None
-    sums = map(sum, zip(*map(astuple, several), strict=True))
+    sums = map(sum, zip(*map(astuple, counts), strict=True))
     return ErrorCounts(**dict(zip(ErrorCounts.__struct_fields__, sums, strict=True)))
 
 
@@ -191,9 +192,9 @@ def summary(run_dir: Path) -> Summary:
     result lies in another cell's directory, or a cell's results differ in what they measured.
     """
     run = RunDir(run_dir)
-    each = [_cell(results) for _, results in sorted(by_cell(run).items())]
-    cells = voids.compared(_profiled(each))
-    found = Summary(
+    merged = [_cell(results) for _, results in sorted(by_cell(run).items())]
+    cells = voids.compared(_profiled(merged))
+    document = Summary(
         run_id=run.run_id,
         cells=cells,
         comparisons=[],
@@ -204,42 +205,42 @@ def summary(run_dir: Path) -> Summary:
         ranking=ranking.build(cells, []),
     )
     if not run.plan.exists():
-        return found
-    return _by_plan(found, plans.read(run_dir).plan, run_dir)
+        return document
+    return _by_plan(document, plans.read(run_dir).plan, run_dir)
 
 
-def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
+def _by_plan(document: Summary, plan: Plan, run_dir: Path) -> Summary:
     """Return the summary with what the plan compares, sweeps, searches, scales and leaves out."""
     plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run_dir))
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
-    planned = {item.cell_id: item.cell for item in experiment_types.items(plan.experiments)}
-    controls = plan.aa_controls or _found_controls(found.cells)
-    disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(found.cells))
+    planned = {item.cell_id: item.cell for item in items(plan.experiments)}
+    controls = plan.aa_controls or _found_controls(document.cells)
+    disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(document.cells))
     comparisons, noise_floor = comparison.build(
-        found.cells,
+        document.cells,
         plan.comparisons,
         controls,
-        planned=planned,
+        definitions=planned,
         skipped=idle,
     )
     return replace(
-        found,
+        document,
         comparisons=comparisons,
         noise_floor=noise_floor,
         skipped_tunings=ablation.skipped(plan, idle) or None,
         ablation_power=ablation.measured_power(plan.study, comparisons),
-        sweeps=sweeps_searches.sweeps(found.cells, plan),
-        searches=sweeps_searches.searches(found.cells, plan),
-        curves=curves.build(found.cells, plan),
-        rates=sweeps_searches.rates(found.cells, plan),
-        ranking=ranking.build(found.cells, controls),
+        sweeps=sweeps_searches.sweeps(document.cells, plan),
+        searches=sweeps_searches.searches(document.cells, plan),
+        curves=curves.build(document.cells, plan),
+        rates=sweeps_searches.rates(document.cells, plan),
+        ranking=ranking.build(document.cells, controls),
         disturbance=disturbance if repeats.is_notable(disturbance) else None,
     )
 
 
 def _found_controls(cells: Sequence[CellSummary]) -> list[tuple[str, str]]:
     """Return (cell_id, cell_id of its A/A control) of a matrix, which chooses it while it runs."""
-    return [(one.base, one.cell_id) for one in cells if one.purpose == "aa_control" and one.base]
+    return [(cell.base, cell.cell_id) for cell in cells if cell.purpose == "aa_control" and cell.base]
 
 
 def by_cell(run: RunDir) -> dict[str, list[Result]]:
@@ -263,22 +264,23 @@ def by_cell(run: RunDir) -> dict[str, list[Result]]:
 
 def _cell(results: Sequence[Result]) -> CellSummary:
     first = results[0]
-    for one in results:
-        if (one.cell, one.purpose) != (first.cell, first.purpose):
+    for result in results:
+        if (result.cell, result.purpose) != (first.cell, first.purpose):
             raise ResultError(
-                f"repetition {one.repetition} of {first.cell_id} measured another cell than "
+                f"repetition {result.repetition} of {first.cell_id} measured another cell than "
                 f"repetition {first.repetition}"
             )
-    found = CellSummary(
+    summary = CellSummary(
         cell_id=first.cell_id,
         cell=first.cell,
         purpose=first.purpose,
         base=first.base,
-        repetitions=[short(one) for one in results],
+        repetitions=[short(result) for result in results],
         statistics=merge(results),
+        cost=CellCost(),
         limit=limits.of_cell(first.cell, results),
     )
-    return replace(found, cost=metrics.cost(found))
+    return replace(summary, cost=metrics.cost(summary))
 
 
 def _profiled(cells: Sequence[CellSummary]) -> list[CellSummary]:
@@ -297,19 +299,19 @@ def _profiled(cells: Sequence[CellSummary]) -> list[CellSummary]:
 def short(result: Result) -> Repetition:
     """Return a result without its series, its histograms and the fields that its cell holds."""
     fields = {name: getattr(result, name) for name in Repetition.__struct_fields__}
-    found = Repetition(**fields)
-    telemetry, waits = found.telemetry, found.response_time
+    repetition = Repetition(**fields)
+    telemetry, waits = repetition.telemetry, repetition.response_time
     return replace(
-        found,
+        repetition,
         telemetry=telemetry
         and replace(
             telemetry,
             server=replace(telemetry.server, per_second=None),
             client=replace(telemetry.client, per_second=None),
         ),
-        clients=found.clients
+        clients=repetition.clients
         and [
-            replace(one, telemetry=replace(one.telemetry, per_second=None)) for one in found.clients
+            replace(client, telemetry=replace(client.telemetry, per_second=None)) for client in repetition.clients
         ],
         response_time=waits and replace(waits, histogram=None),
     )

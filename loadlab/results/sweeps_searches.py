@@ -29,9 +29,9 @@ from loadlab.plan import repeats
 from loadlab.plan.modes import search
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, Records, finished
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.modes.search import Search
-from loadlab.plan.modes.sweep import Sweep
+from loadlab.plan.modes.levels import Sweep
 
 _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
 
@@ -39,17 +39,21 @@ _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve":
 def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
     """Return the result of each sweep of the plan."""
     records = repeats.limited(plan, by_cell(cells))
-    measured = {one.cell_id: one for one in cells}
-    return [_sweep(one, measured, records) for one in plan.experiments if isinstance(one, Sweep)]
+    measured = {cell.cell_id: cell for cell in cells}
+    return [
+        _sweep(experiment, measured, records)
+        for experiment in plan.experiments
+        if isinstance(experiment, Sweep)
+    ]
 
 
 def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
     """Return the result of each search of the plan, whose searches have the rate ceiling."""
     records = repeats.limited(plan, by_cell(cells))
     return [
-        _search(one, records, plan.options.repetitions)
-        for one in plan.experiments
-        if isinstance(one, Search)
+        _search(experiment, records, plan.options.repetitions)
+        for experiment in plan.experiments
+        if isinstance(experiment, Search)
     ]
 
 
@@ -57,20 +61,20 @@ def rates(cells: Sequence[CellSummary], plan: Plan) -> list[ScaledRate]:
     """Return the scaled rates of the plan; cells with the same rule share a row."""
     records = by_cell(cells)
     rows: dict[tuple[float, tuple[tuple[str, str], ...]], list[Scaled]] = {}
-    for one in plan.experiments:
-        if isinstance(one, Scaled) and one.item.purpose == "measure":
-            rule = one.fraction, tuple(one.saturations.items())
-            rows.setdefault(rule, []).append(one)
-    return [_rate(several, records) for several in rows.values()]
+    for experiment in plan.experiments:
+        if isinstance(experiment, Scaled) and experiment.item.purpose == "measure":
+            rule = experiment.fraction, tuple(experiment.saturations.items())
+            rows.setdefault(rule, []).append(experiment)
+    return [_rate(scaled, records) for scaled in rows.values()]
 
 
 def by_cell(cells: Sequence[CellSummary]) -> Records:
     """Return the cells as the schedule's records."""
     return {
-        one.cell_id: CellRecords(
-            repetitions=one.repetitions, cell=one.cell, purpose=one.purpose, base=one.base
+        cell.cell_id: CellRecords(
+            repetitions=cell.repetitions, cell=cell.cell, purpose=cell.purpose, base=cell.base
         )
-        for one in cells
+        for cell in cells
     }
 
 
@@ -84,7 +88,7 @@ def _sweep(sweep: Sweep, measured: Mapping[str, CellSummary], records: Records) 
     medians = [
         (level.goodput.median, level) for level in levels if level.goodput.median is not None
     ]
-    best = max(medians, key=lambda one: one[0])[1] if medians else None
+    best = max(medians, key=lambda pair: pair[0])[1] if medians else None
     return SweepSummary(
         by=sweep.by,
         cell=sweep.levels[0].cell,
@@ -120,8 +124,8 @@ def _search(planned: Search, records: Records, repetitions: int) -> SearchSummar
     reasons = step.reasons
     if step.rate is not None:
         reasons = [Reason(code="search_unfinished", value=step.rate)]
-    elif item is not None and rate != step.found:
-        reasons = [Reason(code="found_rate_unconfirmed", value=step.found)]
+    elif item is not None and rate != step.highest:
+        reasons = [Reason(code="found_rate_unconfirmed", value=step.highest)]
     return SearchSummary(
         cell=planned.start.cell,
         slo=planned.start.slo or {},
@@ -132,8 +136,8 @@ def _search(planned: Search, records: Records, repetitions: int) -> SearchSummar
         if item is None
         else Confirmation(
             of=repetitions,
-            met=sum(any(one.met for one in block) for block in blocks),
-            missed=sum(one.met is False for block in blocks for one in block),
+            met=sum(any(step.met for step in block) for block in blocks),
+            missed=sum(step.met is False for block in blocks for step in block),
         ),
         reasons=reasons,
     )
@@ -175,11 +179,11 @@ def _p99(rep: Repetition) -> float | None:
     return rep.latency_us.p99 if rep.latency_us is not None else None
 
 
-def _rate(several: Sequence[Scaled], records: Records) -> ScaledRate:
-    first = several[0]
+def _rate(rates: Sequence[Scaled], records: Records) -> ScaledRate:
+    first = rates[0]
     goodputs = first.goodputs(records)
     return ScaledRate(
-        cells=[one.item.cell_id for one in several],
+        cells=[scaled.item.cell_id for scaled in rates],
         fraction=first.fraction,
         of=[
             SaturationGoodput(cell=name, cell_id=cell_id, goodput=goodputs[name])

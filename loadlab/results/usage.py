@@ -34,38 +34,34 @@ def services(rep: Repetition) -> ServiceProcesses | None:
 
 def _recorded(rep: Repetition) -> list[Processes]:
     """Return the processes of each service that had processes."""
-    found = services(rep)
-    each: list[Processes | None] = [getattr(found, group) for group in GROUPS] if found else []
-    return [one for one in each if one is not None]
+    return [used for group in GROUPS if (used := getattr(services(rep), group, None)) is not None]
 
 
 def _most(
-    rep: Repetition, of: Callable[[Processes], float | None]
+    rep: Repetition, figure: Callable[[Processes], float | None]
 ) -> list[tuple[Processes, float]] | None:
-    """Return the services whose value is known; None where these have less than MOST of the CPU
+    """Return the services that have the figure; None where these have less than MOST of the CPU
     time."""
-    used = _recorded(rep)
-    known = [(one, found) for one in used if (found := of(one)) is not None]
-    spent_s, all_s = (
-        sum(one.cpu_s or 0.0 for one in some) for some in ([k for k, _ in known], used)
-    )
-    return known if known and spent_s >= MOST * all_s else None
+    every = _recorded(rep)
+    pairs = [(used, number) for used in every if (number := figure(used)) is not None]
+    spent_s = sum(used.cpu_s or 0.0 for used, _ in pairs)
+    return pairs if pairs and spent_s >= MOST * sum(used.cpu_s or 0.0 for used in every) else None
 
 
 def all_cpu_us(rep: Repetition) -> float | None:
     """Return the CPU time of all services by request, µs; None where that of one is not known."""
-    each = [one.cpu_s for one in _recorded(rep)]
-    known = [spent_s for spent_s in each if spent_s is not None]
-    return by_request(1e6 * sum(known), rep) if known and len(known) == len(each) else None
+    spent_s = [used.cpu_s for used in _recorded(rep)]
+    numbers = [seconds for seconds in spent_s if seconds is not None]
+    complete = numbers and len(numbers) == len(spent_s)
+    return by_request(1e6 * sum(numbers), rep) if complete else None
 
 
-def _of(group: str) -> Callable[[Repetition], float | None]:
-    def used(rep: Repetition) -> float | None:
-        recorded = services(rep)
-        one: Processes | None = getattr(recorded, group) if recorded else None
-        return None if one is None else cpu_us(one, rep)
+def _of_service(group: str) -> Callable[[Repetition], float | None]:
+    def used_us(rep: Repetition) -> float | None:
+        used: Processes | None = getattr(services(rep), group, None)
+        return None if used is None else cpu_us(used, rep)
 
-    return used
+    return used_us
 
 
 def _kernel_us(rep: Repetition) -> float | None:
@@ -73,12 +69,12 @@ def _kernel_us(rep: Repetition) -> float | None:
 
     A service that no tick of the kernel met has no share: it counts with that of the others.
     """
-    known = _most(rep, lambda used: used.system_share)
+    shares = _most(rep, lambda used: used.system_share)
     whole = all_cpu_us(rep)
-    if known is None or whole is None:
+    if shares is None or whole is None:
         return None
-    spent_s = sum(used.cpu_s or 0.0 for used, _ in known)
-    in_kernel_s = sum((used.cpu_s or 0.0) * share for used, share in known)
+    spent_s = sum(used.cpu_s or 0.0 for used, _ in shares)
+    in_kernel_s = sum((used.cpu_s or 0.0) * share for used, share in shares)
     return whole * in_kernel_s / spent_s if spent_s else None
 
 
@@ -98,20 +94,20 @@ def _switches(rep: Repetition) -> float | None:
             return None
         return used.voluntary_switches + used.involuntary_switches
 
-    known = _most(rep, count)
-    return None if known is None else by_request(sum(each for _, each in known), rep)
+    counts = _most(rep, count)
+    return None if counts is None else by_request(sum(number for _, number in counts), rep)
 
 
 def _joules(rep: Repetition) -> float | None:
     return by_request(rep.telemetry.server.energy_j if rep.telemetry else None, rep)
 
 
-# Metric -> its value in a repetition; None where it is not known.
+# The path of a reading -> its value in a repetition; None where it is not known.
 COSTS: Mapping[str, Callable[[Repetition], float | None]] = {
     "cpu_us_per_request": all_cpu_us,
-    "nginx_cpu_us_per_request": _of("nginx"),
-    "application_cpu_us_per_request": _of("application"),
-    "postgresql_cpu_us_per_request": _of("postgresql"),
+    "nginx_cpu_us_per_request": _of_service("nginx"),
+    "application_cpu_us_per_request": _of_service("application"),
+    "postgresql_cpu_us_per_request": _of_service("postgresql"),
     "kernel_cpu_us_per_request": _kernel_us,
     "interrupts_us_per_request": _interrupts_us,
     "switches_per_request": _switches,

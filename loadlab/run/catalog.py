@@ -44,12 +44,12 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
 
 def runs(results: Path, document: str = run_dir.PLAN) -> str:
     """Return a sentence that lists the newest runs whose folder has ``document``."""
-    documents = [run.path / document for run in run_dir.runs(results, document)]
-    documents.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
-    if not documents:
+    paths = [run.path / document for run in run_dir.runs(results, document)]
+    paths.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
+    if not paths:
         return "There is none yet."
-    older = f" and {len(documents) - _RUNS} older" if len(documents) > _RUNS else ""
-    newest = ", ".join(path.parent.name for path in documents[:_RUNS])
+    older = f" and {len(paths) - _RUNS} older" if len(paths) > _RUNS else ""
+    newest = ", ".join(path.parent.name for path in paths[:_RUNS])
     return f"There are, the newest first: {newest}{older}."
 
 

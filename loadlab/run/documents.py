@@ -125,7 +125,7 @@ def read(path: Path, record: type[R]) -> R:
 
 
 def read_or_none(path: Path, record: type[R]) -> R | None:
-    """Return what read() does; None where there is no such file."""
+    """Return a document; None where there is no file. Raises ResultError as read() does."""
     return read(path, record) if path.exists() else None
 
 

@@ -189,7 +189,7 @@ def _refuse_other(node: ast.expr, expression: str, condition: bool = True) -> No
         else:
             return
     elif condition and isinstance(node, ast.Compare):
-        if all(type(operator) in _COMPARISONS for operator in node.ops):
+        if all(type(cmpop) in _COMPARISONS for cmpop in node.ops):
             for operand in (node.left, *node.comparators):
                 _refuse_other(operand, expression, False)
             return

@@ -24,7 +24,7 @@ IGNORED = (
     ".ruff_cache", ".env",
 )  # fmt: skip
 
-_PLUGINS = "collections/ansible_collections/lab/bench/plugins/filter"
+_FILTERS = "collections/ansible_collections/lab/bench/plugins/filter/filters.py"
 _COMMENT = re.compile(r"^\s*#.*$|\s#\s.*$", re.MULTILINE)
 _INCLUDED = re.compile(r"(?:include|import)_role:\s+name: (\S+)")
 _FILE = re.compile(r"(?<![\w.-])files/[\w./-]*\w")
@@ -123,13 +123,30 @@ def _files(root: Path, role: Path, text: str) -> Iterator[str]:
 
 
 def _modules(root: Path, text: str) -> Iterator[str]:
-    """Yield the plugins of the filters that a text uses, and every module below them."""
-    used, seen = set(_FILTER.findall(text)), set[Path]()
-    for plugin in sorted((root / _PLUGINS).glob("*.py")):
-        tree = ast.parse(plugin.read_text(encoding="utf-8"))
-        keys = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-        if used & keys:
-            yield from _imported(root, plugin, seen)
+    """Yield the table of filters, and every module below the rows of it that a text uses."""
+    table = root / _FILTERS
+    tree = ast.parse(table.read_text(encoding="utf-8"))
+    # The rows, and the functions of the table itself that they name.
+    bodies: dict[str, ast.AST] = {
+        str(key.value): value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant)
+    }
+    used = _FILTER.findall(text)
+    left = [bodies[name] for name in used if name in bodies]
+    bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    names = set[str]()
+    while left:
+        nodes = ast.walk(left.pop())
+        named = {node.id for node in nodes if isinstance(node, ast.Name)} - names
+        left += [bodies[name] for name in named if name in bodies]
+        names |= named
+    seen = {table}
+    if names:
+        yield _FILTERS
+        yield from _imports(root, tree, seen, names)
 
 
 def _imported(root: Path, module: Path, seen: set[Path]) -> Iterator[str]:
@@ -138,11 +155,23 @@ def _imported(root: Path, module: Path, seen: set[Path]) -> Iterator[str]:
         return
     seen.add(module)
     yield module.relative_to(root).as_posix()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+    yield from _imports(root, ast.parse(module.read_text(encoding="utf-8")), seen)
+
+
+def _imports(
+    root: Path, tree: ast.Module, seen: set[Path], only: Collection[str] | None = None
+) -> Iterator[str]:
+    """Yield the repository's modules that a module imports; ``only``: those for these names."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
+            names = [
+                alias.name
+                for alias in node.names
+                if only is None or (alias.asname or alias.name) in only
+            ]
             name = node.module.replace(".", "/")
-            for base in (root / name, root / "collections" / name):
-                parts = [base / f"{alias.name}.py" for alias in node.names]
+            for base in (root / name, root / "collections" / name) if names else ():
+                parts = [base / f"{part}.py" for part in names]
                 for path in (base.with_suffix(".py"), base / "__init__.py", *parts):
                     if path.is_file():
                         yield from _imported(root, path, seen)

@@ -5,7 +5,10 @@ None becomes "-" wherever a function accepts it.
 
 from __future__ import annotations
 
-from loadlab.model import Latency, Load
+import datetime
+from collections.abc import Iterable
+
+from loadlab.model import Difference, Latency, Load, MatrixLead, VerdictRow
 
 NONE = "-"  # shown for an absent number
 
@@ -87,6 +90,12 @@ def signed(fraction: float | None) -> str:
     return f"{plus}{shown} %"
 
 
+def difference(apart: Difference | VerdictRow | MatrixLead) -> str:
+    """Format a relative difference and its interval, if it has one: +12 % (8 to 16 %)."""
+    shown = signed(apart.value)
+    return shown if apart.low is None else f"{shown} ({span(apart.low, apart.high)})"
+
+
 def span(low: float | None, high: float | None) -> str:
     """Format an interval of fractions as percent, both bounds with the same number of decimals."""
     if low is None or high is None:
@@ -99,6 +108,14 @@ def _hundredths(fraction: float, most: float) -> str:
     """Return 100 times the fraction, with one decimal where 100 times ``most`` is below 10."""
     shown = f"{100 * fraction:,.{0 if 100 * most >= 9.95 else 1}f}"
     return shown if shown.strip("-0.") else shown.removeprefix("-")
+
+
+def latest(times: Iterable[float | None]) -> str | None:
+    """Return the last of some times, unix seconds, as ISO 8601 UTC; None without any."""
+    last = max((time for time in times if time is not None), default=None)
+    if last is None:
+        return None
+    return datetime.datetime.fromtimestamp(last, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def bits(per_second: float) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from loadlab.model import Record
-from loadlab.model.base import Above0, Fraction, Json, NotNegative, doc
+from loadlab.model.base import Above0, Fraction, NotNegative, doc
 from loadlab.run import documents
 from loadlab.run.catalog import load_yaml
 
@@ -60,26 +60,22 @@ class LimitRule(Record, kw_only=True, frozen=True):
 @cache
 def comparison_rule() -> ComparisonRule:
     """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return read(ROOT, ComparisonRule)
+    return read(ComparisonRule)
 
 
 @cache
 def limit_rule() -> LimitRule:
     """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return read(ROOT, LimitRule)
+    return read(LimitRule)
 
 
-def read(root: Path, record: type[R]) -> R:
-    """Return the rule that has the fields of ``record``, of the lab in ``root``.
+def read(record: type[R], root: Path = ROOT) -> R:
+    """Return the values of files/methods.yml that a record has.
 
     Raises ResultError for a value that is missing or out of range.
     """
-    fields = {field.name for field in msgspec.structs.fields(record)}
-    values = {name: value for name, value in load(root).items() if name in fields}
-    return documents.decode(values, record, str(FILE))
-
-
-def load(root: Path) -> dict[str, Json]:
-    """Return all values of the file of the lab in ``root``."""
-    values: dict[str, Json] = load_yaml(root / FILE)
-    return values
+    values = load_yaml(root / FILE)
+    names = {field.name for field in msgspec.structs.fields(record)}
+    return documents.decode(
+        {name: value for name, value in values.items() if name in names}, record, str(FILE)
+    )

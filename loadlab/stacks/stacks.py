@@ -48,7 +48,7 @@ class StackOptions(TypedDict):
 
 
 class Constant(TypedDict):
-    """An answer that nginx gives itself: a short body, or the name of a text of test_data."""
+    """An answer that nginx gives itself: a short body, or the name of a text of the fixtures."""
 
     path: str
     content_type: str

@@ -18,9 +18,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from loadlab.model import Answer, Facts, Reason
+from loadlab.model.metric_rows import Better
+from loadlab.stats import inference
 from loadlab.stats.inference import Estimate
 
 # Share of runs of equal variants in which any metric is called slower or faster, at any look.
@@ -29,8 +31,6 @@ ERROR_RATE = 0.025
 # of a block's difference. With more, intervals of few blocks are narrower and those of many wider:
 # of 10 by 6 % and of 30 by 2 %, compared with 1.
 EFFECT = 1.5
-
-Better = Literal["lower", "higher"]
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,6 @@ def as_ratio(log_ratio: Estimate) -> Estimate:
     return Estimate(*(None if log is None else math.expm1(log) for log in logs))
 
 
-def floor(control: Estimate) -> float | None:
-    """Return the largest bound, of either sign, of the difference from the A/A control."""
-    if control.low is None or control.high is None:
-        return None
-    return max(abs(control.low), abs(control.high))
-
-
 def excludes_0(estimate: Estimate) -> bool:
     """Return whether an estimate has an interval and that excludes 0."""
     return (
@@ -156,7 +149,7 @@ def decide(difference: Estimate, control: Estimate, margin: float, better: Bette
     certainly differs from its base, something else than the variants does, and a difference has to
     be larger than that.
     """
-    noise_floor = floor(control)
+    noise_floor = inference.noise_floor([control])
     if difference.value is None or difference.low is None or difference.high is None:
         return Look("undecided", Reason(code="few_looks"), is_open=True)
     widest = max(-difference.low, difference.high)

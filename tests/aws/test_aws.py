@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.action import ec2_network
-from ansible_collections.lab.bench.plugins.action.ec2 import ActionModule
 from botocore.exceptions import ClientError
 
 from loadlab.hosts import ec2 as aws
+from loadlab.hosts import ec2_queries
 
 from .cloud import CONSOLE, HOST_KEY, REGION, Cloud
 from .conftest import ROOT, Play
@@ -398,9 +398,7 @@ def test_an_instance_of_no_use_is_known_by_its_console_or_its_end(
     cloud.ends = ends
     asking = cloud.client()
     (one,) = asking.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
-    action = ActionModule.__new__(ActionModule)
-    args = {"types": [], "images": {}, "console": [one["InstanceId"]], "seconds": 0}
-    found = action.ask(asking, args)
+    found = ec2_queries.consoles(asking, [one["InstanceId"]], 0)
     assert found["hosts"] == {}
     assert words in found["lost"][one["InstanceId"]]
 
@@ -571,7 +569,7 @@ def test_an_error_of_ec2_has_a_remedy(
     cloud.faults = faults
     action = ec2_network.ActionModule.__new__(ec2_network.ActionModule)
     with pytest.raises(ValueError, match=words):
-        action.work(
+        action.act(
             {
                 "region": region,
                 "name": "loadlab-loadlab",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
+import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from loadlab.model import Calibration, Result, Summary
 from loadlab.run import documents
 from loadlab.run.schema import DOCUMENTS
 
-from .conftest import CLIENT, ROOT, playbook, results, run, ssh
+from .conftest import CLIENT, ROOT, loadlab, playbook, results, run, ssh
 from .figures import Measured, figures
 
 pytestmark = pytest.mark.lab
@@ -112,10 +113,13 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         subprocess.run(["promtool", "check", "metrics"], stdin=file, check=True)
     with (folder / "cells.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(found)
-    for row in rows:
-        hgrm = folder / "percentiles" / f"{row['cell_id']}.hgrm"
-        assert hgrm.exists() == (row["valid"] == "true")
+    # A row for each measurement: one that is void is made again.
+    measured = Counter(path.parts[-3] for path in folder.glob("cells/*/rep-*/result.json"))
+    assert Counter(row["cell_id"] for row in rows) == measured
+    for cell_id in measured:
+        hgrm = folder / "percentiles" / f"{cell_id}.hgrm"
+        valid_rows = [row for row in rows if row["cell_id"] == cell_id and row["valid"] == "true"]
+        assert hgrm.exists() == bool(valid_rows)
 
     # Rebuilt from what is on disk, everything comes out the same.
     index = ROOT / "results" / "index.html"
@@ -124,13 +128,13 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in derived}
     run("playbooks/report.yml", run_id=RUN_ID)
     assert {path: path.read_bytes() for path in derived} == before
-    assert f"Report: {folder}/report.html" in run("playbooks/show.yml", run_id=RUN_ID)
+    assert f"Report: {folder}/report.html" in loadlab("show", RUN_ID)
     verified_elsewhere(RUN_ID, tmp_path)
 
 
 def verified_elsewhere(run_id: str, tmp_path: Path) -> None:
     """A bundle is verified by a copy of the lab, without results, network or root, in seconds."""
-    told = run("playbooks/bundle.yml", run_id=run_id)
+    told = loadlab("bundle", run_id)
     archive = ROOT / "results" / f"{run_id}.tar.gz"
     assert f"SHA-256 {hashlib.sha256(archive.read_bytes()).hexdigest()}" in told
     copy = tmp_path / "lab"
@@ -138,14 +142,11 @@ def verified_elsewhere(run_id: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT, copy, ignore=left)
     received = Path(shutil.move(archive, tmp_path))
     words = [
-        *("unshare", "--user", "--map-user=65534", "--net", "ansible-playbook"),
-        *("playbooks/verify.yml", "-e", f"bundle={received}"),
+        *("unshare", "--user", "--map-user=65534", "--net"),
+        *(sys.executable, "-m", "loadlab", "verify", str(received)),
     ]
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(copy / "ansible.cfg")}
     began = time.monotonic()
-    done = subprocess.run(
-        words, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run(words, cwd=copy, capture_output=True, text=True, check=False, timeout=60)
     took = time.monotonic() - began
     assert done.returncode == 0, done.stdout + done.stderr
     folder = ROOT / "results" / run_id

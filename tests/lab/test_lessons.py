@@ -12,7 +12,7 @@ import yaml
 
 from loadlab.run.catalog import names
 
-from .conftest import CLIENT, ROOT, SERVER, finish, playbook, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, finish, loadlab, playbook, run, ssh
 from .figures import figures
 
 pytestmark = pytest.mark.lab
@@ -125,9 +125,8 @@ def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
 
 def verify(run_id: str) -> None:
     """Everything that the reader did is in the bundle, and follows from it."""
-    run("playbooks/bundle.yml", run_id=run_id)
+    loadlab("bundle", run_id)
     bundle = ROOT / "results" / f"{run_id}.tar.gz"
-    verified = finish(playbook("playbooks/verify.yml", bundle=str(bundle)))
-    assert "Files that differ: 0." in verified
+    assert "Files that differ: 0." in loadlab("verify", str(bundle))
     shutil.rmtree(bundle.with_name(f"{run_id}.derived"))
     bundle.unlink()

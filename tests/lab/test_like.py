@@ -13,7 +13,7 @@ import pytest
 from loadlab.model import Reproduction
 from loadlab.run import documents
 
-from .conftest import BRIEF, ROOT, run
+from .conftest import BRIEF, ROOT, loadlab, run
 
 pytestmark = pytest.mark.lab
 
@@ -45,7 +45,7 @@ def of_clone(clone: Path, **variables: Any) -> tuple[int, str]:
 def test_a_bundle_is_repeated_by_another_clone(run_id: str, tmp_path: Path) -> None:
     small = {"framework": "aiohttp", "endpoint": "index", "rate": 200, "duration": 3, "warmup": 1}
     run("lab.yml", **small, run_id=run_id)
-    run("playbooks/bundle.yml", run_id=run_id)
+    loadlab("bundle", run_id)
     received = tmp_path / "received.tar.gz"
     shutil.move(ROOT / "results" / f"{run_id}.tar.gz", received)
     clone = tmp_path / "lab"

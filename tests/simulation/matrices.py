@@ -10,12 +10,12 @@ from functools import cache
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.kinds.gate.blocks_decided import Pace
-from loadlab.kinds.matrix import blocks_left
+from loadlab.kinds.budget import Pace
+from loadlab.kinds.matrix import analyse, blocks_left
 from loadlab.model import Item, MatrixVerdict, Reason, Result, ServiceProcesses, Telemetry, Validity
+from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, cell_records
-from loadlab.results.matrix import build_matrix
 from tests.unit import builders
 
 # Seconds of a measurement, and of the first set-up of a candidate, as files/methods.yml plans them.
@@ -65,11 +65,13 @@ class Machine:
         """Measure block by block until the plan has no more; return the answer."""
         began, done = self.now, 0
         while True:
-            made = blocks_left.with_blocks_left(self.plan, self.kept, Pace(began, self.now, 0))
+            made = plan_document.with_blocks(
+                self.plan, blocks_left.blocks(self.plan, self.kept, Pace(began, self.now, 0))
+            )
             if done >= made.options.repetitions:
-                return build_matrix.build("run", self.plan, self.kept)
+                return analyse.build("run", self.plan, self.kept)
             done += 1
-            while item := build_matrix.one_of(made).next_item(done, self.kept):
+            while item := analyse.matrix_of(made).next_item(done, self.kept):
                 self.measure(item, done)
 
     def measure(self, item: Item, block: int) -> None:

@@ -16,6 +16,7 @@ from loadlab.kinds import plan_run as planning
 from loadlab.model import (
     Calibration,
     Cell,
+    CellCost,
     CellSummary,
     ClientCpu,
     HostDescription,
@@ -23,6 +24,7 @@ from loadlab.model import (
     Item,
     Load,
     Manifest,
+    PlannedStudy,
     Processes,
     Progress,
     PythonClient,
@@ -30,24 +32,28 @@ from loadlab.model import (
     Repetition,
     RepetitionSetup,
     Result,
+    ServiceProcesses,
+    StudyPublication,
     Summary,
     Thresholds,
     TuningLedger,
     Validity,
 )
-from loadlab.plan import option_specs
+from loadlab.plan import check_options
 from loadlab.plan.plan_document import Plan, PlannedComparison, Run
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
+from loadlab.results import metrics
 from loadlab.run import documents
 from loadlab.run import thresholds_file as validity
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RunDir
 
 T = TypeVar("T")
+Measured = TypeVar("Measured", Repetition, Result)
 ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
 # The options of a run.
-SPECS = option_specs.specs_of(
+SPECS = check_options.specs_of(
     load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
 )
 NAME = "aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
@@ -160,8 +166,10 @@ def cell_summary(
         purpose="measure",
         repetitions=list(repetitions),
         statistics=counted,
+        cost=CellCost(),
     )
-    return replace(built, **changes)
+    built = replace(built, **changes)
+    return replace(built, cost=metrics.cost(built))
 
 
 def thresholds(**changes: Any) -> Thresholds:
@@ -206,6 +214,20 @@ def processes(**changes: Any) -> Processes:
         involuntary_switches=0,
     )
     return replace(used, **changes)
+
+
+def with_services(rep: Measured, **services: Processes | None) -> Measured:
+    """Return the repetition with these services' processes, and without any of the others."""
+    hosts = present(rep.telemetry)
+    absent = dict.fromkeys(ServiceProcesses.__struct_fields__)
+    processes = ServiceProcesses(**{**absent, **services})
+    server = replace(hosts.server, processes=processes)
+    return replace(rep, telemetry=replace(hosts, server=server))
+
+
+def summary_of(*cells: CellSummary) -> Summary:
+    """Return a summary.json of these cells alone."""
+    return replace(summary(), cells=list(cells))
 
 
 def calibration_at(bits_per_second: float) -> Calibration:
@@ -303,16 +325,17 @@ def progress(run: RunDir, **changes: Any) -> None:
     documents.write(run.progress, documents.encode(replace(written, **changes)))
 
 
-def plan(**given: Any) -> Plan:
-    """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
-    and without a curve unless it is."""
-    ask = Request(
-        root=ROOT,
+def plan(root: Path = ROOT, /, **options: Any) -> Plan:
+    """Return the plan of a new run of the lab with these options: aiohttp unless another framework,
+    a study or a lesson is given, and without a curve unless it is."""
+    framework = {} if {"study", "lesson"} & options.keys() else {"framework": "aiohttp"}
+    request = Request(
+        root=root,
         specs=SPECS,
-        given={"framework": "aiohttp", "curve": False, **given},
+        given={**framework, "curve": False, **options},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
-    return planning.plan(ask)
+    return planning.plan(request)
 
 
 def write_plan(run_dir: Path, made: Plan) -> None:
@@ -320,6 +343,21 @@ def write_plan(run_dir: Path, made: Plan) -> None:
     run_dir.mkdir(parents=True, exist_ok=True)
     run = Run(started="", argv=[], plan=made, inventory_args="", place="", thresholds=thresholds())
     documents.write(RunDir(run_dir).plan, documents.encode(run))
+
+
+def planned_study(**changes: Any) -> PlannedStudy:
+    """Return a plan's study with these changes: else without cells, claims and a publication."""
+    study = PlannedStudy(
+        kind="study",
+        name="one",
+        scale=None,
+        description="one",
+        claims=[],
+        cells={},
+        left_out_keys={},
+        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
+    )
+    return replace(study, **changes)
 
 
 def lesson(*cells: str, **changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import subprocess
-import tempfile
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,13 @@ from ansible.parsing.splitter import parse_kv
 from jinja2.nativetypes import NativeEnvironment
 from msgspec.structs import replace
 
-from loadlab.bundle import archive, signature, verify
+from loadlab import __main__ as commands
 from loadlab.bundle import original as originals
-from loadlab.history import run_comparison
 from loadlab.hosts import local_lab, pairs
 from loadlab.kinds import plan_run as plans
-from loadlab.plan import option_specs, user_options
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.request import Request
+from loadlab.plan import check_options, user_options
+from loadlab.plan.plan_document import items
+from loadlab.plan.user_options import Request
 from loadlab.run import documents
 from loadlab.run.catalog import load_yaml
 from tests.unit import builders
@@ -49,6 +48,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     "one-name": {"servers": {"host": AWAY}, "clients": {"host": AWAY}},
     "one-address": {"servers": {"a": AWAY}, "clients": {"b": AWAY}},
     "cut-off": {"servers": {"a": {**AWAY, "internet": False}}, "clients": {"b": AWAY_TOO}},
+    "wordy": {"servers": {"a": {**AWAY, "iperf3_seconds": "long"}}, "clients": {"b": AWAY_TOO}},
     "inventory/aws": {"servers": {"server": AWAY}, "clients": {"client": AWAY_TOO}},
     "ipv6": {"servers": {"a": {**AWAY, "test_address": "fd00::1"}}, "clients": {"b": AWAY_TOO}},
     "no-client": {"servers": {"a": AWAY}, "clients": {}},
@@ -108,7 +108,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e 'rat=5 worker=2'", "rat: nothing reads a variable of this name. Did you mean rate?"),
     (f"{A} -e 'rat=5 worker=2'", "worker: nothing reads a variable of this name. Did you mean wo"),
     (f"{A} -e oha_binray=/bin/x", "Did you mean oha_binary? All are described in roles/*/meta/"),
-    ("playbooks/compare.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
+    ("playbooks/teardown.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
     ("playbooks/untune.yml -e tunning=stock", "Did you mean tuning?"),
     (
         f"{A} -e iperf3_seconds=long",
@@ -130,6 +130,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     ("playbooks/hosts.yml -e internet=false", "internet is now called hosts_online. Use the new"),
     ("lab.yml -i inventory/aws -e yes=true", "yes is now called aws_hosts_auto_approve."),
+    ("playbooks/hosts.yml -i wordy", "iperf3_seconds: 'long' is not a whole number. It stands for"),
     ("playbooks/hosts.yml -i cut-off", "internet is now called hosts_online. Use the new name in"),
     ("lab.yml -e study=old", "study old, cell one: front is now called reverse_proxy. Use the new"),
     # Empty.
@@ -411,33 +412,6 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/load.yml -e like=whole",
         "like: it begins a new run, and this stage goes on with o",
     ),
-    ("playbooks/compare.yml", "base: none was given. There are, the newest first: "),
-    ("playbooks/compare.yml -e base=done", "head: none was given. There are, the newest first: "),
-    ("playbooks/compare.yml -e base=../x -e head=done", "base: '../x' is no run with a summary.js"),
-    ("playbooks/compare.yml -e base=done -e head=done", "base: 'done' and head: 'done' have no ce"),
-    ("playbooks/compare.yml -e base=done -e head=cut", "base: 'done' and head: 'cut' have no cell"),
-    ("playbooks/bundle.yml", "run_id: 'latest' has no plan.json, manifest.json"),
-    ("playbooks/bundle.yml -e run_id=done", "run_id: 'done' has no manifest.json, report.html and"),
-    ("playbooks/bundle.yml -e run_id=../x", "run_id: '../x' cannot name a folder in results/"),
-    ("playbooks/bundle.yml -e run_id=cut", "run_id: 'cut' was cut off: 1 repetitions have no res"),
-    (
-        "playbooks/bundle.yml -e run_id=reported -e sign=/nosuch",
-        "sign: '/nosuch' is not a file. Gi",
-    ),
-    (
-        f"playbooks/bundle.yml -e run_id=reported -e sign={ROOT}/README.md",
-        "README.md' is not a private key of SSH; ssh-keygen -t ed25519 makes one. Give your",
-    ),
-    (
-        f"playbooks/verify.yml -e bundle={ROOT}/README.md -e signers=/nosuch",
-        "signers: '/nosuch' is not a file. Give a file with a line for each signer that you trust",
-    ),
-    (
-        "playbooks/verify.yml",
-        "bundle: none was given. Give an archive that playbooks/bundle.yml wr",
-    ),
-    ("playbooks/verify.yml -e bundle=nosuch", "bundle: 'nosuch' is not a file."),
-    (f"playbooks/verify.yml -e bundle={ROOT}/README.md", "does not begin as a bundle does"),
     # Inventories.
     (f"{A} -i one-name", "has the host host in both groups, servers and clients. Two on one mach"),
     (f"{A} -i one-address", "has the hosts a and b at one address, 127.0.0.1."),
@@ -451,6 +425,40 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -i three -e connections=2", "connections: 2 cannot be split over the 3 clients of a se"),
     (f"{A} -i three -e generator=wrk2 -e rate=2", "rate: 2 cannot be split over the 3 clients"),
     (f"{A} -i three -e generator=python-sync", "generator: python-sync is itself what is measured"),
+]
+
+# python -m loadlab, which touches no host.
+LOADLAB: list[tuple[str, str]] = [
+    ("show", "run_id: 'latest' is not in results/. There are, the newest first: "),
+    ("show ../x", "run_id: '../x' is not in results/."),
+    ("compare", "base: none was given. There are, the newest first: "),
+    ("compare done", "head: none was given. There are, the newest first: "),
+    (
+        "compare ../x done",
+        "base: '../x' is no run with a summary.json in results/. There are, the ",
+    ),
+    (
+        "compare done done",
+        "base: 'done' and head: 'done' have no cell in common. Measure both with",
+    ),
+    ("compare done cut", "base: 'done' and head: 'cut' have no cell in common."),
+    ("bundle", "run_id: 'latest' has no plan.json, manifest.json"),
+    ("bundle done", "run_id: 'done' has no manifest.json, report.html and"),
+    ("bundle ../x", "run_id: '../x' cannot name a folder in results/"),
+    ("bundle cut", "run_id: 'cut' was cut off: 1 repetitions have no res"),
+    ("bundle reported --sign /nosuch", "sign: '/nosuch' is not a file. Give your private key, for"),
+    (
+        f"bundle reported --sign {ROOT}/README.md",
+        "README.md' is not a private key of SSH; ssh-keygen -t ed25519 makes one. Give your",
+    ),
+    (
+        f"verify {ROOT}/README.md --signers /nosuch",
+        "signers: '/nosuch' is not a file. Give a file with a line for each signer that you trust",
+    ),
+    ("verify", "bundle: none was given. Give the path of an archive that python -m loadlab bundle"),
+    ("verify nosuch", "bundle: 'nosuch' is not a file."),
+    (f"verify {ROOT}/README.md", "does not begin as a bundle does. It is refused; nothing of it"),
+    ("grade", "bundles: '' is no folder with bundles (*.tar.gz). Give the folder that has them."),
 ]
 
 # Through ansible-playbook; of these a user sees nothing else, and nothing is left behind.
@@ -489,10 +497,6 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ["like: 'nosuch' is neither a bundle nor a run.", "Nothing was changed."],
     ),
     (
-        "playbooks/compare.yml -e base=refused",
-        ["base: 'refused' is no run with a summary.json in results/", "Nothing was written."],
-    ),
-    (
         f"{A} -i away -e generator=wrk -e tuning=mitigations-off -e run_id=refused",
         [
             "tuning: mitigations-off takes effect only when the hosts are booted again, which",
@@ -521,28 +525,28 @@ PROCESSES: list[tuple[str, list[str]]] = [
 
 
 def typed(command: str) -> tuple[str, str, dict[str, Any]]:
-    """(playbook, inventory or "", what was given) of a command's words."""
+    """(playbook, inventory or "", variables) of a command's words."""
     playbook, *words = shlex.split(command)
     inventory = ""
-    given: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     for option, value in zip(words[::2], words[1::2], strict=True):
         if option == "-i":
             inventory = value
         else:
-            given |= yaml.safe_load(value) if value[0] == "{" else parse_kv(value)
-    return playbook, inventory, given
+            variables |= yaml.safe_load(value) if value[0] == "{" else parse_kv(value)
+    return playbook, inventory, variables
 
 
 def flags(playbook: Path) -> dict[str, Any]:
     """What the first stage of a playbook gives to the role preflight."""
 
     def of(value: Any) -> Iterator[tuple[str, Any]]:
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
             name = str(key)
             if name.startswith("preflight_"):
-                yield name.removeprefix("preflight_"), each
-            elif isinstance(each, dict | list):
-                yield from of(each)
+                yield name.removeprefix("preflight_"), child
+            elif isinstance(child, dict | list):
+                yield from of(child)
 
     plays = load_yaml(playbook)
     first = plays[0].get("ansible.builtin.import_playbook")
@@ -551,60 +555,48 @@ def flags(playbook: Path) -> dict[str, Any]:
 
 def carry_out(lab: Path, command: str) -> None:
     """What the playbook does before it changes anything; raises its refusal."""
-    playbook, inventory, given = typed(command)
+    playbook, inventory, variables = typed(command)
     groups = INVENTORIES[inventory] if inventory else INVENTORIES["away"]
-    hosts = {name: found for group in groups.values() for name, found in group.items()}
-    user_options.refuse_names(lab, list(SPECS), given, [], hosts.values())
-    results = lab / "results"
-    if playbook == "playbooks/compare.yml":
-        run_comparison.compare(results, given.get("base", ""), given.get("head", ""))
-    elif playbook == "playbooks/bundle.yml":
-        archive.refuse(results, given.get("run_id", "latest"))
-        signature.refuse_key(Path(given["sign"]))
-    elif playbook == "playbooks/verify.yml":
-        archive.refuse_absent(given.get("bundle", ""))
-        if "signers" in given:
-            signature.refuse_signers(Path(given["signers"]))
-        with tempfile.TemporaryDirectory() as scratch:
-            verify.verify(Path(given["bundle"]), ROOT, Path(scratch))
-    elif playbook == "playbooks/unmonitor.yml":
-        raise ValueError(local_lab.directory_refusal(given["monitoring_state"]))
+    hosts = {name: host for group in groups.values() for name, host in group.items()}
+    user_options.refuse_names(lab, list(SPECS), variables, [], hosts.values())
+    if playbook == "playbooks/unmonitor.yml":
+        raise ValueError(local_lab.directory_refusal(variables["monitoring_state"]))
     else:
         native = NativeEnvironment()
         servers, clients = (list(groups[name]) for name in ("servers", "clients"))
         serves = [groups["clients"][name].get("serves", "") for name in clients]
-        found = pairs.of_inventory(servers, clients, serves)
+        host_pairs = pairs.of_inventory(servers, clients, serves)
         of_stage: dict[str, Any] = {
-            name: native.from_string(each).render(given) if "{{" in str(each) else each
-            for name, each in flags(ROOT / playbook).items()
+            name: native.from_string(flag).render(variables) if "{{" in str(flag) else flag
+            for name, flag in flags(ROOT / playbook).items()
             if name in ("begin", "needs_framework", "needs_run", "kind", "stage")
         }
         request = Request(
             root=lab,
             specs=SPECS,
-            given=option_specs.given_of({name: given.get(name, "") for name in SPECS}),
+            given=check_options.given_of({name: variables.get(name, "") for name in SPECS}),
             begin=of_stage.get("begin", False),
             needs_framework=of_stage.get("needs_framework", True),
             now=NOW,
             python=None if inventory else "3.13",
             kind=of_stage.get("kind"),
             stage=of_stage.get("stage", "run"),
-            pairs=max(1, len(found)),
-            clients=max([len(pair.clients) for pair in found], default=1) or 1,
+            pairs=max(1, len(host_pairs)),
+            clients=max([len(pair.clients) for pair in host_pairs], default=1) or 1,
             host_kind="machines of yours" if inventory else HERE,
             needs_run=of_stage.get("needs_run", False),
-            user=list(given),
+            user=list(variables),
         )
-        if given.get("like") and request.begin:
-            original = originals.read(given["like"], lab)
+        if variables.get("like") and request.begin:
+            original = originals.read(variables["like"], lab)
             request = msgspec.structs.replace(request, original=original)
         plans.plan(request)
         places = {
-            name: (found.get("ansible_host", ""), found.get("ansible_port", 22), "")
-            for name, found in hosts.items()
+            name: (host.get("ansible_host", ""), host.get("ansible_port", 22), "")
+            for name, host in hosts.items()
         }
-        links = {name: found.get("test_address", "") for name, found in hosts.items()}
-        subnet = given.get("local_hosts_subnet", "10.77")
+        links = {name: host.get("test_address", "") for name, host in hosts.items()}
+        subnet = variables.get("local_hosts_subnet", "10.77")
         raise ValueError(
             pairs.refusal(servers, clients, serves, places, links)
             or local_lab.subnet_refusal(subnet, "")
@@ -626,25 +618,25 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, study in STUDIES.items():
         text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
-    given = {"framework": "aiohttp", "endpoint": "index"}
+    index = {"framework": "aiohttp", "endpoint": "index"}
     for name in ("done", "cut", "reported", "empty", "whole", "gone", "older"):
         folder = root / "results" / name
         (root / "results").mkdir(exist_ok=True)
         request = Request(
-            root=root, specs=SPECS, given={**given, "run_id": name}, now=NOW, host_kind=HERE
+            root=root, specs=SPECS, given={**index, "run_id": name}, now=NOW, host_kind=HERE
         )
         planned = plans.plan(request)
         builders.write_plan(folder, planned)
         if name == "empty":
             continue
-        item = experiment_types.items(planned.experiments)[0]
+        item = items(planned.experiments)[0]
         rep = folder / "cells" / item.cell_id / "rep-1"
         rep.mkdir(parents=True)
         summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])
         (folder / "summary.json").write_bytes(documents.encode(summary))
         if name in ("whole", "gone", "older"):
-            known = replace(builders.manifest(), run_id=name)
-            (folder / "manifest.json").write_bytes(documents.encode(known))
+            manifest = replace(builders.manifest(), run_id=name)
+            (folder / "manifest.json").write_bytes(documents.encode(manifest))
         if name == "gone":
             absent = replace(planned, given={"study": "removed"})
             builders.write_plan(folder, absent)
@@ -662,10 +654,34 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("command", "words"), COMMANDS)
 def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, words: str) -> None:
-    there = set(lab.rglob("*"))
+    before = set(lab.rglob("*"))
     with pytest.raises(ValueError, match=re.escape(words)):
         carry_out(lab, command)
-    assert set(lab.rglob("*")) == there
+    assert set(lab.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("command", "words"), LOADLAB)
+def test_wrong_command_of_loadlab_is_refused_and_changes_nothing(
+    lab: Path, command: str, words: str
+) -> None:
+    before = set(lab.rglob("*"))
+    with pytest.raises(ValueError, match=re.escape(words)):
+        commands.run(shlex.split(command), lab / "results")
+    assert set(lab.rglob("*")) == before
+
+
+def test_refusal_of_loadlab_is_a_sentence_and_status_2() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "loadlab", "compare", "refused"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("base: 'refused' is no run with a summary.json in results/.")
+    assert done.stderr.endswith(" Nothing was written.\n")
 
 
 @pytest.mark.parametrize(
@@ -699,17 +715,17 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
         "    - ansible.builtin.raw: echo {{ wanted | default(own) }}\n      register: seen\n"
     )
     hosts = [{"password": "{{ vaulted }}"}]
-    known = user_options.known(lab, [], [play], hosts)
-    assert {"wanted", "vaulted", "password", "bundle", "base"} <= known
-    assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & known
+    names = user_options.readable(lab, [], [play], hosts)
+    assert {"wanted", "vaulted", "password", "stage", "predict"} <= names
+    assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & names
 
 
 @pytest.mark.parametrize(("command", "words"), PROCESSES)
 def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
     tmp_path: Path, command: str, words: list[str]
 ) -> None:
-    playbook, inventory, given = typed(command)
-    called = [playbook, *(word for pair in given.items() for word in ("-e", "=".join(pair)))]
+    playbook, inventory, variables = typed(command)
+    called = [playbook, *(word for pair in variables.items() for word in ("-e", "=".join(pair)))]
     if inventory:
         path = tmp_path / "hosts.yml"
         groups = {name: {"hosts": hosts} for name, hosts in INVENTORIES[inventory].items()}
@@ -725,10 +741,10 @@ def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
         check=False,
         timeout=120,
     )
-    lost = any("does not answer over SSH" in one for one in words)
+    lost = any("does not answer over SSH" in sentence for sentence in words)
     assert done.returncode == (4 if lost else 2), done.stdout + done.stderr
-    told = " ".join(done.stdout.split())
-    for each in words:
-        assert each in told
-    assert "Nothing was " in told
+    output = " ".join(done.stdout.split())
+    for sentence in words:
+        assert sentence in output
+    assert "Nothing was " in output
     assert not (ROOT / "results" / "refused").exists()

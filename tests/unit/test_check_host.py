@@ -18,10 +18,10 @@ MANY = {"workers": 100, "tuning": "stock"}
 
 
 def check(*, is_server: bool, options: dict[str, Any] | None = None, **changed: Any) -> None:
-    found = builders.host_probe(**{"programs": {"oha": "", "wrk": "", "wrk2": ""}, **changed})
+    host = builders.host_probe(**{"programs": {"oha": "", "wrk": "", "wrk2": ""}, **changed})
     action = check_host.ActionModule.__new__(check_host.ActionModule)
     args = {
-        "host": msgspec.to_builtins(found),
+        "host": msgspec.to_builtins(host),
         "name": "one",
         "machine_ids": {"one": "5e0c", "two": "aaaa"},
         "test_address": "10.0.0.1",
@@ -32,7 +32,7 @@ def check(*, is_server: bool, options: dict[str, Any] | None = None, **changed: 
         "fetched_sources": None,
         "root": str(ROOT),
     }
-    assert action.work(args) == {}
+    assert action.act(args) == {}
 
 
 def test_a_client_needs_room_for_the_rows_of_its_generator() -> None:

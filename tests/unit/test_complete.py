@@ -58,17 +58,17 @@ LOSSES = {
 def test_a_lost_host_ends_the_run_after_its_stage(loss: str, tmp_path: Path) -> None:
     after = play(hosts="localhost", tasks=[{"name": "Go on", "lab.bench.progress": {"msg": "on"}}])
     lab = {"server": HERE, "client": GONE, "client2": HERE}
-    status, told = ran(tmp_path, lab, LOSSES[loss], {"import_playbook": CHECK}, after)
-    assert status == 4, told
-    assert told[-1] == TOLD
-    assert "  on" not in told
+    status, lines = ran(tmp_path, lab, LOSSES[loss], {"import_playbook": CHECK}, after)
+    assert status == 4, lines
+    assert lines[-1] == TOLD
+    assert "  on" not in lines
 
 
 def test_a_play_that_waits_for_all_ends_the_playbook() -> None:
     """Ansible alone goes on where a host is lost in a play with any_errors_fatal."""
     for path in sorted((ROOT / "playbooks").glob("*.yml")):
-        for one in load_yaml(path):
-            assert ("any_errors_fatal" in one) is ("max_fail_percentage" in one), path.name
+        for stage in load_yaml(path):
+            assert ("any_errors_fatal" in stage) is ("max_fail_percentage" in stage), path.name
 
 
 def test_a_measuring_loop_ends_where_a_task_failed_on_another_host(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_a_measuring_loop_ends_where_a_task_failed_on_another_host(tmp_path: Pat
     words = "test {{ inventory_hostname }} != client2 || { echo full >&2; false; }"
     fail = {"name": "Begin", "ansible.builtin.raw": words}
     look = {"ansible.builtin.include_tasks": str(role / "tasks" / "check_hosts.yml")}
-    known = yaml.safe_load((role / "vars" / "main.yml").read_text())
-    measuring = play(vars=known, tasks=[fail, look])
+    variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
+    measuring = play(vars=variables, tasks=[fail, look])
     lab = {"client": HERE, "server": HERE, "client2": HERE}
-    status, told = ran(tmp_path, lab, measuring)
+    status, lines = ran(tmp_path, lab, measuring)
     assert status == 2
-    assert told[-1] == "client2: Begin: full. Remove the cause and run the same command again."
+    assert lines[-1] == "client2: Begin: full. Remove the cause and run the same command again."

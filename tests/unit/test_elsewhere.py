@@ -68,9 +68,9 @@ def test_commands_run_at_once_and_their_failures_are_named(tmp_path: Path) -> No
     then = {"one": f"touch {tmp_path}/then"}
     task = {"lab.bench.at_once": {"commands": commands, "then": then}}
     began = playbook(tmp_path, task, *commands)
-    told = began.communicate(timeout=120)[0]
+    output = began.communicate(timeout=120)[0]
     assert began.returncode != 0
-    assert "two: broken; three: exit status 4" in told
+    assert "two: broken; three: exit status 4" in output
     assert not (tmp_path / "then").exists()
     connected = (tmp_path / "connected").read_text().split()
     assert sorted(connected[-3:]) == ["at-one", "at-three", "at-two"]
@@ -80,9 +80,9 @@ def test_a_host_out_of_reach_is_named(tmp_path: Path) -> None:
     (tmp_path / "down").touch()
     commands = {"one": "exit 0", "two": "exit 0"}
     began = playbook(tmp_path, {"lab.bench.at_once": {"commands": commands}}, *commands)
-    told = began.communicate(timeout=120)[0]
+    output = began.communicate(timeout=120)[0]
     assert began.returncode == 4
-    last = told.splitlines()[-1]
+    last = output.splitlines()[-1]
     assert last.startswith("one: unreachable over SSH (")
     assert "timed out) at the task " in last
 
@@ -114,10 +114,10 @@ def test_the_watch_opens_a_port_forward_again_whose_ssh_ended(tmp_path: Path) ->
         wait_for(tmp_path / "served")
         if last:
             (tmp_path / "over").touch()
-            told = watching.communicate(timeout=120)[0]
+            output = watching.communicate(timeout=120)[0]
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
         (tmp_path / "served").unlink()
-    assert watching.returncode == 0, told
+    assert watching.returncode == 0, output
     lines = gzip.decompress(recording.read_bytes()).decode().splitlines()
     scrapes = [line for line in lines if line.startswith("# scrape ")]
     assert {" failed: ConnectionRefusedError" in line for line in scrapes if "failed" in line} == {

@@ -41,8 +41,8 @@ def way(
         "awk": "", "mktemp": "", "rm": "", "sed": "", "grep": "", "dpkg": "", "sh": "",
     }  # fmt: skip
     for name in tools:
-        found = subprocess.run(["which", name], capture_output=True, text=True, check=True).stdout
-        (folder / name).symlink_to(found.strip())
+        path = subprocess.run(["which", name], capture_output=True, text=True, check=True).stdout
+        (folder / name).symlink_to(path.strip())
     scripts = {"id": f"echo {user}", "cc": f"cat >/dev/null; {links}"}
     (folder / "cat").symlink_to("/bin/cat")
     if cargo:
@@ -72,8 +72,8 @@ def test_a_new_cargo_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_root_installs_what_it_links_with(tmp_path: Path) -> None:
-    found = way(tmp_path, rust="1.80.0", cargo="1.80.1", offered={}, links=NOT)
-    assert found == [str(tmp_path), *PACKAGES]
+    words = way(tmp_path, rust="1.80.0", cargo="1.80.1", offered={}, links=NOT)
+    assert words == [str(tmp_path), *PACKAGES]
 
 
 def test_who_cannot_link_and_not_install_has_no_way(tmp_path: Path) -> None:

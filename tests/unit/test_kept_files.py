@@ -17,15 +17,15 @@ FETCH, KEEP = "Keep the files of a candidate with the run", "Keep the files of a
 
 def tasks(files: list[Path]) -> list[dict[str, Any]]:
     """Both tasks of switch.yml in its order: fetching ``files``, and noting what is kept."""
-    found = yaml.safe_load((ROLE / "tasks" / "switch.yml").read_text())
-    those: list[dict[str, Any]] = [one for one in found if one["name"] in (FETCH, KEEP)]
-    for one in those:
-        if one["name"] == FETCH:
-            one["loop"] = [str(file) for file in files]
+    switch = yaml.safe_load((ROLE / "tasks" / "switch.yml").read_text())
+    both: list[dict[str, Any]] = [task for task in switch if task["name"] in (FETCH, KEEP)]
+    for task in both:
+        if task["name"] == FETCH:
+            task["loop"] = [str(file) for file in files]
         else:
-            del one["ansible.builtin.include_role"]
-            one["ansible.builtin.set_fact"] = {"stack_kept": ["{{ __measure_stack_name }}"]}
-    return those
+            del task["ansible.builtin.include_role"]
+            task["ansible.builtin.set_fact"] = {"stack_kept": ["{{ __measure_stack_name }}"]}
+    return both
 
 
 def fetched(tmp_path: Path, **changed: Any) -> list[str]:

@@ -13,7 +13,7 @@ from loadlab.generators import registry, wrk
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import Measurement
 from loadlab.model import GivenOptions, Load, Thresholds
-from loadlab.plan import cells, option_specs
+from loadlab.plan import cells, check_options
 from loadlab.results import derive_result
 from loadlab.run.errors import PlanError
 from tests.unit import builders
@@ -59,13 +59,13 @@ def test_a_new_generator_is_planned() -> None:
         "generator": "fake",
         "duration": 25,
     }
-    values = option_specs.options(SPECS, given)
-    option_specs.refuse_generator(values)
+    values = check_options.options(SPECS, given)
+    check_options.refuse(ROOT, values)
     (load,) = cells.loads(values)
     assert (load.generator, load.mode) == ("fake", "constant")
     assert registry.calibrating(["fake", "wrk"]) == "fake"
     with pytest.raises(PlanError, match="generator=fake, which is slow"):
-        option_specs.refuse_generator(replace(values, duration=19))
+        check_options.refuse(ROOT, replace(values, duration=19))
 
 
 def test_a_new_generator_is_run() -> None:

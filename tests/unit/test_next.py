@@ -19,7 +19,6 @@ from tests.unit.kinds.gate import test_verdict
 from tests.unit.kinds.gate.test_verdict import Machine
 from tests.unit.plan.test_schedule import CELLS, measured, plan_of, with_tries
 
-ROOT = Path(__file__).parents[2]
 PAIRS = ("server", "server2")
 
 
@@ -28,10 +27,10 @@ class Run:
 
     def __init__(self, run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.run_dir = run_dir
-        self.told: list[str] = []
-        monkeypatch.setattr(deciding, "tell", self.told.append)
+        self.printed: list[str] = []
+        monkeypatch.setattr(deciding, "tell", self.printed.append)
         self.action = deciding.ActionModule.__new__(deciding.ActionModule)
-        items = [replace(one, cell=replace(one.cell, endpoint="agents")) for one in CELLS[:2]]
+        items = [replace(item, cell=replace(item.cell, endpoint="agents")) for item in CELLS[:2]]
         plan = replace(plan_of(items, 1, pairs=2), run_id="run", endpoints={})
         builders.write_plan(run_dir, plan)
 
@@ -59,8 +58,7 @@ class Run:
         folder.result.write_bytes(documents.encode(result))
 
     def next(self, pair: int, last: dict[str, Any] | None) -> dict[str, Any]:
-        args = {"root": str(ROOT), "keep_requests": False, "set_up": None}
-        return self.action.work({**args, "run_dir": str(self.run_dir), "pair": pair, "last": last})
+        return self.action.act({"run_dir": str(self.run_dir), "pair": pair, "last": last})
 
 
 def test_what_the_other_pair_is_just_measuring_has_not_failed(
@@ -80,8 +78,8 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
         now[0] = run.next(0, now[0])
     assert now[0]["item"] is None
     broken = "aiohttp /agents, oha 1,000/s: failed (recorded): broken"
-    assert [f"[1/1] {server}: {broken}" in run.told for server in PAIRS] == [True, True]
-    assert [words for words in run.told if "Skipped" in words] == [
+    assert [f"[1/1] {server}: {broken}" in run.printed for server in PAIRS] == [True, True]
+    assert [words for words in run.printed if "Skipped" in words] == [
         "Skipped after 2 failed attempts: cell-0: broken"
     ]
     progress = documents.load(tmp_path / "progress.json")
@@ -90,7 +88,7 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
     # And when that has failed too, it is told of where it was measured.
     run.end(now[1]["item"], 1)
     assert run.next(1, now[1])["item"] is None
-    assert run.told[-1] == "Skipped after 2 failed attempts: cell-1: broken"
+    assert run.printed[-1] == "Skipped after 2 failed attempts: cell-1: broken"
     assert set(documents.load(tmp_path / "progress.json")["abandoned"]) == {"cell-0", "cell-1"}
 
 
@@ -98,7 +96,7 @@ def test_a_disturbed_run_is_told_once_and_its_repeats_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, monkeypatch)
-    cells = [replace(one, cell=replace(one.cell, endpoint="agents")) for one in CELLS]
+    cells = [replace(item, cell=replace(item.cell, endpoint="agents")) for item in CELLS]
     planned = with_tries(replace(plan_of(cells, 2), run_id="run", endpoints={}), 3)
     builders.write_plan(tmp_path, planned)
     steal = Reason(code="steal", value=0.2, limit=0.01, facts={"host": "client"})
@@ -113,8 +111,8 @@ def test_a_disturbed_run_is_told_once_and_its_repeats_end(
         count += 1
         last = run.next(0, last)
     assert count == 16 + 8
-    told = [line for line in run.told if not line.startswith("[")]
-    assert [line.split("; ")[-1].split(". ")[0].split(" (")[0] for line in told] == [
+    notices = [line for line in run.printed if not line.startswith("[")]
+    assert [line.split("; ")[-1].split(". ")[0].split(" (")[0] for line in notices] == [
         "6 of the first 6 measurements are void for that, and results will be few",
         "Repeats of void measurements took 80 s of load, of at most 80 s",
     ]
@@ -137,7 +135,7 @@ def test_blocks_of_variants_are_added_until_they_are_decided(
         folder.result.write_bytes(documents.encode(result))
         last = run.next(0, last)
     assert last["left"] == 0
-    blocks = [line for line in run.told if line.startswith("After block ")]
+    blocks = [line for line in run.printed if line.startswith("After block ")]
     names = "CPU per request, goodput at saturation, p50, p99, memory, failed requests"
     assert blocks[0] == f"After block 1: open: {names}"
     assert "CPU per request more (+" in blocks[-1]
@@ -149,12 +147,12 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, monkeypatch)
-    made = matrices.plan(server="uwsgi", budget="30m")
-    assert made.matrix is not None
-    names = [one.name for one in made.matrix.candidates]
+    planned_matrix = matrices.plan(server="uwsgi", budget="30m")
+    assert planned_matrix.matrix is not None
+    names = [candidate.name for candidate in planned_matrix.matrix.candidates]
     truth = {name: 1000.0 * 1.2**at for at, name in enumerate(names)}
-    machine = matrices.Machine(made, truth, noise=0.005, failing=("uwsgi-1x1",))
-    builders.write_plan(tmp_path, made)
+    machine = matrices.Machine(planned_matrix, truth, noise=0.005, failing=("uwsgi-1x1",))
+    builders.write_plan(tmp_path, planned_matrix)
     last = run.next(0, None)
     while item := last["item"]:
         run.begin(item)
@@ -164,9 +162,9 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
         folder.result.write_bytes(documents.encode(result))
         last = run.next(0, last)
     assert last["left"] == 0
-    blocks = [line for line in run.told if line.startswith("After block ")]
+    blocks = [line for line in run.printed if line.startswith("After block ")]
     best = "uWSGI, 3 workers"
     assert blocks[0] == "After block 1: 4 candidates in round 1; dropped: 1"
     assert blocks[3].startswith(f"After block 4: the best of the rounds are {best}; uWSGI, ")
-    told = f"best {best}; 0 of 2 comparisons open; dropped: 1"
-    assert blocks[-1] == f"After block {len(blocks)}: {told}"
+    last_block = f"best {best}; 0 of 2 comparisons open; dropped: 1"
+    assert blocks[-1] == f"After block {len(blocks)}: {last_block}"

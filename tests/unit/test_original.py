@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "roles" / "nginx" / "files" / "original.sh"
+ROOT = Path(__file__).parents[2]
+SCRIPTS = [ROOT / name for name in ("files/aside.sh", "roles/nginx/files/original.sh")]
 LABS = "http { server { location = /lab/status { stub_status; } } }\n"
 MINE = "http { server { listen 80; } }\n"
 PROGRAMS = {
@@ -62,7 +63,7 @@ def deploy(host: Path) -> list[Path]:
 
 def run(host: Path, command: str, status: int = 0) -> str:
     """What the command says, errors last."""
-    script = SCRIPT.read_text().replace("=/etc/", f"={host}/etc/")
+    script = "\n".join(path.read_text() for path in SCRIPTS).replace("=/etc/", f"={host}/etc/")
     text = "\n".join(
         [f"export PATH={host}/bin:$PATH ROOT={host} KEPT={host}/kept", script, command]
     )
@@ -80,8 +81,8 @@ def told(host: Path) -> list[str]:
 
 def is_mine(conf: Path) -> bool:
     status = conf.stat()
-    found = (conf.read_text(), status.st_mode & 0o777, status.st_mtime)
-    return found == (MINE, 0o640, 1_700_000_000)
+    attributes = (conf.read_text(), status.st_mode & 0o777, status.st_mtime)
+    return attributes == (MINE, 0o640, 1_700_000_000)
 
 
 def test_an_nginx_that_ran_is_as_it_was_and_runs(host: Path) -> None:
@@ -144,6 +145,15 @@ def test_a_configuration_that_nginx_does_not_take_is_back_but_not_in_force(host:
     (host / "refuses").unlink()
     run(host, "put_back")
     assert told(host)[1:] == ["systemctl restart nginx", "systemctl --quiet enable nginx"]
+    assert not (host / "kept").exists()
+
+
+def test_an_original_that_an_earlier_version_stored_is_restored(host: Path) -> None:
+    conf = install(host)
+    run(host, f'mkdir "$KEPT"; tar -C {conf.parent} -cf "$KEPT/conf.tar" nginx.conf')
+    deploy(host)
+    run(host, "put_back")
+    assert is_mine(conf)
     assert not (host / "kept").exists()
 
 

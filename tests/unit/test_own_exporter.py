@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.lab.bench.plugins.action import own_exporter
-from ansible_collections.lab.bench.plugins.plugin_utils import exporter
+
+from loadlab.telemetry import exporter
 
 URL = "http://127.77.1.11:9109/metrics"
 BOOTED = 1795224996
@@ -24,14 +25,14 @@ def ask(monkeypatch: pytest.MonkeyPatch, page: str | Exception) -> None:
 
     monkeypatch.setattr(exporter, "fetch", fetch)
     action = own_exporter.ActionModule.__new__(own_exporter.ActionModule)
-    assert action.work({"url": URL, "booted": BOOTED}) == {}
+    assert action.act({"url": URL, "booted": BOOTED}) == {}
 
 
-@pytest.mark.parametrize("told", ["1.795224996e+09", "1795224996"])
+@pytest.mark.parametrize("seconds", ["1.795224996e+09", "1795224996"])
 def test_own_exporter_that_answers_for_this_host_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, told: str
+    monkeypatch: pytest.MonkeyPatch, seconds: str
 ) -> None:
-    ask(monkeypatch, PAGE.format(told))
+    ask(monkeypatch, PAGE.format(seconds))
 
 
 def test_another_machines_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loadlab.generators import registry
-from loadlab.plan.option_specs import CLIENTS_ENDPOINT, LIMITS
+from loadlab.plan.check_options import BOUNDS, CLIENTS_ENDPOINT
 from loadlab.run.catalog import load_yaml
 from loadlab.stacks import servers
 from loadlab.stacks.contract import expected_body
@@ -93,14 +93,17 @@ def test_every_default_is_documented_as_it_is(role: Path) -> None:
         assert not defaults
         return
     assert set(documented) == set(defaults)
-    for name, found in documented.items():
-        for default in found:
+    for name, values in documented.items():
+        for default in values:
             assert (type(default), default) == (type(defaults[name]), defaults[name]), name
 
 
 @each_role
 def test_names_tell_whose_variable_it_is(role: Path) -> None:
-    assert [n for n in variables(role, "defaults") if not n.startswith(f"{role.name}_")] == []
+    # What the user says of a generator begins with its name.
+    generators = [name for name, entry in registry.GENERATORS.items() if entry.role == role.name]
+    prefixes = tuple(f"{name}_" for name in (role.name, *generators))
+    assert [n for n in variables(role, "defaults") if not n.startswith(prefixes)] == []
     own = re.compile(rf"__{role.name}(_[a-z0-9_]+)?")
     assert [n for n in variables(role, "vars") if not own.fullmatch(n)] == []
 
@@ -127,43 +130,31 @@ def test_the_table_of_the_architecture_names_every_role() -> None:
 )
 def test_expressions_are_short(path: Path) -> None:
     expressions = re.findall(r"\{\{(.*?)\}\}", path.read_text(), re.DOTALL)
-    assert [one for one in expressions if len(" ".join(one.split())) >= 160] == []
+    assert [text for text in expressions if len(" ".join(text.split())) >= 160] == []
 
 
 def test_rsync_forwards_nothing() -> None:
     """It does not share the connection that is kept, which has the forwards of the inventory."""
-
-    def tasks(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for entry in entries:
-            yield entry
-            for part in ("block", "rescue", "always"):
-                yield from tasks(entry.get(part, []))
-
-    found = [
-        task
-        for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
-        for task in tasks(load_yaml(path))
-        if "ansible.posix.synchronize" in task
-    ]
-    assert len(found) > 3
-    for task in found:
+    copies = [task for _, task in TASKS if "ansible.posix.synchronize" in task]
+    assert len(copies) > 3
+    for task in copies:
         words = task["vars"]["ansible_ssh_extra_args"]
         assert words.startswith("-o ClearAllForwardings=yes"), task["name"]
 
 
 def test_the_limits_are_the_ones_that_are_documented() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
-    found = {}
+    ranges = {}
     for name, option in options.items():
         if option.get("elements", option["type"]) in ("int", "float"):
-            (limits,) = re.findall(r"\b([0-9.]+) to ([0-9]+)\b", option["description"])
-            found[name] = tuple(float(limit) for limit in limits)
+            (bounds,) = re.findall(r"\b([0-9.]+) to ([0-9]+)\b", option["description"])
+            ranges[name] = tuple(float(bound) for bound in bounds)
             default = option.get("default")
             (first,) = default if option["type"] == "list" else [default]
             # Without one it depends on the host or the stack, or a file has it.
             if name not in ("workers", "server_keepalive", "backlog", "request_timeout", "matrix"):
-                assert found[name][0] <= first <= found[name][1]
-    assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
+                assert ranges[name][0] <= first <= ranges[name][1]
+    assert ranges == {name: (low, high) for name, (low, high, _) in BOUNDS.items()}
 
 
 def test_no_play_has_a_variable_named_as_a_main_one() -> None:
@@ -184,15 +175,15 @@ def imported(playbook: Path) -> Iterator[Path]:
 
 def test_the_stages_of_a_run_are_planned_once() -> None:
     """A later one that planned again would go on with results/latest, another's by then."""
-    asked = []
+    plans = []
     for path in imported(ROOT / "lab.yml"):
-        for each in tasks(load_yaml(path)):
-            roles = [one["role"] if isinstance(one, dict) else one for one in each.get("roles", [])]
+        for task in tasks(load_yaml(path)):
+            roles = [role["role"] for role in task.get("roles", [])]
             assert "preflight" not in roles or path.name == "preflight.yml", path
-            if each.get("ansible.builtin.include_role", {}).get("name") == "preflight":
-                asked.append((path.name, each["when"]))
+            if task.get("ansible.builtin.include_role", {}).get("name") == "preflight":
+                plans.append((path.name, task["when"]))
     guarded = ("context.yml", "hosts.yml", "untune.yml", "report.yml")
-    assert set(asked) == {(name, "preflight_plan is not defined") for name in guarded}
+    assert set(plans) == {(name, "preflight_plan is not defined") for name in guarded}
 
 
 # Files that deploy writes and the next run need not find: copied again each time, used up, or a
@@ -205,7 +196,8 @@ NOT_STAMPED = {
         "{{ __app_server_locked }}/requirements.txt",
         "{{ __app_server_deps }}/{{ item }}",
     },
-    "test_data": {"/var/lib/postgresql/loadlab-dataset.sql"},
+    "load_tools": {"/usr/local/bin/wrk2"},
+    "fixtures": {"/var/lib/postgresql/loadlab-dataset.sql"},
 }
 
 
@@ -228,13 +220,13 @@ def written(role: str) -> Iterator[str]:
 def test_a_file_that_deploy_writes_is_not_missed_by_the_next_run() -> None:
     """Where one is gone, the host is deployed again."""
     (play,) = (
-        each for each in load_yaml(ROOT / "playbooks/deploy.yml") if each["name"] == "Deploy"
+        play for play in load_yaml(ROOT / "playbooks/deploy.yml") if play["name"] == "Deploy"
     )
-    roles = [each["role"] for each in play["roles"]] + ["stack", "app_server", "nginx"]
+    roles = [role["role"] for role in play["roles"]] + ["stack", "app_server", "nginx"]
     stamped = json.dumps(play["vars"])
-    found = {role: set(written(role)) - NOT_STAMPED.get(role, set()) for role in roles}
-    assert sum(map(len, found.values())) > 15
-    missed = [path for paths in found.values() for path in paths if path not in stamped]
+    written_files = {role: set(written(role)) - NOT_STAMPED.get(role, set()) for role in roles}
+    assert sum(map(len, written_files.values())) > 15
+    missed = [path for paths in written_files.values() for path in paths if path not in stamped]
     assert missed == []
 
 
@@ -267,12 +259,12 @@ def test_the_stacks_of_a_server_are_made_of_what_can_be_asked_for(name: str) -> 
             assert isinstance(row.get("python_below", ""), str)
             assert ("python_below" in row) == ("python_reason" in row)
             assert ("worker_class" in row) == (name == "gunicorn")
-        for one in servers.offered(ROOT, interface):
+        for stack in servers.offered(ROOT, interface):
             for key in ("transport", "protocol", "event_loop"):
                 # Not every server lets one choose a loop; nginx alone has no socket behind it.
-                free = key == "event_loop" and one["event_loop"] is None
-                none = key == "transport" and one["transport"] == interface == "none"
-                assert free or none or one[key] in options[key]["choices"], (key, one)
+                any_loop = key == "event_loop" and stack["event_loop"] is None
+                no_socket = key == "transport" and stack["transport"] == interface == "none"
+                assert any_loop or no_socket or stack[key] in options[key]["choices"], (key, stack)
 
 
 @each_server
@@ -296,19 +288,19 @@ def test_every_interface_and_every_endpoint_is_some_apps() -> None:
 @each_app
 def test_an_app_tells_what_it_is(app: str) -> None:
     manifest = MANIFESTS[app]
-    wanted = {"description", "language", "interface", "endpoints", "pool_size"}
+    keys = {"description", "language", "interface", "endpoints", "pool_size"}
     if manifest["language"] == "python":
-        wanted |= {"module"}
+        keys |= {"module"}
         if "agents" in manifest["endpoints"]:
-            wanted |= {"drivers"}
+            keys |= {"drivers"}
     # uWSGI runs no event loop but its own, which needs an entrance of its own.
     if manifest["interface"] in ("tornado", "twisted"):
-        wanted |= {"uwsgi_module"}
-    there_are: list[Any] = [*servers.offered(ROOT, manifest["interface"])]
-    for one in manifest.get("refused", []):
-        keys = set(one) - {"reason"}
-        assert any(all(stack[key] == one[key] for key in keys) for stack in there_are), one
-    assert set(manifest) - {"refused"} == wanted
+        keys |= {"uwsgi_module"}
+    stacks: list[Any] = [*servers.offered(ROOT, manifest["interface"])]
+    for refused in manifest.get("refused", []):
+        named = set(refused) - {"reason"}
+        assert any(all(stack[key] == refused[key] for key in named) for stack in stacks), refused
+    assert set(manifest) - {"refused"} == keys
     assert isinstance(manifest["description"], str)
     assert manifest["endpoints"]
     assert len(set(manifest["endpoints"])) == len(manifest["endpoints"])
@@ -357,8 +349,8 @@ def normal(name: str) -> str:
 
 def asked_for(folder: Path) -> set[str]:
     lines = (folder / "requirements.in").read_text().splitlines()
-    found = [re.match(r"[A-Za-z0-9._-]+", line) for line in lines if not line.startswith("#")]
-    return {normal(name[0]) for name in found if name}
+    matches = [re.match(r"[A-Za-z0-9._-]+", line) for line in lines if not line.startswith("#")]
+    return {normal(match[0]) for match in matches if match}
 
 
 def lock(folder: Path) -> dict[str, set[str]]:
@@ -396,9 +388,9 @@ def test_the_constraints_are_exact_and_in_order() -> None:
 @pytest.mark.parametrize("folder", LOCKED, ids=lambda path: path.name)
 def test_requirements_are_locked_as_constrained_and_name_no_index(folder: Path) -> None:
     locked = lock(folder)
-    asked = asked_for(folder)
-    assert asked
-    assert asked <= set(locked)
+    names = asked_for(folder)
+    assert names
+    assert names <= set(locked)
     # All that several of them use is the same in each.
     shared = set(locked) & set(CONSTRAINTS)
     assert {name: locked[name] for name in shared} == {name: {CONSTRAINTS[name]} for name in shared}
@@ -409,9 +401,9 @@ def test_requirements_are_locked_as_constrained_and_name_no_index(folder: Path) 
 )
 def test_a_python_app_asks_for_what_its_stacks_run(app: str) -> None:
     needed = set()
-    for one in servers.offered(ROOT, MANIFESTS[app]["interface"]):
-        needed |= {"uvloop"} if one["event_loop"] == "uvloop" else set()
-        needed |= {"greenlet"} if "--greenlet" in one["started"]["command"] else set()
+    for stack in servers.offered(ROOT, MANIFESTS[app]["interface"]):
+        needed |= {"uvloop"} if stack["event_loop"] == "uvloop" else set()
+        needed |= {"greenlet"} if "--greenlet" in stack["started"]["command"] else set()
     package = {"psycopg2": "psycopg2-binary"}
     needed |= {package.get(name, name) for name in MANIFESTS[app].get("drivers", [])}
     assert needed <= asked_for(ROOT / "apps" / app)
@@ -421,10 +413,12 @@ def test_a_python_app_asks_for_what_its_stacks_run(app: str) -> None:
     "path", sorted(ROOT.glob("apps/*/package-lock.json")), ids=lambda path: path.parent.name
 )
 def test_a_node_app_is_locked_and_names_no_registry(path: Path) -> None:
-    asked = json.loads((path.parent / "package.json").read_text())["dependencies"]
+    dependencies = json.loads((path.parent / "package.json").read_text())["dependencies"]
     packages = json.loads(path.read_text())["packages"]
-    assert packages.pop("")["dependencies"] == asked
-    assert {name: packages[f"node_modules/{name}"]["version"] for name in asked} == asked
+    assert packages.pop("")["dependencies"] == dependencies
+    assert {
+        name: packages[f"node_modules/{name}"]["version"] for name in dependencies
+    } == dependencies
     for name, package in packages.items():
         assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", package["integrity"]), name
         assert "resolved" not in package, name
@@ -434,19 +428,19 @@ def test_a_node_app_is_locked_and_names_no_registry(path: Path) -> None:
     "path", sorted(ROOT.glob("apps/*/go.mod")), ids=lambda path: path.parent.name
 )
 def test_a_go_app_is_locked(path: Path) -> None:
-    asked = re.findall(r"(\S+/\S+ v[0-9]\S+)", path.read_text())
+    modules = re.findall(r"(\S+/\S+ v[0-9]\S+)", path.read_text())
     locked = (path.parent / "go.sum").read_text()
-    assert asked
-    for module in asked:
+    assert modules
+    for module in modules:
         assert re.search(rf"^{re.escape(module)} h1:[A-Za-z0-9+/]{{43}}=$", locked, re.MULTILINE)
 
 
 def tasks(document: Any) -> Iterator[dict[str, Any]]:
     """Every task of a file, those in blocks too."""
-    for each in document or []:
-        yield each
+    for task in document or []:
+        yield task
         for part in ("pre_tasks", "tasks", "block", "rescue", "always"):
-            yield from tasks(each.get(part))
+            yield from tasks(task.get(part))
 
 
 TASKS = [
@@ -458,9 +452,9 @@ TASKS = [
 
 
 def uses(module: str) -> list[tuple[Path, dict[str, Any]]]:
-    found = [(path, task[module]) for path, task in TASKS if module in task]
-    assert found, module
-    return found
+    arguments = [(path, task[module]) for path, task in TASKS if module in task]
+    assert arguments, module
+    return arguments
 
 
 def test_what_is_installed_is_what_was_pinned() -> None:
@@ -522,9 +516,9 @@ def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
     for part in ("sysctl", "machine"):
         for entry in document.get(part, []):
             # Only a capacity can be lowered.
-            may = {"lower"} if entry["key"] in ledger.CAPACITIES else set()
-            wanted = {"key", "value", "hosts", "required", "reason", "source"}
-            assert set(entry) - may == wanted, entry
+            optional = {"lower"} if entry["key"] in ledger.CAPACITIES else set()
+            parts = {"key", "value", "hosts", "required", "reason", "source"}
+            assert set(entry) - optional == parts, entry
             assert isinstance(entry["required"], bool)
             assert set(entry["hosts"]) <= GROUPS
             assert entry["hosts"]

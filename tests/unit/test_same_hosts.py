@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from ansible_collections.lab.bench.plugins.action import same_hosts
 
-from loadlab.hosts import identity
+from loadlab.hosts import identity, pairs
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.run.run_dir import RunDir
@@ -23,11 +23,11 @@ def same(run_dir: Path, now: Plan, *, new: bool) -> Run:
     host = msgspec.to_builtins(identity.identity(client()))
     action: Any = same_hosts.ActionModule.__new__(same_hosts.ActionModule)
     action._task = SimpleNamespace(check_mode=False)
-    action.work(
+    action.act(
         {
             "run_dir": str(run_dir),
             "hosts": {"server": host, "client": host},
-            "pairs": [{"number": 0, "hosts": ["server", "client"]}],
+            "pairs": msgspec.to_builtins(pairs.of_inventory(["server"], ["client"], [""])),
             "now": msgspec.to_builtins(msgspec.structs.replace(begun, plan=now)),
             "new": new,
             "instances": {},

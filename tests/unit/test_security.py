@@ -23,7 +23,7 @@ import msgspec
 import pytest
 from ansible_collections.lab.bench.plugins.action import fail_repetition
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
-from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ from loadlab.run.catalog import load_yaml
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks import contract
-from loadlab.telemetry import node_exporter, pyspy
+from loadlab.telemetry import exporter, node_exporter, pyspy
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import cell, load
 
@@ -144,8 +144,8 @@ def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
         (ROOT / "roles" / name).read_text()
         for name in (
             "telemetry/files/record-host.sh",
-            "py_spy/files/profile-server.sh",
-            "kernel_trace/files/trace-server.sh",
+            "observers/files/profile-server.sh",
+            "observers/files/trace-server.sh",
         )
     ]
     words = {word.strip(",.;:") for script in scripts for word in script.split()}
@@ -377,7 +377,7 @@ def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
         "purpose": "measure",
         "cell": msgspec.to_builtins(cell()),
     }
-    answer = action.work({"dest": str(tmp_path), "record": record, "error": error})
+    answer = action.act({"dest": str(tmp_path), "record": record, "error": error})
     assert answer == {"changed": True}
     assert documents.text(tmp_path / "error.txt") == "curl: \\udcff\\udcfe\n"
 

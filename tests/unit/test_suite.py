@@ -62,8 +62,8 @@ def test_a_figure_is_measured_once_more_and_nothing_else_is(tmp_path: Path) -> N
 
 def test_no_test_is_skipped_or_expected_to_fail() -> None:
     leaves_out = re.compile(r"pytest\.(?:mark\.)?(?:skip|skipif|xfail|importorskip)\b")
-    found = [path for path in ROOT.glob("tests/**/*.py") if leaves_out.search(path.read_text())]
-    assert found == []
+    paths = [path for path in ROOT.glob("tests/**/*.py") if leaves_out.search(path.read_text())]
+    assert paths == []
 
 
 def parts(tree: Path, *words: str) -> str:

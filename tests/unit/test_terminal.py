@@ -46,7 +46,7 @@ PLAYBOOK = """
 
     - name: Follow it
       lab.bench.follow:
-        what: Building
+        title: Building
         results_file: "{{ job.results_file }}"
         log: "{{ playbook_dir }}/log"
       when: long | default(false)
@@ -137,7 +137,7 @@ def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str])
 
 
 def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_path: Path) -> None:
-    found = Verdict(
+    slower = Verdict(
         run_id="run",
         base=Variant(name="base", given="workers=1", options={}),
         heads=[],
@@ -148,10 +148,13 @@ def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_p
         measured_s=300,
         budget_s=1200,
     )
-    documents.write(RunDir(tmp_path).verdict, documents.encode(found))
+    documents.write(RunDir(tmp_path).verdict, documents.encode(slower))
+    builders.write_plan(
+        tmp_path, builders.plan(endpoint="hello", base="workers=1", head="workers=2")
+    )
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    given = f'{{"verdict_of": "{tmp_path}"}}'
-    for more, status in (["-e", given], 3), (["-e", given, "-e", '{"fails_late": true}'], 2):
+    option = f'{{"verdict_of": "{tmp_path}"}}'
+    for more, status in (["-e", option], 3), (["-e", option, "-e", '{"fails_late": true}'], 2):
         done = subprocess.run(
             [*words, *more], env=environment, capture_output=True, text=True, timeout=60
         )
@@ -185,9 +188,9 @@ def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
             assert playing.poll() is None
             time.sleep(0.1)
         playing.send_signal(signal.SIGINT)
-        told, _ = playing.communicate(timeout=60)
+        output, _ = playing.communicate(timeout=60)
     assert playing.returncode == 99
-    assert told.endswith(
+    assert output.endswith(
         "\nStopped during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. It is measured again "
         "with ansible-playbook lab.yml -e run_id=a-run\n"
     )
@@ -240,7 +243,7 @@ def test_each_pair_of_hosts_has_its_status(monkeypatch: pytest.MonkeyPatch) -> N
         line.begins(statuses[number].host, "Watch the hosts while it runs", 0)
         line.says(statuses[number])
     clock = time.strftime("%H:%M:%S", time.localtime(1090))
-    parts = ", ".join(one.part for one in statuses)
+    parts = ", ".join(status.part for status in statuses)
     assert line.words(20) == f"{parts}; all over in 90 s, at {clock}"
     # Each until its own task ends.
     line.ends("client3")

@@ -43,9 +43,9 @@ class Clock:
 
 
 class Recorded:
-    """In place of a recording, of which tests/unit/test_recording.py has the real one."""
+    """In place of a recording, of which tests/unit/telemetry/test_recording.py has the real one."""
 
-    made: ClassVar[dict[str, str]] = {}
+    urls: ClassVar[dict[str, str]] = {}
     ended: ClassVar[list[str]] = []
 
     def __init__(
@@ -57,7 +57,7 @@ class Recorded:
     ) -> None:
         if path.exists():
             raise FileExistsError(path)
-        self.made[path.name] = url
+        self.urls[path.name] = url
         self.name, self.over, self.reconnect = path.name, over, reconnect
 
     def end(self) -> None:
@@ -71,21 +71,21 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, dest: Path, answers: list[Any]) -> None:
         self.clock, self.dest = Clock(), dest
-        self.asked: list[float] = []
-        self.told: list[str] = []
+        self.asked_at: list[float] = []
+        self.shown: list[str] = []
         self.answers = answers
-        monkeypatch.setattr(Recorded, "made", {})
+        monkeypatch.setattr(Recorded, "urls", {})
         monkeypatch.setattr(Recorded, "ended", [])
         monkeypatch.setattr(watch, "time", self.clock)
         monkeypatch.setattr(watch, "Recording", Recorded)
-        monkeypatch.setattr(watch, "under_way", lambda status: self.told.append(status.words))
+        monkeypatch.setattr(watch, "under_way", lambda status: self.shown.append(status.words))
         self.action = watch.ActionModule.__new__(watch.ActionModule)
         self.action.variables = {"inventory_hostname": "client"}
         monkeypatch.setattr(self.action, "_low_level_execute_command", self.answer)
 
     def answer(self, command: str) -> dict[str, Any]:
         assert command == "over?"
-        self.asked.append(self.clock.now)
+        self.asked_at.append(self.clock.now)
         said = self.answers.pop(0)
         if isinstance(said, Exception):
             self.clock.now += 3.2
@@ -101,8 +101,8 @@ class Watched:
         args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
         args |= {"item": for_ansible(ITEM), "path": "/agents", "server": ""}
         args["dir"] = str(self.dest / "a-run/cells/a-cell/rep-3")
-        assert self.action.work(args) == {"changed": True}
-        assert Recorded.made == urls
+        assert self.action.act(args) == {"changed": True}
+        assert Recorded.urls == urls
         assert sorted(Recorded.ended) == sorted(urls)
         return self.clock.now
 
@@ -111,9 +111,9 @@ def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
     assert watched.run(11.5, 100) == 12
     clock = time.strftime("%H:%M:%S", time.localtime(40))
-    what = "[2/5] flask /agents, oha 1,000/s"
-    assert watched.told[10] == f"{what}: 10 of 12 s; all over in 30 s, at {clock}"
-    assert watched.asked == [12]
+    title = "[2/5] flask /agents, oha 1,000/s"
+    assert watched.shown[10] == f"{title}: 10 of 12 s; all over in 30 s, at {clock}"
+    assert watched.asked_at == [12]
 
 
 def test_a_load_whose_last_answers_are_late(
@@ -121,9 +121,9 @@ def test_a_load_whose_last_answers_are_late(
 ) -> None:
     watched = Watched(monkeypatch, tmp_path, [*[(1, "measuring")] * 7, (0, "finished")])
     assert watched.run(4, 100) == 11
-    assert watched.asked == [*range(4, 12)]
-    assert "/s: 3 of 4 s; all over in 37 s" in watched.told[3]
-    assert "/s: measuring; all over in 36 s" in watched.told[4]
+    assert watched.asked_at == [*range(4, 12)]
+    assert "/s: 3 of 4 s; all over in 37 s" in watched.shown[3]
+    assert "/s: measuring; all over in 36 s" in watched.shown[4]
 
 
 def test_a_batch_is_watched_until_it_is_over(
@@ -132,8 +132,8 @@ def test_a_batch_is_watched_until_it_is_over(
     going = [(1, f"{n} of 9 requests over") for n in range(7)]
     watched = Watched(monkeypatch, tmp_path, [*going, (0, "finished")])
     assert watched.run(0, 3000) == 14
-    assert watched.asked == [*range(0, 15, 2)]
-    assert "/s: 5 of 9 requests over; " in watched.told[10]
+    assert watched.asked_at == [*range(0, 15, 2)]
+    assert "/s: 5 of 9 requests over; " in watched.shown[10]
 
 
 def test_a_load_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_host_out_of_reach_does_not_end_the_watch(
     lost = AnsibleConnectionFailure("unreachable")
     watched = Watched(monkeypatch, tmp_path, [(1, ""), lost, (1, ""), (0, "")])
     assert watched.run(0, 3000) == 8
-    assert any(": the host is out of reach; " in line for line in watched.told)
+    assert any(": the host is out of reach; " in line for line in watched.shown)
 
 
 def test_what_is_recorded_ends_where_a_later_recording_cannot_begin(

@@ -35,8 +35,8 @@ def build(results: Path, own: int | None = None) -> IndexPage:
     ``own``: the process whose run is not running any more.
     """
     every = [run_facts.of(run) for run in runs.read(results, own)]
-    history = series.build([one.run for one in every])
-    cells = over_time.build(history, {one.run.run_id: one for one in every})
+    history = series.build([facts.run for facts in every])
+    cells = over_time.build(history)
     return IndexPage(
         lead=f"{formatting.plural(len(every), 'run')}; "
         f"{formatting.plural(len(cells), 'cell')} measured in several of them",

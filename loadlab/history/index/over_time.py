@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadlab.history import words
-from loadlab.history.index.run_facts import KnownRun
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import History, Searched, Series, Step
 from loadlab.model import Cell, CellSummary, SearchSummary
 from loadlab.report.html import Cells, Figure, Headline, Link, Table, TableCell, link, table
-from loadlab.report.sections import headlines, processes_section
+from loadlab.report.sections import headlines
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.applications_words import paths
 from loadlab.report.words.labels import Paths
@@ -44,37 +43,37 @@ class OverTime:
     table: Table
 
 
-def build(history: History, known: Mapping[str, KnownRun]) -> list[OverTime]:
-    """Return what two or more runs measured; ``known``: run_id -> run."""
-    cells = [one for one in history.cells if len(one.runs) > 1]
-    searches = [one for one in history.searches if len(one.runs) > 1]
+def build(history: History) -> list[OverTime]:
+    """Return what two or more runs measured."""
+    cells = [past for past in history.cells if len(past.runs) > 1]
+    searches = [past for past in history.searches if len(past.runs) > 1]
     paths = _paths([*cells, *searches])
-    found = [
-        _cell(f"cell-{number}", series, title, known)
+    shown = [
+        _cell(f"cell-{number}", series, title)
         for number, (series, title) in enumerate(
-            zip(cells, _titles([one.cells[-1] for one in cells], paths), strict=True), start=1
+            zip(cells, _titles([past.cells[-1] for past in cells], paths), strict=True), start=1
         )
     ]
-    subjects = labels.subjects([one.searches[-1].cell for one in searches], paths)
-    return found + [
-        _search(f"search-{number}", one, title)
-        for number, (one, title) in enumerate(zip(searches, subjects, strict=True), start=1)
+    subjects = labels.subjects([past.searches[-1].cell for past in searches], paths)
+    return shown + [
+        _search(f"search-{number}", past, title)
+        for number, (past, title) in enumerate(zip(searches, subjects, strict=True), start=1)
     ]
 
 
-def _paths(several: Sequence[Series | Searched]) -> Paths:
+def _paths(histories: Sequence[Series | Searched]) -> Paths:
     """Return the path of each endpoint, that of the newest run where it differs."""
     return {
         name: path
-        for found in several
-        for run in found.runs
+        for history in histories
+        for run in history.runs
         if run.begun
         for name, path in paths(run.begun.plan.endpoints).items()
     }
 
 
 def _titles(cells: Sequence[CellSummary], paths: Paths) -> list[str]:
-    subjects = labels.subjects([one.cell for one in cells], paths)
+    subjects = labels.subjects([cell.cell for cell in cells], paths)
     return [
         ", ".join(dict.fromkeys([subject, labels.load_parts(cell.cell.load)["pace"], *more]))
         for cell, subject, more in zip(cells, subjects, labels.loads(cells), strict=True)
@@ -92,13 +91,13 @@ def _explained(cell: Cell) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]) -> OverTime:
+def _cell(anchor: str, series: Series, title: str) -> OverTime:
     from loadlab.report.plots import history_plot as plots
 
-    panels = _panels(series, known)
-    steps = {step.at: words.step(step) for step in series.steps}
+    panels = _panels(series)
+    steps = {step.at: words.sentence(step) for step in series.steps}
     bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
-    told = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
+    texts = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
     void = [at + 1 for at, cell in enumerate(series.cells) if not headlines.valid(cell)]
     return OverTime(
         title,
@@ -106,12 +105,12 @@ def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]
         _explained(series.cell),
         len(steps),
         _notes(series, {step.at: _step(series, step) for step in series.steps}),
-        _figure(anchor, title, panels, series, told, void, bands, steps),
+        _figure(anchor, title, panels, series, texts, void, bands, steps),
         _table(series, [panel.name for panel in panels], _rows(series, panels), steps),
     )
 
 
-def _panels(series: Series, known: Mapping[str, KnownRun]) -> list[plots.Panel]:
+def _panels(series: Series) -> list[plots.Panel]:
     """Return p99, goodput or saturation, and CPU by request, where known.
 
     Where a rate was asked for, the goodput says no more than that it was held.
@@ -120,12 +119,14 @@ def _panels(series: Series, known: Mapping[str, KnownRun]) -> list[plots.Panel]:
 
     p99, goodput, saturation, cpu = [], [], [], []
     for run, cell in zip(series.runs, series.cells, strict=True):
-        found = cell.statistics
-        span = found.latency_interval_us.p99
-        p99.append(plots.Value(*(_ms(us) for us in (found.latency_us.p99, span.low, span.high))))
+        statistics = cell.statistics
+        span = statistics.latency_interval_us.p99
+        p99.append(
+            plots.Value(*(_ms(us) for us in (statistics.latency_us.p99, span.low, span.high)))
+        )
         goodput.append(plots.Value(_goodput(cell)))
         saturation.append(plots.Value(_saturation(run, cell)))
-        used = processes_section.cost(known[run.run_id].entries[cell.cell_id]).cpu
+        used = cell.cost.sample("cpu")
         cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
     closed = series.cell.load.rate is None
     panels = [
@@ -135,7 +136,7 @@ def _panels(series: Series, known: Mapping[str, KnownRun]) -> list[plots.Panel]:
         else plots.Panel("Saturation, /s", saturation),
         plots.Panel("CPU, µs/request", cpu),
     ]
-    some = [panel for panel in panels if any(one.value is not None for one in panel.values)]
+    some = [panel for panel in panels if any(point.value is not None for point in panel.values)]
     return some or panels[:1]
 
 
@@ -146,7 +147,9 @@ def _goodput(cell: CellSummary) -> float | None:
 def _saturation(run: PastRun, cell: CellSummary) -> float | None:
     """Return the goodput of the closed loop after a cell, requests/s; None without one."""
     every = run.measured.summary.cells if run.measured else []
-    closed = (one for one in every if one.purpose == "closed_loop" and one.base == cell.cell_id)
+    closed = (
+        other for other in every if other.purpose == "closed_loop" and other.base == cell.cell_id
+    )
     return next(map(_goodput, closed), None)
 
 
@@ -154,55 +157,55 @@ def _ms(us: float | None) -> float | None:
     return None if us is None else us / 1000
 
 
-def _shown(one: plots.Value) -> str:
-    return formatting.NONE if one.value is None else formatting.significant(one.value)
+def _shown(point: plots.Value) -> str:
+    return formatting.NONE if point.value is None else formatting.significant(point.value)
 
 
 def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:
     if not headlines.valid(cell):
         return "void"
     interval = quantities.interval(cell.statistics.latency_interval_us.p99)
-    each = [f"{panel.name} {_shown(panel.values[at])}" for panel in panels]
-    return "; ".join([*each, *([f"p99 {interval}"] if interval else [])])
+    values = [f"{panel.name} {_shown(panel.values[at])}" for panel in panels]
+    return "; ".join([*values, *([f"p99 {interval}"] if interval else [])])
 
 
 def _figure(
     anchor: str,
     title: str,
     panels: Sequence[plots.Panel],
-    found: Series | Searched,
-    told: Sequence[str],
+    history: Series | Searched,
+    texts: Sequence[str],
     void: Sequence[int],
     bands: Sequence[plots.Band],
     steps: Mapping[int, str],
 ) -> Figure:
     from loadlab.report.plots import history_plot as plots
 
-    each = [
+    descriptions = [
         "; ".join(filter(None, [f"{run.run_id}, {words.ended(run)}: {text}", steps.get(at, "")]))
-        for at, (run, text) in enumerate(zip(found.runs, told, strict=True))
+        for at, (run, text) in enumerate(zip(history.runs, texts, strict=True))
     ]
     changes = {
-        at + 1: f"Changed before {found.runs[at].run_id}: {words.changes(parts)}"
-        for at, parts in found.changes.items()
+        at + 1: f"Changed before {history.runs[at].run_id}: {words.changes(parts)}"
+        for at, parts in history.changes.items()
     }
-    label = f"{title} in {formatting.plural(len(each), 'run')}"
-    image = plots.over_runs(anchor, label, panels, each, void, changes, bands)
+    label = f"{title} in {formatting.plural(len(descriptions), 'run')}"
+    image = plots.over_runs(anchor, label, panels, descriptions, void, changes, bands)
     return Figure("", image, "", [])
 
 
 def _step(series: Series, step: Step) -> Headline:
     since, at = (series.runs[index].run_id for index in (step.since, step.at))
-    return Headline(_STATES[words.kind(step)], f"{since} to {at} are {words.step(step)}.")
+    return Headline(_STATES[words.kind(step)], f"{since} to {at} are {words.sentence(step)}.")
 
 
-def _notes(found: Series | Searched, steps: Mapping[int, Headline]) -> list[Headline]:
+def _notes(history: Series | Searched, steps: Mapping[int, Headline]) -> list[Headline]:
     """Return a sentence on each step and on each change of the environment, the newest first."""
     notes = []
-    for at in sorted({*steps, *found.changes}, reverse=True):
+    for at in sorted({*steps, *history.changes}, reverse=True):
         notes += [steps[at]] if at in steps else []
-        if at in found.changes:
-            before, changed = found.runs[at].run_id, words.changes(found.changes[at])
+        if at in history.changes:
+            before, changed = history.runs[at].run_id, words.changes(history.changes[at])
             notes.append(Headline("closed", f"Changed before {before}: {changed}."))
     return notes
 
@@ -219,19 +222,19 @@ def _rows(series: Series, panels: Sequence[plots.Panel]) -> list[list[str]]:
 
 
 def _table(
-    found: Series | Searched,
+    history: Series | Searched,
     head: Sequence[str],
     values: Sequence[Sequence[str]],
     steps: Mapping[int, str],
 ) -> Table:
     rows: list[Cells] = []
-    for at, (run, own) in enumerate(zip(found.runs, values, strict=True)):
-        changed = words.changes(found.changes[at]) if at in found.changes else ""
-        told = TableCell(changed, css="reason" if changed else "")
-        rows.append([_run(run), f"{at + 1}", words.ended(run), *own, told, steps.get(at, "")])
+    for at, (run, own) in enumerate(zip(history.runs, values, strict=True)):
+        changed = words.changes(history.changes[at]) if at in history.changes else ""
+        note = TableCell(changed, css="reason" if changed else "")
+        rows.append([_run(run), f"{at + 1}", words.ended(run), *own, note, steps.get(at, "")])
     rows.reverse()
     some = formatting.plural(len(rows), "run")
-    changes = formatting.plural(len(found.changes), "change")
+    changes = formatting.plural(len(history.changes), "change")
     return table(
         "The newest run first. An environment is compared with that of the run before.",
         ["run", "number", "ended, UTC", "repetitions", *head, "changed before it", "step"],
@@ -247,20 +250,22 @@ def _run(run: PastRun) -> TableCell | Link:
     return link(page, run.run_id) if run.has_report else TableCell(run.run_id)
 
 
-def _search(anchor: str, found: Searched, subject: str) -> OverTime:
+def _search(anchor: str, searched: Searched, subject: str) -> OverTime:
     from loadlab.report.plots import history_plot as plots
 
-    objective = labels.objective(found.searches[-1].slo)
+    objective = labels.objective(searched.searches[-1].slo)
     title = f"Highest rate of {subject} with {objective}"
-    values = [plots.Value(one.found) for one in found.searches]
-    told = [_rate(one) for one in found.searches]
-    void = [at + 1 for at, one in enumerate(found.searches) if one.found is None]
-    cell = found.searches[-1].cell
+    values = [plots.Value(search.found) for search in searched.searches]
+    texts = [_rate(search) for search in searched.searches]
+    void = [at + 1 for at, search in enumerate(searched.searches) if search.found is None]
+    cell = searched.searches[-1].cell
     panels = [plots.Panel("Highest rate, /s", values)]
-    figure = _figure(anchor, title, panels, found, told, void, [], {})
-    rows = [[_confirmed(one), text] for one, text in zip(found.searches, told, strict=True)]
-    shown = _table(found, ["requests/s"], rows, {})
-    return OverTime(title, anchor, _explained(cell), 0, _notes(found, {}), figure, shown)
+    figure = _figure(anchor, title, panels, searched, texts, void, [], {})
+    rows = [
+        [_confirmed(search), text] for search, text in zip(searched.searches, texts, strict=True)
+    ]
+    shown = _table(searched, ["requests/s"], rows, {})
+    return OverTime(title, anchor, _explained(cell), 0, _notes(searched, {}), figure, shown)
 
 
 def _rate(search: SearchSummary) -> str:
@@ -268,5 +273,9 @@ def _rate(search: SearchSummary) -> str:
 
 
 def _confirmed(search: SearchSummary) -> str:
-    one = search.confirmed
-    return formatting.NONE if one is None else f"{one.met} of {one.of} confirm it"
+    confirmation = search.confirmed
+    return (
+        formatting.NONE
+        if confirmation is None
+        else f"{confirmation.met} of {confirmation.of} confirm it"
+    )

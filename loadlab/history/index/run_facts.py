@@ -66,40 +66,42 @@ def _figures(summary: Summary, entries: Sequence[Entry]) -> str:
     by_path: dict[str, list[Entry]] = {}
     for entry in entries:
         by_path.setdefault(entry.path, []).append(entry)
-    told = []
+    figures = []
     for path, own in list(by_path.items())[:_ENDPOINTS]:
         stacks = [entry for entry in own if not labels.is_client(entry.cell)]
         text = _best(summary, stacks) if stacks else _clients(own)
-        told.append(f"{path} {text}")
+        figures.append(f"{path} {text}")
     more = len(by_path) - _ENDPOINTS
-    return "; ".join([*told, *([formatting.plural(more, "more endpoint")] if more > 0 else [])])
+    return "; ".join([*figures, *([formatting.plural(more, "more endpoint")] if more > 0 else [])])
 
 
 def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     """Return the figures of the best cell of an endpoint: 1,000/s held, p99 15.3 ms."""
     entry, _ = tiles.best(summary, entries)
-    found, headline = entry.cell.statistics, headlines.headline(entry)
+    statistics, headline = entry.cell.statistics, headlines.headline(entry)
     if headline.state == "void":
         return headline.short
-    goodput = f"{formatting.rate(found.goodput.median if found.goodput else None)}/s"
+    goodput = f"{formatting.rate(statistics.goodput.median if statistics.goodput else None)}/s"
     rate = {
         "held": f"{formatting.asked(entry.cell.cell.load)}/s held",
         "missed": f"{goodput} of {formatting.asked(entry.cell.cell.load)} asked",
     }.get(headline.state, f"{goodput} in a closed loop")
-    search = next((one for one in summary.searches if one.cell_id == entry.cell.cell_id), None)
+    search = next(
+        (trial for trial in summary.searches if trial.cell_id == entry.cell.cell_id), None
+    )
     if search and search.found:
         rate = f"{search.found:,g}/s is the highest rate with {labels.objective(search.slo)}"
-    name = "max" if found.latency_us.p99 is None else "p99"
-    curve = next((one for one in summary.curves if one.cell_id == entry.cell.cell_id), None)
+    name = "max" if statistics.latency_us.p99 is None else "p99"
+    curve = next((trial for trial in summary.curves if trial.cell_id == entry.cell.cell_id), None)
     within = (
         f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
         if (curve and curve.within)
         else ""
     )
-    return f"{rate}, {name} {formatting.bounded(found.latency_us, name)} ms{within}"
+    return f"{rate}, {name} {formatting.bounded(statistics.latency_us, name)} ms{within}"
 
 
 def _clients(entries: Sequence[Entry]) -> str:
-    several = [f"{one.cell.cell.load.generator} {python_clients_section.headline(one).short}"
-               for one in entries]  # fmt: skip
-    return ", ".join(dict.fromkeys(several))
+    figures = [f"{entry.cell.cell.load.generator} {python_clients_section.headline(entry).short}"
+               for entry in entries]  # fmt: skip
+    return ", ".join(dict.fromkeys(figures))

@@ -27,26 +27,26 @@ _MOST = 12
 def build(runs: Sequence[KnownRun]) -> Table:
     """Return the table; ``runs`` are in the order of time."""
     newest = list(reversed(runs))
-    rows = [_row(one) for one in newest]
-    found = table(CAPTION, HEAD, rows, " n  n")
+    rows = [_row(run) for run in newest]
+    shown = table(CAPTION, HEAD, rows, " n  n")
     facets = {
         name: list(dict.fromkeys(value for row in rows if (value := row.facets[name])))
         for name in ("study", "framework", "hosts", "state")
     }
     return replace(
-        found,
+        shown,
         facets={name: values for name, values in facets.items() if 1 < len(values) <= _MOST},
     )
 
 
-def _row(known: KnownRun) -> Row:
-    run = known.run
+def _row(facts: KnownRun) -> Row:
+    run = facts.run
     page = RunDir(Path(run.run_id)).report
     name = link(page, run.run_id) if run.has_report else run.run_id
     study = run.begun.plan.study if run.begun else None
-    reps = [rep for entry in known.entries.values() for rep in entry.cell.repetitions]
+    reps = [rep for entry in facts.entries.values() for rep in entry.cell.repetitions]
     void = sum(not rep.validity.valid for rep in reps)
-    frameworks = list(dict.fromkeys(one.cell.cell.framework for one in known.entries.values()))
+    frameworks = list(dict.fromkeys(entry.cell.cell.framework for entry in facts.entries.values()))
     if run.begun and not frameworks:
         stacks = run.begun.plan.stacks.values()
         frameworks = list(dict.fromkeys(str(stack["framework"]) for stack in stacks))
@@ -56,7 +56,7 @@ def _row(known: KnownRun) -> Row:
         "hosts": run.begun.plan.host_kind if run.begun else "",
         "state": run.state,
     }
-    told = [words.state(run), *known.sentences]
+    sentences = [words.state(run), *facts.sentences]
     time = run.ended or run.began
     manifest = run.measured.manifest if run.measured else None
     return Row(
@@ -64,7 +64,7 @@ def _row(known: KnownRun) -> Row:
             name,
             TableCell(words.ended(run), value="" if time is None else f"{time:.0f}"),
             ": ".join(filter(None, [facets["study"], facets["framework"]])) or formatting.NONE,
-            TableCell(known.figures or formatting.NONE, css="reason"),
+            TableCell(facts.figures or formatting.NONE, css="reason"),
             TableCell(f"{void} of {len(reps)}" if reps else formatting.NONE, value=f"{void}"),
             TableCell(_hosts(facets["hosts"], manifest), css="reason"),
             _lab(manifest),
@@ -72,7 +72,7 @@ def _row(known: KnownRun) -> Row:
         ],
         facets=facets,
         group="run",
-        more="".join(f"<p>{html.escape(one)}</p>" for one in told if one) or _NOTHING,
+        more="".join(f"<p>{html.escape(text)}</p>" for text in sentences if text) or _NOTHING,
     )
 
 

@@ -29,21 +29,21 @@ def write(run_dir: Path) -> Reproduction | None:
     if not run.original.exists():
         return None
     original = documents.read(run.original, Original)
-    known = documents.read(run.manifest, Manifest)
-    found = build(
+    manifest = documents.read(run.manifest, Manifest)
+    document = build(
         original,
         documents.read(run.summary, Summary),
         [
             *deviations.planned(original.recipe, recipe.of_run(run_dir)),
             *deviations.measured(
-                (original.hosts, known.hosts),
-                (original.controller, known.controller),
+                (original.hosts, manifest.hosts),
+                (original.controller, manifest.controller),
                 (original.ledgers, ledgers(run_dir)),
             ),
         ],
     )
-    documents.write(run.reproduction, documents.encode(found))
-    return found
+    documents.write(run.reproduction, documents.encode(document))
+    return document
 
 
 def build(original: Original, summary: Summary, parts: Sequence[ReproductionPart]) -> Reproduction:

@@ -73,13 +73,13 @@ def measured(
 
 
 def _options(original: Recipe, here: Recipe) -> ReproductionPart:
-    before, now = (_of_recipe(one) for one in (original, here))
-    found = _part("option", before, now)
+    before, now = (_of_recipe(recipe) for recipe in (original, here))
+    part = _part("option", before, now)
     deviations = [
-        msgspec.structs.replace(one, given=_given(one.name, original, here))
-        for one in found.deviations
+        msgspec.structs.replace(deviation, given=_given(deviation.name, original, here))
+        for deviation in part.deviations
     ]
-    return msgspec.structs.replace(found, deviations=deviations)
+    return msgspec.structs.replace(part, deviations=deviations)
 
 
 def _given(name: str, original: Recipe, here: Recipe) -> bool:
@@ -108,8 +108,8 @@ def _pins(original: Mapping[str, str], here: Mapping[str, str]) -> tuple[_Things
         name.partition("/")[0] for name in here
     }
     before, now = (
-        {name: value for name, value in each.items() if name.partition("/")[0] in locks}
-        for each in (original, here)
+        {name: value for name, value in pins.items() if name.partition("/")[0] in locks}
+        for pins in (original, here)
     )
     return _things(before), _things(now)
 
@@ -130,24 +130,24 @@ def _part(part: Part, original: _Things, here: _Things) -> ReproductionPart:
     return ReproductionPart(part=part, same=same, deviations=deviations)
 
 
-def _alike(name: str, one: Json, other: Json) -> bool:
-    if name == "memory_bytes" and one is not None and other is not None:
-        return math.isclose(one, other, rel_tol=MEMORY_DIFFERS)
-    return bool(one == other)
+def _alike(name: str, before: Json, now: Json) -> bool:
+    if name == "memory_bytes" and before is not None and now is not None:
+        return math.isclose(before, now, rel_tol=MEMORY_DIFFERS)
+    return bool(before == now)
 
 
 def _corresponding(
     original: Mapping[str, ManifestHost], here: Mapping[str, ManifestHost]
 ) -> dict[str, str]:
     """Return the name here of each host of the original; its own where there is none."""
-    found = {name: name for name in original}
+    names = {name: name for name in original}
     for role in ("server", "client"):
         before, now = (
             [name for name, host in hosts.items() if host.role == role]
             for hosts in (original, here)
         )
-        found.update(zip(before, now, strict=False))
-    return found
+        names.update(zip(before, now, strict=False))
+    return names
 
 
 def _hosts(
@@ -159,17 +159,17 @@ def _hosts(
     before: _Things = {}
     now: _Things = {}
     for things, hosts in ((before, original), (now, here)):
-        for host, one in hosts.items():
-            things.update({(host, name): value for name, value in properties(one).items()})
+        for host, machine in hosts.items():
+            things.update({(host, name): value for name, value in properties(machine).items()})
     return _part(part, before, now)
 
 
 def _hardware(host: ManifestHost) -> dict[str, Json]:
-    found: dict[str, Json] = msgspec.to_builtins(host)
-    more = dict(found.get("hardware") or {})
+    fields: dict[str, Json] = msgspec.to_builtins(host)
+    more = dict(fields.get("hardware") or {})
     card = more.pop("nic", None) or {}
     return {
-        **{name: value for name, value in found.items() if name not in _NO_HARDWARE},
+        **{name: value for name, value in fields.items() if name not in _NO_HARDWARE},
         **{name: value for name, value in more.items() if name not in _NO_HOST},
         **{f"nic {name}": value for name, value in card.items() if name not in _NO_NIC},
     }

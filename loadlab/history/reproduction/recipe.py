@@ -9,8 +9,7 @@ from loadlab.kinds.study.study_files import filled
 from loadlab.model import LabRevision, Manifest, Recipe, Thresholds
 from loadlab.model.study import Scalar
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.plan_document import Plan, items
 from loadlab.results import build_manifest
 from loadlab.results.build_manifest import Locked
 from loadlab.run import documents, revision, thresholds_file
@@ -20,9 +19,9 @@ from loadlab.run.run_dir import RunDir
 def of_run(run_dir: Path) -> Recipe:
     """Return the recipe of a run that has a manifest. Raises ResultError for a malformed one."""
     begun = plans.read(run_dir)
-    known = documents.read(RunDir(run_dir).manifest, Manifest)
-    locked = Locked(known.pins, known.locks or {})
-    return _recipe(begun.plan, begun.thresholds, begun.made_with, locked, known.lab)
+    manifest = documents.read(RunDir(run_dir).manifest, Manifest)
+    locked = Locked(manifest.pins, manifest.locks or {})
+    return _recipe(begun.plan, begun.thresholds, begun.made_with, locked, manifest.lab)
 
 
 def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
@@ -30,11 +29,11 @@ def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
 
     ``made_with``: the variables of the role that makes its hosts.
     """
-    items = experiment_types.items(plan.experiments)
+    planned = items(plan.experiments)
     locked = build_manifest.locked(
         root,
-        build_manifest.sources(item.cell for item in items),
-        {item.cell.load.generator for item in items},
+        build_manifest.sources(item.cell for item in planned),
+        {item.cell.load.generator for item in planned},
         plan.py_spy,
     )
     return _recipe(plan, thresholds_file.of(root), made_with, locked, revision.of(root))
@@ -63,12 +62,12 @@ def _recipe(
 
 def _inputs(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of each input of the plan's cells, by its kind and name."""
-    found: dict[str, str] = {}
-    for item in experiment_types.items(plan.experiments):
+    inputs: dict[str, str] = {}
+    for item in items(plan.experiments):
         cell, hashes = item.cell, item.input_hashes
         if hashes is not None:
-            found[f"application {cell.framework}"] = hashes.application
-            found[f"endpoint {cell.endpoint}"] = hashes.endpoint
-            found[f"tuning profile {cell.tuning}"] = hashes.tuning
-            found[f"network profile {cell.network}"] = hashes.network
-    return found
+            inputs[f"application {cell.framework}"] = hashes.application
+            inputs[f"endpoint {cell.endpoint}"] = hashes.endpoint
+            inputs[f"tuning profile {cell.tuning}"] = hashes.tuning
+            inputs[f"network profile {cell.network}"] = hashes.network
+    return inputs

@@ -7,17 +7,16 @@ stats/sequential.py compares them. The rows of all heads share its error rate.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
 
 from msgspec.structs import asdict
 
 from loadlab.kinds.gate import sides
-from loadlab.kinds.gate.sides import Cells, Measure
+from loadlab.kinds.gate.sides import Cells
 from loadlab.model import (
     Answer,
     Baseline,
-    Facts,
     HeadVerdict,
     PlannedAb,
     Reason,
@@ -26,20 +25,22 @@ from loadlab.model import (
     Verdict,
     VerdictRow,
 )
+from loadlab.model.metric_rows import GATES, ROWS, GateRow
 from loadlab.plan import records as recorded
 from loadlab.plan.records import Records
+from loadlab.results import effect
 from loadlab.run.methods import comparison_rule
-from loadlab.stats import sequential
+from loadlab.stats import inference, sequential
 from loadlab.stats.inference import Estimate
 from loadlab.stats.sequential import Look
 
-# Exit statuses of a playbook. Ansible's own are 1, 2, 4 (a host cannot be reached) and above.
-SLOWER, UNDECIDED = 3, 4
+# Exit statuses of a gate. Ansible's own are 1, 2, 4 (a host is out of reach), 5, 6, 8, 99 and 250.
+SLOWER, UNDECIDED = 3, 10
 
 
 def error(heads: int) -> float:
     """Return the share of a row of the error rate (Bonferroni); ``heads``: how many there are."""
-    return sequential.ERROR_RATE / (len(sides.MEASURES) * heads)
+    return sequential.ERROR_RATE / (len(GATES) * heads)
 
 
 def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
@@ -56,12 +57,12 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
         heads=[
             HeadVerdict(
                 **asdict(_variant(head)),
-                answer=overall([row.answer for row in rows[head.name]]),
+                answer=effect.overall([row.answer for row in rows[head.name]]),
                 rows=rows[head.name],
             )
             for head in named
         ],
-        answer=overall([row.answer for row in every]),
+        answer=effect.overall([row.answer for row in every]),
         cell=constant.cell if constant else None,
         baseline=ab.baseline.file if ab.baseline else None,
         error_rate=sequential.ERROR_RATE,
@@ -71,14 +72,10 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
     )
 
 
-def _variant(one: Variant) -> Variant:
-    return Variant(name=one.name, given=one.given, options=one.options, commit=one.commit)
-
-
-def overall(answers: Sequence[Answer]) -> Answer:
-    """Return the answer for all rows: slower where a row is slower, whatever the others are."""
-    order: tuple[Answer, ...] = ("slower", "undecided", "faster")
-    return next((one for one in order if one in answers), "no difference")
+def _variant(planned: Variant) -> Variant:
+    return Variant(
+        name=planned.name, given=planned.given, options=planned.options, commit=planned.commit
+    )
 
 
 def exit_status(answer: Answer, *, undecided_fails: bool) -> int:
@@ -92,16 +89,18 @@ def table(ab: PlannedAb, kept: Records) -> dict[str, list[VerdictRow]]:
     """Return head -> a row for each metric."""
     if ab.baseline is not None:
         loads = _loads(ab, ab.base.cells, kept)
-        beside = [_beside(one, loads[one.load], ab.baseline) for one in sides.MEASURES]
+        beside = [_beside(name, loads[gate.load], ab.baseline) for name, gate in GATES.items()]
         return {ab.base.name: beside}
     share = error(len(ab.heads))
-    found = {}
+    tables = {}
     for head in ab.heads:
         loads = _loads(ab, head.cells, kept)
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
-        found[head.name] = [_row(one, loads[one.load], more, share) for one in sides.MEASURES]
-    return found
+        tables[head.name] = [
+            _row(name, loads[gate.load], more, share) for name, gate in GATES.items()
+        ]
+    return tables
 
 
 def _loads(ab: PlannedAb, head: VariantCells, kept: Records) -> dict[str, Cells]:
@@ -112,90 +111,92 @@ def _loads(ab: PlannedAb, head: VariantCells, kept: Records) -> dict[str, Cells]
     }
 
 
-def _beside(one: Measure, cells: Cells, baseline: Baseline) -> VerdictRow:
+def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
     """Return a row beside the value of another sitting; ``cells`` have the head as their base.
 
     Two sittings differ though nothing is changed, so no answer follows from the difference.
     """
-    at, latency_of = sides.path_of(one, cells)
-    values = {name: sides.by_block(cells, getattr(cells, name), at) for name in ("base", "control")}
+    gate, reading = GATES[metric], sides.reading(metric, cells)
+    base, control = (
+        sides.by_block(cells, side, reading.path) for side in (cells.base, cells.control)
+    )
     floor, value = None, None
-    reason = sides.incomparable(one, cells, values, latency_of)
-    before, now = baseline.values.get(one.name), None
+    reason = sides.incomparable(
+        metric, cells, {"base": base, "control": control}, reading.latency_of
+    )
+    before, now = baseline.values.get(metric), None
     if reason is None:
-        now = _median(values["base"])
-        twin = sequential.compare(**values, head={}, error=error(1), relative=one.relative).control
-        floor = sequential.floor(twin)
+        now = _median(base)
+        twin = sequential.compare(base, control, {}, error(1), relative=gate.relative).control
+        floor = inference.noise_floor([twin])
         reason = Reason(code="two_sittings", facts={"noise_floor": floor})
         if before is None:
             reason = Reason(code="value_absent", facts={"side": "base"})
-        elif now is not None and not one.relative:
+        elif now is not None and not gate.relative:
             value = now - before
         elif now is not None and before > 0:
             value = now / before - 1
     return VerdictRow(
-        metric=one.name,
-        latency_of=latency_of,
-        unit=one.unit,
-        relative=one.relative,
-        blocks=len(values["base"]),
+        metric=metric,
+        latency_of=reading.latency_of,
+        unit=ROWS[metric].unit.stored,
+        relative=gate.relative,
+        blocks=len(base),
         base=before,
         head=now,
         value=value,
         low=None,
         high=None,
         noise_floor=floor,
-        margin=_margin(one),
+        margin=_margin(gate),
         answer="undecided",
         reason=reason,
         is_open=False,
     )
 
 
-def _margin(one: Measure) -> float:
+def _margin(gate: GateRow) -> float:
     rule = comparison_rule()
-    return rule.margin if one.relative else rule.failed_max
+    return rule.margin if gate.relative else rule.failed_max
 
 
-def _row(one: Measure, cells: Cells, more_failed: float, share: float) -> VerdictRow:
+def _row(metric: str, cells: Cells, more_failed: float, share: float) -> VerdictRow:
     """Return a row. ``more_failed``: fraction of requests that failed of the head, less the base's;
     ``share``: the row's of the error rate."""
-    at, latency_of = sides.path_of(one, cells)
+    gate, reading = GATES[metric], sides.reading(metric, cells)
     base, head, control = (
-        sides.by_block(cells, side, at) for side in (cells.base, cells.head, cells.control)
+        sides.by_block(cells, side, reading.path)
+        for side in (cells.base, cells.head, cells.control)
     )
-    margin, failed_max = _margin(one), comparison_rule().failed_max
-    reason = sides.incomparable(
-        one, cells, {"base": base, "head": head, "control": control}, latency_of
-    )
+    values = {"base": base, "head": head, "control": control}
+    reason = sides.incomparable(metric, cells, values, reading.latency_of)
     if reason is not None:
-        found = Estimate(None, None, None)
-        floor, look = None, Look("undecided", reason)
+        difference, floor = Estimate(None, None, None), None
+        look = Look("undecided", reason)
     else:
-        found, twin = sequential.compare(base, control, head, share, relative=one.relative)
-        floor = sequential.floor(twin)
-        look = sequential.decide(found, twin, margin, one.better)
+        difference, twin = sequential.compare(base, control, head, share, relative=gate.relative)
+        floor = inference.noise_floor([twin])
+        look = sequential.decide(difference, twin, _margin(gate), ROWS[metric].better)
         for side, codes in cells.void.items():
             # The next may be valid.
-            why = Reason(code="side_not_valid", facts={"side": side, "void": codes})
-            look = Look("undecided", why, is_open=True)
-    if one.relative and look.answer == "faster" and more_failed > failed_max:
-        facts: Facts = {"side": "head"}
-        failed = Reason(code="better_failed_more", value=more_failed, limit=failed_max, facts=facts)
-        look = Look("undecided", failed)
+            void = Reason(code="side_not_valid", facts={"side": side, "void": codes})
+            look = Look("undecided", void, is_open=True)
+    fails = effect.failed_more("head", more_failed)
+    if fails and gate.relative and look.answer == "faster":
+        look = Look("undecided", fails)
     return VerdictRow(
-        metric=one.name,
-        latency_of=latency_of,
-        unit=one.unit,
-        relative=one.relative,
+        metric=metric,
+        latency_of=reading.latency_of,
+        unit=ROWS[metric].unit.stored,
+        relative=gate.relative,
         blocks=len(base.keys() & head.keys()),
         base=_median(base),
         head=_median(head),
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=difference.value,
+        low=difference.low,
+        high=difference.high,
         noise_floor=floor,
-        margin=margin,
+        margin=_margin(gate),
         answer=look.answer,
         reason=look.reason,
         is_open=look.is_open,

@@ -41,10 +41,10 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
         raise PlanError(
             f"{name}: it has a ref or packages and no application. Give -e framework= or -e app=."
         )
-    given = options.get("app") or f"apps/{framework}"
-    source = root / str(given)
+    location = options.get("app") or f"apps/{framework}"
+    source = root / str(location)
     packages = _words(options.get("packages"))
-    wheels = [root / one for one in _words(options.get("wheel"))]
+    wheels = [root / path for path in _words(options.get("wheel"))]
     for wheel in wheels:
         if wheel.suffix != ".whl" or not wheel.is_file():
             raise PlanError(
@@ -54,15 +54,15 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
     commit = None
     if options.get("ref") is None:
         if not source.is_dir():
-            raise PlanError(f"{name}: '{given}' is no folder. Give -e framework=<name> or app.")
+            raise PlanError(f"{name}: '{location}' is no folder. Give -e framework=<name> or app.")
         state = fingerprint([], str(source), ["."])
     else:
         commit = _git(name, source, "rev-parse", "--verify", f"{options['ref']}^{{commit}}")
         state = _git(name, source, "rev-parse", f"{commit}:./")
-    made_of = [state, sorted(packages), [_sha256(one) for one in wheels]]
+    made_of = [state, sorted(packages), [_sha256(path) for path in wheels]]
     key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
     # A stack is called after the folder.
-    folder = _FOLDER / key / application.name_of(str(given))
+    folder = _FOLDER / key / application.name_of(str(location))
     if not (root / folder).is_dir():
         (root / folder.parent).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=root / folder.parent) as temporary:
@@ -74,9 +74,9 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
     return str(folder), commit
 
 
-def _words(given: OptionValue) -> list[str]:
-    several = given if isinstance(given, list) else [given]
-    return [str(one) for one in several if one is not None]
+def _words(option: OptionValue) -> list[str]:
+    values = option if isinstance(option, list) else [option]
+    return [str(value) for value in values if value is not None]
 
 
 def _sha256(path: Path) -> str:
@@ -101,7 +101,7 @@ def _run(name: str, words: Sequence[str], folder: Path) -> bytes:
 
 def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
     if commit is None:
-        ignored = shutil.ignore_patterns(*(one for one in IGNORED if one != ".env"))
+        ignored = shutil.ignore_patterns(*(pattern for pattern in IGNORED if pattern != ".env"))
         shutil.copytree(source, new, ignore=ignored)
         return
     packed = _run(name, ["git", "archive", "--format=tar", commit], source)
@@ -126,7 +126,7 @@ def _pin(
             f"{name}: of an application from outside the tree, a variant may have packages of the "
             "index, and the application may be no wheel. Give two folders with app=."
         )
-    pinned = {_normal(one.split("==")[0]) for one in packages}
+    pinned = {_normal(package.split("==")[0]) for package in packages}
     lines = [
         line
         for line in requirements.wanted(folder, file)
@@ -143,7 +143,7 @@ def _lock(
 
     A package of the server's goes there too: of both, the application's is installed.
     """
-    if not all((folder / one).is_file() for one in (_WANTED, _LOCK)):
+    if not all((folder / file).is_file() for file in (_WANTED, _LOCK)):
         raise PlanError(
             f"{name}: its application has no {_WANTED} and {_LOCK} to lock again. Give another "
             "folder with app=, or a git ref with ref=."
@@ -155,14 +155,16 @@ def _lock(
         lines.append(f"./{_WHEELS}/{wheel.name}")
     files = [folder / _LOCK, *root.glob(f"files/servers/*/{_LOCK}")]
     texts = [path.read_text(encoding="utf-8") for path in files]
-    names = {one for text in texts for one in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
-    for given in [
-        *(one.split("==")[0] for one in packages),
+    names = {
+        package for text in texts for package in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
+    }
+    for name_of in [
+        *(package.split("==")[0] for package in packages),
         *(w.name.split("-")[0] for w in wheels),
     ]:
-        if _normal(given) not in {_normal(one) for one in names}:
+        if _normal(name_of) not in {_normal(package) for package in names}:
             raise PlanError(
-                f"{name}: '{given}' is no package of the application or a server. There are: "
+                f"{name}: '{name_of}' is no package of the application or a server. There are: "
                 f"{', '.join(sorted(names))}."
             )
     (folder / _OWN).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

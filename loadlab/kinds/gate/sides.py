@@ -1,46 +1,19 @@
-"""The metrics of a verdict, and their values by block of each side."""
+"""The values of a metric by block of each side of a verdict."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from loadlab.model import LatencyOf, Load, Reason, Repetition
+from loadlab.model import Load, Reason, Repetition
+from loadlab.model.metric_rows import GATES, LatencyOf, Reading
 from loadlab.plan import records as recorded
 from loadlab.plan.records import Records
-from loadlab.results import metrics
-from loadlab.stats import histograms, inference
-from loadlab.stats.sequential import Better
+from loadlab.results import effect, metrics
 
-Name = Literal["cpu", "goodput", "p50", "p99", "memory", "errors"]
 ByBlock = dict[int, list[Repetition]]
-
-
-class Measure(Struct, frozen=True):
-    """A row: its metric of metrics.py, by load, and in which direction it is better.
-
-    ``at`` of p50, p99 and memory is their name: what they are of depends on the repetitions.
-    """
-
-    name: Name
-    load: Literal["constant", "saturated"]
-    at: str
-    unit: str
-    better: Better = "lower"
-    relative: bool = True
-
-
-MEASURES = (
-    Measure("cpu", "constant", "cpu_us_per_request", "µs"),
-    Measure("goodput", "saturated", "goodput", "requests/s", "higher"),
-    Measure("p50", "constant", "p50", "µs"),
-    Measure("p99", "constant", "p99", "µs"),
-    Measure("memory", "constant", "memory", "bytes"),
-    Measure("errors", "constant", "failed_fraction", "fraction", relative=False),
-)
 
 
 class Cells(Struct, frozen=True):
@@ -59,62 +32,59 @@ class Cells(Struct, frozen=True):
         return [rep for side in sides for block in side.values() for rep in block]
 
 
-def of_cells(base: str, head: str, control: str, kept: Records) -> Cells:
+def of_cells(base: str, head: str, control: str, records: Records) -> Cells:
     """Return the repetitions of three cell_ids."""
-    several = (base, head, control)
-    cell = next((kept[one].cell for one in several if one in kept), None)
+    measured = (records[name].cell for name in (base, head, control) if name in records)
+    cell = next(measured, None)
     void = {
-        name: _void_codes(cell_id, kept)
+        name: _void_codes(recorded.measured(cell_id, records))
         for name, cell_id in (("base", base), ("head", head))
-        if recorded.measured(cell_id, kept) and not recorded.valid(cell_id, kept)
+        if recorded.measured(cell_id, records) and not recorded.valid(cell_id, records)
     }
     return Cells(
         load=cell.load if cell else None,
-        base=_valid(base, kept),
-        head=_valid(head, kept),
-        control=_valid(control, kept),
+        base=_valid(base, records),
+        head=_valid(head, records),
+        control=_valid(control, records),
         void=void,
     )
 
 
-def _void_codes(cell_id: str, kept: Records) -> list[str]:
-    reasons = (why for one in recorded.measured(cell_id, kept) for why in one.validity.reasons)
-    return list(dict.fromkeys(why.code for why in reasons))
+def _void_codes(reps: Sequence[Repetition]) -> list[str]:
+    return list(dict.fromkeys(reason.code for rep in reps for reason in rep.validity.reasons))
 
 
-def _valid(cell_id: str, kept: Records) -> ByBlock:
-    blocks = recorded.by_block(cell_id, kept)
-    valid = {at: [one for one in found if one.validity.valid] for at, found in blocks.items()}
-    return {at: found for at, found in valid.items() if found}
+def _valid(cell_id: str, records: Records) -> ByBlock:
+    blocks = {
+        block: [rep for rep in reps if rep.validity.valid]
+        for block, reps in recorded.by_block(cell_id, records).items()
+    }
+    return {block: reps for block, reps in blocks.items() if reps}
 
 
 def failed(cells: Cells, side: ByBlock) -> float:
     """Return the mean fraction of failed requests; 0 where nothing was measured."""
-    found = by_block(cells, side, "failed_fraction")
-    return statistics.fmean(found.values()) if found else 0.0
+    fractions = by_block(cells, side, reading("errors", cells).path)
+    return statistics.fmean(fractions.values()) if fractions else 0.0
 
 
-def by_block(cells: Cells, side: ByBlock, at: str) -> dict[int, float]:
-    """Return block -> the metric, of the blocks that have it."""
-    found: dict[int, float] = {}
-    for block, several in side.items():
-        assert cells.load is not None
-        values = [metrics.value(one, cells.load, at) for one in several]
-        known = [one for one in values if one is not None]
-        if known:
-            found[block] = statistics.median(known)
-    return found
+def by_block(cells: Cells, side: ByBlock, path: str) -> dict[int, float]:
+    """Return block -> the reading, of the blocks that have it."""
+    return metrics.by_block(
+        (block, number)
+        for block, reps in side.items()
+        for rep in reps
+        if cells.load and (number := metrics.value(rep, cells.load, path)) is not None
+    )
 
 
-def path_of(one: Measure, cells: Cells) -> tuple[str, LatencyOf | None]:
-    """Return the path of a row's metric, and what it is of."""
-    if one.name in ("p50", "p99", "memory"):
-        return metrics.path_of(one.name, cells.all())
-    return one.at, None
+def reading(metric: str, cells: Cells) -> Reading:
+    """Return the reading of a metric that all three sides have."""
+    return metrics.reading(metric, cells.all())
 
 
 def incomparable(
-    one: Measure,
+    metric: str,
     cells: Cells,
     sides: Mapping[str, Mapping[int, float]],
     latency_of: LatencyOf | None,
@@ -127,25 +97,9 @@ def incomparable(
         measured: ByBlock = getattr(cells, side)
         if measured and not values:
             return Reason(code="value_absent", facts={"side": side})
-        zeros = sum(value <= 0 for value in values.values())
-        if one.relative and zeros:
-            return Reason(code="value_0", value=zeros, facts={"side": side, "of": len(values)})
-        if latency_of is None:
-            continue
-        counts = (_requests(rep, latency_of) for block in measured.values() for rep in block)
-        least = min(counts, default=None)
-        percentile = histograms.PERCENTILES[one.name]
-        if least is not None and not inference.supports_percentile(least, percentile):
-            return Reason(
-                code="few_answers_compared",
-                value=least,
-                facts={"side": side, "percentile": one.name},
-            )
+        zero = effect.value_0({side: [*values.values()]}) if GATES[metric].relative else None
+        reps = [(cells.load, rep) for block in measured.values() for rep in block if cells.load]
+        reason = zero or effect.few_answers(metric, side, reps, latency_of)
+        if reason:
+            return reason
     return None
-
-
-def _requests(rep: Repetition, latency_of: LatencyOf) -> int:
-    """Return how many requests the percentiles of a repetition are of."""
-    if latency_of == "due":
-        return rep.response_time.requests if rep.response_time else 0
-    return rep.responses or 0

@@ -27,29 +27,31 @@ EXAMPLE = "-e framework=aiohttp -e endpoint=hello -e base=workers=1 -e head=work
 # What a variant cannot have, and why.
 _REFUSED = {
     "kernel": "another kernel takes a reboot in each block, and local hosts share this machine's. "
-    "Compare two runs with playbooks/compare.yml, or give boot parameters in a tuning profile",
+    "Compare two runs with python -m loadlab compare, or give boot parameters in a tuning profile",
 }
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!-]*")
 _SETTING = re.compile(r"postgresql\.([A-Za-z_][A-Za-z0-9_.]*)")
 
 
-def several(root: Path, given: str, rest: GivenOptions) -> list[Variant]:
+def heads(root: Path, option: str, rest: GivenOptions) -> list[Variant]:
     """Return the heads: variants with semicolons between. See variant()."""
-    each = [one.strip() for one in given.split(";")]
-    if not all(each):
-        raise PlanError(f"head: '{given}' has an empty variant between its semicolons.")
-    names = ["head"] if len(each) == 1 else [f"head{number}" for number in range(1, len(each) + 1)]
-    return [variant(root, name, one, rest) for name, one in zip(names, each, strict=True)]
+    texts = [text.strip() for text in option.split(";")]
+    if not all(texts):
+        raise PlanError(f"head: '{option}' has an empty variant between its semicolons.")
+    names = (
+        ["head"] if len(texts) == 1 else [f"head{number}" for number in range(1, len(texts) + 1)]
+    )
+    return [variant(root, name, text, rest) for name, text in zip(names, texts, strict=True)]
 
 
-def variant(root: Path, name: str, given: str, rest: GivenOptions) -> Variant:
+def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
     """Return a variant from key=value,key=value or the path of a YAML file with these.
 
     Its application is made where it is one of a git ref or has packages of its own. ``rest``: the
     run's other options. Raises PlanError for a file that cannot be read, and for a name that no
     variant may override.
     """
-    options = _of_words(name, given) if "=" in given else _of_file(name, root / given)
+    options = _of_words(name, option) if "=" in option else _of_file(name, root / option)
     for key in options:
         if key in _REFUSED:
             raise PlanError(f"{name}: '{key}' cannot differ between variants: {_REFUSED[key]}.")
@@ -67,14 +69,14 @@ def variant(root: Path, name: str, given: str, rest: GivenOptions) -> Variant:
         tuning = options.get("tuning") or rest.get("tuning") or _default(root, "tuning")
         options = {**options, "tuning": _tuning(name, tuning, options["postgresql"])}
     kept = {key: value for key, value in options.items() if key in OPTIONS}
-    return Variant(name=name, given=given, options=kept, commit=commit)
+    return Variant(name=name, given=option, options=kept, commit=commit)
 
 
-def _of_words(name: str, given: str) -> GivenOptions:
-    found: GivenOptions = {}
+def _of_words(name: str, option: str) -> GivenOptions:
+    options: GivenOptions = {}
     packages: list[str] = []
     settings: dict[str, str] = {}
-    for word in filter(None, (one.strip() for one in given.split(","))):
+    for word in filter(None, (text.strip() for text in option.split(","))):
         key, equals, value = (part.strip() for part in word.partition("="))
         if _PIN.fullmatch(word):
             packages.append(word)
@@ -86,12 +88,12 @@ def _of_words(name: str, given: str) -> GivenOptions:
         elif setting := _SETTING.fullmatch(key):
             settings[setting[1]] = value
         else:
-            found[key] = value
+            options[key] = value
     if packages:
-        found["packages"] = [*packages]
+        options["packages"] = [*packages]
     if settings:
-        found["postgresql"] = {**settings}
-    return found
+        options["postgresql"] = {**settings}
+    return options
 
 
 def _of_file(name: str, path: Path) -> GivenOptions:
@@ -122,6 +124,6 @@ def _tuning(name: str, tuning: OptionValue, settings: OptionValue) -> str:
         )
     profile = str(tuning[0] if isinstance(tuning, list) else tuning)
     try:
-        return profiles.with_settings(profile, {key: str(each) for key, each in settings.items()})
+        return profiles.with_settings(profile, {key: str(value) for key, value in settings.items()})
     except ValueError as problem:
         raise PlanError(f"{name}: {problem}") from None

@@ -66,11 +66,11 @@ def _at(place: str) -> Iterator[None]:
 def _check_predictions(
     predictions: Iterable[Prediction], cells: Sequence[str], fits: Collection[str]
 ) -> None:
-    for number, one in enumerate(predictions, 1):
+    for number, prediction in enumerate(predictions, 1):
         with _at(f"prediction {number}"):
-            if one.truth is not None:
-                expressions.check(one.truth, cells, fits)
-            for option in (one.options or {}).values():
+            if prediction.truth is not None:
+                expressions.check(prediction.truth, cells, fits)
+            for option in (prediction.options or {}).values():
                 if not expressions.is_condition(option.holds):
                     raise ValueError(f"'{option.holds}' is no condition")
                 expressions.check(option.holds, cells, fits)

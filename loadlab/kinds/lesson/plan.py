@@ -20,9 +20,8 @@ from msgspec.structs import astuple, replace
 
 from loadlab.kinds.lesson.definition import TRANSFER
 from loadlab.model import Exercise, GivenOptions, Item, Reader, Study
-from loadlab.plan.modes.experiment_types import PlannedExperiment
-from loadlab.plan.plan_document import Run
-from loadlab.plan.planned_cells import PlannedCells, repeated
+from loadlab.plan.experiments import PlannedCells, repeated
+from loadlab.plan.plan_document import PlannedExperiment, Run
 from loadlab.plan.records import Records, measured
 from loadlab.run import catalog
 from loadlab.run.errors import PlanError
@@ -37,7 +36,7 @@ def refuse_unknown(stage: str) -> None:
 
 
 def refuse_other(
-    stage: str, run_id: str, recorded: Run | None, given: GivenOptions, lessons: Path
+    stage: str, run_id: str, recorded: Run | None, options: GivenOptions, lessons: Path
 ) -> None:
     """Raise PlanError where the stage needs the run of a lesson, and the run is not of it.
 
@@ -51,17 +50,17 @@ def refuse_other(
             f"stage: {stage} goes on with a lesson, and the run {run_id} is of none. Begin with "
             "playbooks/lesson.yml -e lesson=<name>, or name its run with -e run_id=<run_id>."
         )
-    if given.get("lesson") not in (None, "", study.name):
+    if options.get("lesson") not in (None, "", study.name):
         raise PlanError(
             f"lesson: the run {run_id} is of the lesson {study.name}, and not of "
-            f"'{given['lesson']}'. Name another run with -e run_id=<run_id>."
+            f"'{options['lesson']}'. Name another run with -e run_id=<run_id>."
         )
-    part, there = (
+    part, present = (
         ("transfer", study.lesson.transfer)
         if stage == "transfer"
         else ("exercise", study.lesson.exercise)
     )
-    if there is None:
+    if present is None:
         raise PlanError(
             f"stage: the lesson {study.name} has no {part}. These have one: "
             f"{', '.join(_with(part, lessons))}. Begin one of them with "
@@ -71,8 +70,8 @@ def refuse_other(
 
 def _with(part: str, lessons: Path) -> list[str]:
     """Return the names of the lessons whose files have a part: exercise or transfer."""
-    found = catalog.names(lessons, "*.yml")
-    return [name for name in found if part in _lesson(lessons / f"{name}.yml")]
+    lessons_of_folder = catalog.names(lessons, "*.yml")
+    return [name for name in lessons_of_folder if part in _lesson(lessons / f"{name}.yml")]
 
 
 def _lesson(path: Path) -> Mapping[str, object]:
@@ -80,12 +79,12 @@ def _lesson(path: Path) -> Mapping[str, object]:
     return whole["lesson"]
 
 
-def of(study: Study | None, stage: str, given: Reader) -> Study | None:
+def at_stage(study: Study | None, stage: str, reader: Reader) -> Study | None:
     """Return the study with the cell first that the stage sets up, and with the transfer's cell
     from that stage on."""
     exercise = _exercise(study)
     transfer = study.lesson.transfer if study and study.lesson else None
-    if study and transfer and (stage == TRANSFER or given.transfer is not None):
+    if study and transfer and (stage == TRANSFER or reader.transfer is not None):
         (like,) = (cell for cell in study.cells if cell.name == transfer.cell)
         changed = replace(like, name=TRANSFER, options={**like.options, **transfer.options})
         study = replace(study, cells=[*study.cells, changed])
@@ -104,10 +103,14 @@ def with_checks(
     if exercise is None or planned.study is None:
         return planned
     cells = dict(planned.study.cells)
-    checked = [one for one in planned.experiments if one.items[0].cell_id in cells[exercise.cell]]
+    checked = [
+        experiment
+        for experiment in planned.experiments
+        if experiment.items[0].cell_id in cells[exercise.cell]
+    ]
     more = _checks(checked[0], stage, records)
-    for number, one in enumerate(more, 1):
-        cells[name(number)] = [one.items[0].cell_id]
+    for number, experiment in enumerate(more, 1):
+        cells[name(number)] = [experiment.items[0].cell_id]
     return replace(
         planned,
         experiments=[*planned.experiments, *more],
@@ -116,16 +119,16 @@ def with_checks(
 
 
 def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[PlannedExperiment]:
-    found: list[PlannedExperiment] = []
+    experiments: list[PlannedExperiment] = []
     checked = checked.map_items(_as_it_is)
     while True:
-        again = repeated(checked, "check", str(len(found) + 1))
+        again = repeated(checked, "check", str(len(experiments) + 1))
         assert again is not None
         if measured(again.items[0].cell_id, records):
             # It is never measured again, valid or not: the hosts are others by now.
-            found.append(replace(again, void_tries=1))
+            experiments.append(replace(again, void_tries=1))
             continue
-        return [*found, again] if stage == "check" else found
+        return [*experiments, again] if stage == "check" else experiments
 
 
 def _as_it_is(item: Item) -> Item:
@@ -145,10 +148,10 @@ def name(number: int) -> str:
 
 def checks(cells: Mapping[str, object]) -> list[str]:
     """Return the names of the checks among the plan's cells, in order."""
-    found: list[str] = []
-    while name(len(found) + 1) in cells:
-        found.append(name(len(found) + 1))
-    return found
+    names: list[str] = []
+    while name(len(names) + 1) in cells:
+        names.append(name(len(names) + 1))
+    return names
 
 
 def refuse_unfinished(stage: str, remaining: int, run_id: str) -> None:

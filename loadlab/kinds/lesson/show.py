@@ -12,9 +12,10 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from loadlab.kinds import run_end
-from loadlab.kinds.lesson import lesson_figures, words
+from loadlab.kinds.lesson import analyse, words
+from loadlab.kinds.lesson.kind import LessonKind
 from loadlab.kinds.study import sampling
+from loadlab.kinds.study import words as claim_words
 from loadlab.model import (
     Claims,
     HandCommand,
@@ -29,7 +30,6 @@ from loadlab.model import (
 )
 from loadlab.plan import plan_document
 from loadlab.report.html import UNSEEN, policy_hash
-from loadlab.report.words import claims_words as claim_words
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.expressions import Lookup
@@ -47,7 +47,7 @@ class Answer:
     """A question, the reader's answer, what was measured, and a remark on both."""
 
     question: str
-    given: str
+    answer: str
     truth: str
     verdict: str
 
@@ -105,21 +105,21 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
     if study is None or study.lesson is None:
         raise ResultError(f"{run.plan.name} has no lesson")
     lesson = study.lesson
-    found = documents.read(run.lesson, LessonResult)
+    result = documents.read(run.lesson, LessonResult)
     judged = documents.read(run.claims, Claims)
     summary = documents.read(run.summary, Summary)
     unmeasured = sampling.unmeasured(summary, study)
     # A check may be void: the page is of the lesson's own cells.
     shown = [column.cell for column in lesson.columns]
-    without = [one for one in unmeasured if one.cell in shown]
+    without = [cell for cell in unmeasured if cell.cell in shown]
     if without:
-        raise ResultError(words.without_figures(without, run_end.more_repetitions(run_dir)))
-    lookup = lesson_figures.lookup(summary, study)
+        raise ResultError(words.without_figures(without, LessonKind().more_repetitions(run_dir)))
+    lookup = analyse.figures_of(summary, study)
     return LessonPage(
         title=f"{study.name}: {study.description}",
         question=study.publication.question or "",
-        answers=_answers(found.predictions, lesson.predictions),
-        score=words.summed(found),
+        answers=_answers(result.predictions, lesson.predictions),
+        score=words.summed(result),
         head=["", *(column.heading for column in lesson.columns)],
         rows=_rows(lesson, lookup),
         claims=claim_words.lines(judged),
@@ -129,39 +129,39 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
         wrong=lesson.exercise.wrong if lesson.exercise else [],
         issue=lesson.issue,
         task=lesson.exercise.task if lesson.exercise else "",
-        checks=_checks(found, judged),
-        transfer=_transfer(lesson.transfer, found, lookup),
+        checks=_checks(result, judged),
+        transfer=_transfer(lesson.transfer, result, lookup),
         report=REPORT,
     ), study
 
 
-def _checks(found: LessonResult, judged: Claims) -> list[list[str]]:
+def _checks(result: LessonResult, judged: Claims) -> list[list[str]]:
     """Return the lines of each check: its verdict, then its goals."""
-    each = found.exercise.checks if found.exercise else []
-    return [[line.strip() for line in words.check(one, judged.unmeasured)] for one in each]
+    checks = result.exercise.checks if result.exercise else []
+    return [[line.strip() for line in words.check(check, judged.unmeasured)] for check in checks]
 
 
 def _transfer(
-    transfer: Transfer | None, found: LessonResult, lookup: Lookup
+    transfer: Transfer | None, result: LessonResult, lookup: Lookup
 ) -> TransferPart | None:
-    if transfer is None or found.transfer is None:
+    if transfer is None or result.transfer is None:
         return None
     return TransferPart(
         transfer.text,
-        _answers(found.transfer, transfer.predictions),
+        _answers(result.transfer, transfer.predictions),
         _paragraphs(words.text(transfer.explanation, lookup)),
     )
 
 
-def _answers(found: Sequence[PredictionResult], asked: Sequence[Prediction]) -> list[Answer]:
+def _answers(results: Sequence[PredictionResult], questions: Sequence[Prediction]) -> list[Answer]:
     return [
         Answer(
-            one.question,
-            words.given(one.given, of),
-            words.truth(one, of),
-            words.verdict(one, of),
+            result.question,
+            words.answer(result.given, question),
+            words.truth(result, question),
+            words.verdict(result, question),
         )
-        for one, of in zip(found, asked, strict=True)
+        for result, question in zip(results, questions, strict=True)
     ]
 
 
@@ -185,13 +185,13 @@ def _paragraphs(text: str) -> list[str]:
 
 def marked(text: str) -> Markup:
     """Return a text with its marks as HTML; everything else is escaped."""
-    found, at = Markup(), 0
+    html, at = Markup(), 0
     for match in _MARKED.finditer(text):
         tag = _TAGS[(match.lastindex or 1) - 1]
         inner = escape(match[match.lastindex or 1])
-        found += escape(text[at : match.start()]) + Markup(f"<{tag}>{{}}</{tag}>").format(inner)
+        html += escape(text[at : match.start()]) + Markup(f"<{tag}>{{}}</{tag}>").format(inner)
         at = match.end()
-    return found + escape(text[at:])
+    return html + escape(text[at:])
 
 
 def _render(template: Path, page: LessonPage, html: bool, picture: str = "") -> bytes:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from loadlab.kinds.lesson import plan
+from loadlab.kinds.study import words as claims_words
 from loadlab.model import (
     CheckResult,
     Claim,
@@ -17,7 +18,7 @@ from loadlab.model import (
     PredictionResult,
     UnmeasuredCell,
 )
-from loadlab.report.words import claims_words
+from loadlab.report.words import repetitions_words
 from loadlab.report.words.quantities import quantity
 from loadlab.run import expressions, formatting
 from loadlab.run.expressions import Lookup, Place
@@ -70,47 +71,47 @@ def ask(prediction: Prediction, number: int, of: int) -> str:
     return "\n".join([*lines, f"Your answer, in {prediction.unit} (Enter for none)"])
 
 
-def given(word: str | None, asked: Prediction) -> str:
+def answer(word: str | None, question: Prediction) -> str:
     """Return the reader's answer in words; ``word``: a letter or number, None where none was."""
-    return "no answer" if word is None else _answer(word, asked)
+    return "no answer" if word is None else _answer(word, question)
 
 
-def truth(found: PredictionResult, asked: Prediction) -> str:
+def truth(result: PredictionResult, question: Prediction) -> str:
     """Return what was measured, in the words of the answer."""
-    if found.truth is None:
+    if result.truth is None:
         return "this run decides for none of the answers"
-    if isinstance(found.truth, str):
-        return _answer(found.truth, asked)
-    return _answer(quantity(None, found.truth), asked)
+    if isinstance(result.truth, str):
+        return _answer(result.truth, question)
+    return _answer(quantity(None, result.truth), question)
 
 
-def _answer(word: str, asked: Prediction) -> str:
-    if asked.options is None:
-        return f"{word} {asked.unit}"
-    return f"{word}) {asked.options[word].text}"
+def _answer(word: str, question: Prediction) -> str:
+    if question.options is None:
+        return f"{word} {question.unit}"
+    return f"{word}) {question.options[word].text}"
 
 
-def verdict(found: PredictionResult, asked: Prediction) -> str:
+def verdict(result: PredictionResult, question: Prediction) -> str:
     """Return whether an answer is right, and the correction of a misconception."""
-    if found.right is None:
+    if result.right is None:
         return ""
-    if found.error is not None:
-        within = f"within a factor of {formatting.plain(asked.factor or 1)}"
-        off = f"{formatting.signed(found.error)} off"
-        return f"right, {off}" if found.right else f"not {within}: {off}"
-    if found.right:
+    if result.error is not None:
+        within = f"within a factor of {formatting.plain(question.factor or 1)}"
+        off = f"{formatting.signed(result.error)} off"
+        return f"right, {off}" if result.right else f"not {within}: {off}"
+    if result.right:
         return "right"
-    option = (asked.options or {}).get(found.given or "")
+    option = (question.options or {}).get(result.given or "")
     return f"not here. {option.correction}" if option and option.correction else "not here"
 
 
-def summed(found: LessonResult) -> str:
+def summed(result: LessonResult) -> str:
     """Return a sentence on all answers."""
-    of = formatting.plural(len(found.predictions), "question")
-    if not found.answered:
+    of = formatting.plural(len(result.predictions), "question")
+    if not result.answered:
         return f"No answers to {of}."
-    off = "" if found.error is None else f" Numbers are off by {formatting.percent(found.error)}."
-    return f"{found.right} of {of} right.{off}"
+    off = "" if result.error is None else f" Numbers are off by {formatting.percent(result.error)}."
+    return f"{result.right} of {of} right.{off}"
 
 
 VERDICTS = {
@@ -160,36 +161,36 @@ def hint(exercise: Exercise, number: int) -> str:
 
 def solved(lesson: Lesson, exercise: Exercise, inventory_args: str) -> list[str]:
     """Return what the lab did, how it is done by hand, and how to see that it helped."""
-    done = [f"{one.host}: {one.command}  # {one.shows}" for one in exercise.solution.commands]
+    done = [f"{step.host}: {step.command}  # {step.shows}" for step in exercise.solution.commands]
     if exercise.solution.cell:
-        (column,) = [one for one in lesson.columns if one.cell == exercise.solution.cell]
+        (column,) = [own for own in lesson.columns if own.cell == exercise.solution.cell]
         done = [f"The hosts are set up as in the lesson's column '{column.heading}' now."]
         done.append(f"By hand: {exercise.hints[-1]}")
     return [*done, f"Then: {command('check', inventory_args)}"]
 
 
-def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]:
+def check(result: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]:
     """Return the verdict of a check, and each goal with what was measured, or why nothing was.
 
     ``unmeasured``: of claims.json.
     """
-    told = [_goal(one) for one in found.cured]
-    told += [f"price: {_goal(one)}" for one in found.price]
-    name = plan.name(found.check)
-    told += [claims_words.unmeasured(one) for one in unmeasured if one.cell == name]
-    return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
+    lines = [_goal(claim) for claim in result.cured]
+    lines += [f"price: {_goal(claim)}" for claim in result.price]
+    name = plan.name(result.check)
+    lines += [repetitions_words.void_reasons(cell) for cell in unmeasured if cell.cell == name]
+    return [f"Check {result.check}: {VERDICTS[result.verdict]}", *(f"  {line}" for line in lines)]
 
 
 def _goal(claim: Claim) -> str:
-    each = "; ".join(map(claims_words.goal, claim.parts))
-    return f"{_GOALS[claim.outcome]}: {claim.statement.removeprefix('and ')}: {each}"
+    parts = "; ".join(map(claims_words.goal, claim.parts))
+    return f"{_GOALS[claim.outcome]}: {claim.statement.removeprefix('and ')}: {parts}"
 
 
-def red(found: CheckResult, inventory_args: str) -> str:
+def red(result: CheckResult, inventory_args: str) -> str:
     """Return what to do after a check that does not find the hosts cured, else ""."""
-    if found.verdict in ("cured", "at_a_price"):
+    if result.verdict in ("cured", "at_a_price"):
         return ""
-    if found.verdict == "not_measured":
+    if result.verdict == "not_measured":
         return (
             "The check has no valid measurement, for the reason above. Measure once more: "
             f"{command('check', inventory_args)}"
@@ -202,22 +203,26 @@ def red(found: CheckResult, inventory_args: str) -> str:
 
 def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
     """Return why a lesson has no page, and the command that measures its cells once more."""
-    named = [f"the cell {one.cell}: {claims_words.unmeasured(one)}" for one in unmeasured]
+    named = [f"the cell {cell.cell}: {repetitions_words.void_reasons(cell)}" for cell in unmeasured]
     return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
 
 
-def following(lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
+def following(lesson: Lesson, result: LessonResult, inventory_args: str) -> list[str]:
     """Return the commands of what the reader has not done yet; after all of it, the bundle's."""
-    cured = found.exercise is not None and any(
-        one.verdict in ("cured", "at_a_price") for one in found.exercise.checks
+    cured = result.exercise is not None and any(
+        check.verdict in ("cured", "at_a_price") for check in result.exercise.checks
     )
-    told = []
+    commands = []
     if lesson.exercise and not cured:
-        told.append(f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired")
-    if lesson.transfer and found.transfer is None:
-        told.append(f"{command('transfer', inventory_args)}  # asks again, with one option changed")
-    told = told or ["ansible-playbook playbooks/bundle.yml  # one archive of it all, for a teacher"]
-    return [f"{'      ' if number else 'Next: '}{one}" for number, one in enumerate(told)]
+        commands.append(
+            f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired"
+        )
+    if lesson.transfer and result.transfer is None:
+        commands.append(
+            f"{command('transfer', inventory_args)}  # asks again, with one option changed"
+        )
+    commands = commands or ["python -m loadlab bundle  # one archive of it all, for a teacher"]
+    return [f"{'      ' if number else 'Next: '}{step}" for number, step in enumerate(commands)]
 
 
 GRADES = (
@@ -226,17 +231,17 @@ GRADES = (
 )  # fmt: skip
 
 
-def grade(found: Grade) -> list[str]:
+def grade(graded: Grade) -> list[str]:
     """Return the row of a bundle, a word for each of GRADES."""
-    result = found.result
-    verified = "yes" if found.verified else "no"
+    result = graded.result
+    verified = "yes" if graded.verified else "no"
     if result is None:
-        reason = found.reason or "the run of no lesson"
-        return [found.bundle, *[formatting.NONE] * (len(GRADES) - 3), verified, reason]
+        reason = graded.reason or "the run of no lesson"
+        return [graded.bundle, *[formatting.NONE] * (len(GRADES) - 3), verified, reason]
     done = result.exercise
     verdict = VERDICTS[done.checks[-1].verdict] if done and done.checks else formatting.NONE
     return [
-        found.bundle,
+        graded.bundle,
         result.name,
         str(result.right),
         str(len(result.predictions)),
@@ -246,7 +251,7 @@ def grade(found: Grade) -> list[str]:
         formatting.NONE if done is None else str(done.hints),
         f"{verdict}, by the lab" if done and done.solved else verdict,
         verified,
-        found.reason,
+        graded.reason,
     ]
 
 
@@ -260,12 +265,12 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def graded(found: Sequence[Grade]) -> list[str]:
+def graded(grades: Sequence[Grade]) -> list[str]:
     """Return how many bundles are verified and which are not, and what the columns say."""
-    failed = [one.bundle for one in found if not one.verified]
-    told = f"{formatting.plural(len(found), 'bundle')}, {len(found) - len(failed)} verified."
+    failed = [grade.bundle for grade in grades if not grade.verified]
+    sentence = f"{formatting.plural(len(grades), 'bundle')}, {len(grades) - len(failed)} verified."
     return [
-        f"{told} Not verified: {', '.join(failed)}." if failed else told,
+        f"{sentence} Not verified: {', '.join(failed)}." if failed else sentence,
         "Figures are derived again from the measurements. error: median of the numbers predicted. "
         "cure_s: seconds from the fault to the first check that found it cured.",
     ]

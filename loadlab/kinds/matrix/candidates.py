@@ -29,34 +29,34 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
     as the options leave it. ``python``: the server's Python version, None where it is not known.
     Raises PlanError where nothing runs it.
     """
-    found = stacks.stack(root, msgspec.to_builtins(chosen), python)
-    app = found["app"]
+    stack = stacks.stack(root, msgspec.to_builtins(chosen), python)
+    app = stack["app"]
     if app["language"] == "none":
         raise PlanError(
             f"framework: {chosen.framework} is answered by nginx itself, which has no workers to "
             "choose. Give an application."
         )
     there_are = stacks.of_application(root, app)
-    own_python = found["python"] is not None
+    own_python = stack["python"] is not None
     fit = stacks.fitting(there_are, msgspec.to_builtins(chosen), app, own_python)
     rows: dict[tuple[str, str | None], Offered] = {}
-    for one in fit:
-        if _runs(one, python, chosen.server):
-            rows.setdefault((one["server"], one["worker_class"]), one)
-    made = [
-        one
+    for row in fit:
+        if _runs(row, python, chosen.server):
+            rows.setdefault((row["server"], row["worker_class"]), row)
+    proposed = [
+        candidate
         for server in dict.fromkeys(server for server, _ in rows)
-        for one in _of_server(
+        for candidate in _of_server(
             [row for (name, _), row in rows.items() if name == server],
             cores,
             direct=chosen.reverse_proxy == "none",
         )
     ]
-    return _admitted(root, chosen, made, app["pool_size"], cores)
+    return _admitted(root, chosen, proposed, app["pool_size"], cores)
 
 
 def _admitted(
-    root: Path, chosen: Options, made: Sequence[Candidate], pool_size: int, cores: int
+    root: Path, chosen: Options, candidates: Sequence[Candidate], pool_size: int, cores: int
 ) -> list[Candidate]:
     """Return the candidates whose database connections PostgreSQL admits under the tuning profile.
 
@@ -64,13 +64,13 @@ def _admitted(
     """
     profile = tuning_profile(root, chosen.tuning[0])
     pooled = {
-        one.name: PooledStack(
+        candidate.name: PooledStack(
             framework=chosen.framework or "",
             app=Pool(pool_size=pool_size),
-            workers=one.workers,
-            threads=one.threads,
+            workers=candidate.workers,
+            threads=candidate.threads,
         )
-        for one in made
+        for candidate in candidates
     }
     # The server's memory is not known here, so it refuses none.
     size = Sizes(
@@ -80,9 +80,9 @@ def _admitted(
     )
     admitted = sizing.max_connections(profile, size)
     left = {
-        one.name: one
-        for one in made
-        if sizing.pools_refusal(pooled[one.name], cores, admitted, "") is None
+        candidate.name: candidate
+        for candidate in candidates
+        if sizing.pools_refusal(pooled[candidate.name], cores, admitted, "") is None
     }
     if not left:
         raise PlanError(
@@ -92,20 +92,20 @@ def _admitted(
         )
     return [
         replace(
-            one,
-            own_default=one.own_default if one.own_default in left else None,
-            rule=one.rule if one.rule in left else None,
+            candidate,
+            own_default=candidate.own_default if candidate.own_default in left else None,
+            rule=candidate.rule if candidate.rule in left else None,
         )
-        for one in left.values()
+        for candidate in left.values()
     ]
 
 
-def _runs(one: Offered, python: str | None, asked: str | None) -> bool:
+def _runs(row: Offered, python: str | None, server: str | None) -> bool:
     """Return whether a stack runs on this Python; where that is not known, one with an upper bound
     only counts if its server was asked for."""
-    if python is None and one["python_below"] is not None:
-        return one["server"] == asked
-    return not stacks.too_new(one, python)
+    if python is None and row["python_below"] is not None:
+        return row["server"] == server
+    return not stacks.too_new(row, python)
 
 
 def _of_server(rows: Sequence[Offered], cores: int, *, direct: bool) -> list[Candidate]:
@@ -114,21 +114,21 @@ def _of_server(rows: Sequence[Offered], cores: int, *, direct: bool) -> list[Can
     unasked = first["unasked"] or {"workers": first["only_workers"] or 1, "threads": 1}
     own = unasked["workers"], unasked["threads"]
     rule = 2 * cores + 1, 1
-    found = []
+    candidates = []
     for row in rows:
-        those = {*numbers(row, cores), *([own] if row is first else [])}
-        found += [
+        sizes = {*numbers(row, cores), *([own] if row is first else [])}
+        candidates += [
             Candidate(
-                name=_name(row, *each),
-                options={**_stack(row, direct=direct), "workers": each[0], "threads": each[1]},
-                workers=each[0],
-                threads=each[1],
+                name=_name(row, *size),
+                options={**_stack(row, direct=direct), "workers": size[0], "threads": size[1]},
+                workers=size[0],
+                threads=size[1],
                 own_default=_name(first, *own),
-                rule=_name(row, *rule) if rule in those else None,
+                rule=_name(row, *rule) if rule in sizes else None,
             )
-            for each in sorted(those)
+            for size in sorted(sizes)
         ]
-    return found
+    return candidates
 
 
 def numbers(row: Offered, cores: int) -> set[tuple[int, int]]:
@@ -146,8 +146,8 @@ def numbers(row: Offered, cores: int) -> set[tuple[int, int]]:
 
 def _stack(row: Offered, *, direct: bool) -> GivenOptions:
     """Return the options that choose a stack; ``direct``: without nginx, which has connections."""
-    found: GivenOptions = {key: row[key] for key in stacks.CHOICES if row[key] is not None}
-    return {name: value for name, value in found.items() if not direct or name != _NGINX}
+    options: GivenOptions = {key: row[key] for key in stacks.CHOICES if row[key] is not None}
+    return {name: value for name, value in options.items() if not direct or name != _NGINX}
 
 
 def _name(row: Offered, workers: int, threads: int) -> str:

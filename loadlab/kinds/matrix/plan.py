@@ -5,19 +5,19 @@ Each candidate is one cell, a closed loop of a few seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
-from loadlab.kinds.gate import plan as variants
+from loadlab.kinds import budget
+from loadlab.kinds.kind import Draft
 from loadlab.kinds.matrix.candidates import candidates
-from loadlab.kinds.resolve import ResolvedRun
+from loadlab.kinds.study.study_files import filled
 from loadlab.model import (
     Candidate,
     GivenOptions,
-    OptionValue,
     PlannedCandidate,
     PlannedMatrix,
     Record,
@@ -26,13 +26,12 @@ from loadlab.model import (
     StudyPublication,
 )
 from loadlab.model.base import Above0, NotNegative, Positive, doc
-from loadlab.plan import option_specs
-from loadlab.plan.modes.experiment_types import Matrix, items
-from loadlab.plan.modes.matrix_order import sizes
-from loadlab.plan.plan_document import Run
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan import check_options
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes.matrix_order import Matrix, sizes
+from loadlab.plan.plan_document import Plan, Run, items
 from loadlab.plan.records import latest_block
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run import methods
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting
@@ -74,28 +73,23 @@ class MatrixRule(Record, kw_only=True, frozen=True):
     ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
 
 
-def asked(ask: Request, given: Mapping[str, OptionValue]) -> bool:
-    """Return whether candidates are to be compared; ``given``: options that have a value."""
-    return ask.kind == NAME or NAME in given
-
-
-def study(ask: Request, given: GivenOptions) -> Study:
+def study(ask: Request, options: GivenOptions) -> Study:
     """Return the study of an application's candidates. Raises PlanError.
 
-    ``given``: options that have a value. Where the cores are not known yet, the study is that of
+    ``options``: options that have a value. Where the cores are not known yet, the study is that of
     one core.
     """
-    for name, why in _REFUSED.items():
-        if name in given:
-            raise PlanError(f"{name}: '{given[name]}' has no place in a matrix: {why}.")
-    rule = methods.read(ask.root, MatrixRule)
-    chosen = option_specs.options(ask.specs, given, ask.clients)
+    for name, reason in _REFUSED.items():
+        if name in options:
+            raise PlanError(f"{name}: '{options[name]}' has no place in a matrix: {reason}.")
+    rule = methods.read(MatrixRule, ask.root)
+    chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:
         if len(getattr(chosen, name)) > 1:
             raise PlanError(
                 f"{name}: candidates are compared at one {name}. Give one with -e {name}=<value>."
             )
-    found = candidates(ask.root, chosen, ask.python, chosen.matrix or 1)
+    proposed = candidates(ask.root, chosen, ask.python, chosen.matrix or 1)
     closed: GivenOptions = {"generator": registry.saturating(), "rate": None}
     return Study(
         kind="study",
@@ -103,11 +97,14 @@ def study(ask: Request, given: GivenOptions) -> Study:
         scale=None,
         description="candidates to serve one application",
         options={"duration": rule.matrix_duration_s, "warmup": rule.matrix_warmup_s},
-        cells=[StudyCell(name=one.name, options={**one.options, **closed}) for one in found],
+        cells=[
+            StudyCell(name=candidate.name, options={**candidate.options, **closed})
+            for candidate in proposed
+        ],
         claims=[],
         aa_controls=False,
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-        candidates=found,
+        candidates=proposed,
     )
 
 
@@ -118,21 +115,23 @@ class Timetable(Record, kw_only=True, frozen=True):
     blocks: int
 
 
-def timetable(one: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
+def timetable(matrix: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
     """Return the blocks that fit. Raises PlanError where the least does not.
 
     The last round has as many as the rule says, and each other at most half of the next one's.
     """
-    several = sizes(len(one.candidates), one.finalists)
-    rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(several))][::-1]
-    each = one.items[0].expected_s + rule.ab_beside_s
-    set_ups = len(one.candidates) * rule.matrix_set_up_s
-    halving = each * sum(size * blocks for size, blocks in zip(several, rounds, strict=True))
-    final = each * one.final_size
+    rounds_of = sizes(len(matrix.candidates), matrix.finalists)
+    rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(rounds_of))][::-1]
+    measurement_s = matrix.items[0].expected_s + rule.ab_beside_s
+    set_ups = len(matrix.candidates) * rule.matrix_set_up_s
+    halving = measurement_s * sum(
+        size * blocks for size, blocks in zip(rounds_of, rounds, strict=True)
+    )
+    final = measurement_s * matrix.final_size
     least = set_ups + halving + final * rule.matrix_blocks_min
     if budget_s < least:
         raise PlanError(
-            f"budget: {lasting(budget_s)} is too little for {len(one.candidates)} candidates, "
+            f"budget: {lasting(budget_s)} is too little for {len(matrix.candidates)} candidates, "
             f"which need {lasting(least)} here: {lasting(set_ups)} to set each up once, "
             f"{lasting(least - set_ups)} to measure. Give at least -e budget={_minutes(least)}m, "
             "or fewer candidates, for example -e server=<name>."
@@ -144,54 +143,52 @@ def _minutes(seconds: float) -> int:
     return int(-(-seconds // 60))
 
 
-def as_matrix(
-    ask: Request, named: Study, planned: PlannedCells, given: GivenOptions, run: ResolvedRun
-) -> PlannedCells:
+def as_matrix(draft: Draft) -> PlannedCells:
     """Return the cells as one experiment with its blocks. Raises PlanError for too small a budget.
 
-    ``named``: the study of the candidates. ``given``: options that have a value. ``run``: where it
-    is resumed, its rounds stay. Where the cores are not known yet, nothing is measured.
+    The rounds of a resumed run stay. Where the cores are not known yet, nothing is measured.
     """
-    rule = methods.read(ask.root, MatrixRule)
-    budget = str(given.get("budget") or rule.matrix_budget)
-    cells, known = _cells(named, planned), {one.name: one for one in named.candidates}
-    one = Matrix(
+    assert draft.study is not None
+    planned, rule = draft.cells, methods.read(MatrixRule, draft.request.root)
+    option = str(filled(draft.run.options).get("budget") or rule.matrix_budget)
+    cells = _cells(draft.study, planned)
+    candidates = {candidate.name: candidate for candidate in draft.study.candidates}
+    matrix = Matrix(
         void_tries=planned.experiments[0].void_tries,
         candidates=items(planned.experiments),
         references={
-            cell_id: [cells[other] for other in _references(known[name], known)]
+            cell_id: [cells[other] for other in _references(candidates[name], candidates)]
             for name, cell_id in cells.items()
         },
         rounds=[1],
         finalists=rule.matrix_finalists,
         seed=planned.options.seed,
     )
-    before, seconds = _begun(run.recorded), variants.budget(budget)
-    fit = further(before, rule, seconds) if before else timetable(one, rule, seconds)
-    one = replace(one, rounds=fit.rounds)
-    repetitions = max(sum(fit.rounds), latest_block(run.records)) + fit.blocks
+    begun, budget_s = _begun(draft.run.recorded), budget.seconds(option)
+    fit = further(begun, rule, budget_s) if begun else timetable(matrix, rule, budget_s)
+    repetitions = max(sum(fit.rounds), latest_block(draft.run.records)) + fit.blocks
     return replace(
         planned,
-        options=replace(planned.options, repetitions=repetitions, budget=budget),
-        experiments=[one] if planned.options.matrix else [],
+        options=replace(planned.options, repetitions=repetitions, budget=option),
+        experiments=[replace(matrix, rounds=fit.rounds)] if planned.options.matrix else [],
     )
 
 
 def further(begun: Matrix, rule: MatrixRule, seconds: float) -> Timetable:
     """Return the blocks that a resumed run is likely to have with another budget, in seconds."""
-    each = begun.items[0].expected_s + rule.ab_beside_s
+    measurement_s = begun.items[0].expected_s + rule.ab_beside_s
     # The server forgot its stacks. The A/A control has that of another.
     set_ups = (begun.final_size - 1) * rule.matrix_set_up_s
-    blocks = max(1, int((seconds - set_ups) / (each * begun.final_size)))
+    blocks = max(1, int((seconds - set_ups) / (measurement_s * begun.final_size)))
     return Timetable(rounds=begun.rounds, blocks=blocks)
 
 
-def _references(one: Candidate, known: Mapping[str, Candidate]) -> list[str]:
+def _references(candidate: Candidate, candidates: Mapping[str, Candidate]) -> list[str]:
     """Return what a candidate is compared with, and what its server's own default is, if that is
     chosen instead."""
-    default = known[one.own_default].rule if one.own_default else None
-    several = dict.fromkeys((one.own_default, one.rule, default))
-    return [name for name in several if name not in (None, one.name)]
+    default = candidates[candidate.own_default].rule if candidate.own_default else None
+    names = dict.fromkeys((candidate.own_default, candidate.rule, default))
+    return [name for name in names if name not in (None, candidate.name)]
 
 
 def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:
@@ -202,43 +199,49 @@ def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:
             f"endpoint: candidates are compared at one endpoint, and {named.cells[0].name} is "
             f"measured by {', '.join(planned.endpoints)}. Give one with -e endpoint=<name>."
         )
-    return {one.name: planned.study.cells[one.name][0] for one in named.candidates}
+    return {
+        candidate.name: planned.study.cells[candidate.name][0] for candidate in named.candidates
+    }
 
 
-def planned_matrix(ask: Request, named: Study, planned: PlannedCells) -> PlannedMatrix | None:
-    """Return what the plan keeps; None where nothing is measured, see as_matrix()."""
-    if not planned.options.matrix:
-        return None
-    cells, chosen = _cells(named, planned), planned.options
-    stacks = {item.cell_id: item.stack for item in items(planned.experiments)}
-    return PlannedMatrix(
-        budget_s=variants.budget(chosen.budget),
-        cores=planned.options.matrix,
+def complete(draft: Draft, plan: Plan) -> Plan:
+    """Return the plan with its candidates; unchanged where nothing is measured, see as_matrix().
+
+    Raises PlanError where the run was begun with other candidates.
+    """
+    assert draft.study is not None
+    if not plan.options.matrix:
+        return plan
+    cells = _cells(draft.study, draft.cells)
+    stacks = {item.cell_id: item.stack for item in items(draft.cells.experiments)}
+    planned = PlannedMatrix(
+        budget_s=budget.seconds(plan.options.budget),
+        cores=plan.options.matrix,
         candidates=[
             PlannedCandidate(
-                **{name: getattr(each, name) for name in Candidate.__struct_fields__},
-                cell_id=cells[each.name],
-                stack=stacks[cells[each.name]],
+                **asdict(candidate),
+                cell_id=cells[candidate.name],
+                stack=stacks[cells[candidate.name]],
             )
-            for each in named.candidates
+            for candidate in draft.study.candidates
         ],
     )
+    recorded = draft.run.recorded.plan.matrix if draft.run.recorded else None
+    if recorded is not None and _cell_ids(recorded) != _cell_ids(planned):
+        raise PlanError(
+            f"run_id: '{plan.run_id}' has other candidates than these. Results of both are not "
+            "mixed: give another -e run_id=<name>, or leave it out."
+        )
+    # The load sets up each candidate, and then keeps its files.
+    before = plan.current_setup
+    return replace(plan, matrix=planned, current_setup=before and replace(before, stack=""))
+
+
+def _cell_ids(matrix: PlannedMatrix) -> list[str]:
+    return [candidate.cell_id for candidate in matrix.candidates]
 
 
 def _begun(run: Run | None) -> Matrix | None:
     """Return the matrix that a run began with; None where it has none."""
-    several = run.plan.experiments if run else []
-    return next((one for one in several if isinstance(one, Matrix)), None)
-
-
-def refuse_other(run_id: str, before: PlannedMatrix | None, now: PlannedMatrix | None) -> None:
-    """Raise PlanError where a run that is resumed began with other candidates."""
-
-    def names(matrix: PlannedMatrix) -> Iterable[str]:
-        return [one.cell_id for one in matrix.candidates]
-
-    if before is not None and now is not None and names(before) != names(now):
-        raise PlanError(
-            f"run_id: '{run_id}' has other candidates than these. Results of both are not mixed: "
-            "give another -e run_id=<name>, or leave it out."
-        )
+    experiments = run.plan.experiments if run else []
+    return next((matrix for matrix in experiments if isinstance(matrix, Matrix)), None)

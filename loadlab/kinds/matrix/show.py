@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from loadlab.kinds.matrix import words
 from loadlab.model import MatrixRow, MatrixVerdict
-from loadlab.report import words
-from loadlab.report.html import Cells, Headline, Link, Table, link, links, table
-from loadlab.report.words import matrix_words
+from loadlab.report.html import Cells, Headline, Link, Part, Section, Table, link, links, table
+from loadlab.report.words import reason
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, MATRIX
@@ -16,42 +14,32 @@ from loadlab.run.run_dir import HERE, MATRIX
 _FILES = {"loadlab-app.service": "unit", "nginx.conf": "nginx.conf"}
 
 
-@dataclass(frozen=True)
-class MatrixSection:
-    """The section of a matrix; ``leads`` is None where no block compared the contenders."""
-
-    headline: Headline
-    leads: Table | None
-    candidates: Table
+def headline(verdict: MatrixVerdict) -> Headline:
+    """Return the answer."""
+    state = "decided" if verdict.chosen else "void"
+    return Headline(state, words.sentence(verdict), anchor="matrix")
 
 
-def build(found: MatrixVerdict | None) -> MatrixSection | None:
-    """Return the section; None where the run has no matrix."""
-    if found is None:
-        return None
-    return MatrixSection(
-        Headline(
-            "decided" if found.chosen else "void", matrix_words.sentence(found), anchor="matrix"
-        ),
-        _leads(found) if found.leads else None,
-        _candidates(found),
-    )
+def section(verdict: MatrixVerdict) -> Section:
+    """Return the section; without the contenders where no block compared them."""
+    leads = [Part(table=_leads(verdict))] if verdict.leads else []
+    return Section("matrix", "Matrix", "Matrix", [*leads, Part(table=_candidates(verdict))])
 
 
-def _leads(found: MatrixVerdict) -> Table:
-    rows = {row.name: row for row in found.candidates}
+def _leads(verdict: MatrixVerdict) -> Table:
+    rows = {row.name: row for row in verdict.candidates}
     cells: list[Cells] = [
         [
-            matrix_words.title(rows[lead.name]),
-            matrix_words.gain(lead),
+            words.title(rows[lead.name]),
+            formatting.difference(lead),
             str(lead.blocks),
-            matrix_words.standing(lead),
-            words.reason(lead.reason),
+            words.standing(lead),
+            reason(lead.reason),
         ]
-        for lead in found.leads
+        for lead in verdict.leads
     ]
     return table(
-        matrix_words.note(found),
+        words.note(verdict),
         ["contender", "best over it (interval)", "blocks", "answer", "reason"],
         cells,
         " nn",
@@ -59,14 +47,14 @@ def _leads(found: MatrixVerdict) -> Table:
     )
 
 
-def _candidates(found: MatrixVerdict) -> Table:
+def _candidates(verdict: MatrixVerdict) -> Table:
     return table(
         "All candidates, by the medians of their blocks in the closed loop: those with one block "
         "are rough. On the front: no other has goodput, p99 and memory at least as good, and one "
         "of them better.",
         ["candidate", "goodput, requests/s", "p99, ms", "memory", "blocks", "on the front", "files",
          "why no further"],
-        [_row(row) for row in found.candidates],
+        [_row(row) for row in verdict.candidates],
         " nnnn",
         sources=[link(MATRIX)],
     )  # fmt: skip
@@ -74,14 +62,14 @@ def _candidates(found: MatrixVerdict) -> Table:
 
 def _row(row: MatrixRow) -> Cells:
     return [
-        matrix_words.title(row),
+        words.title(row),
         formatting.rate(row.goodput),
         ms(row.p99_us),
-        matrix_words.memory(row),
+        words.memory(row),
         str(row.blocks),
         "yes" if row.on_front else "",
         links(*_files(row)) if row.blocks else "",
-        words.reason(row.out) if row.out else "",
+        reason(row.out) if row.out else "",
     ]
 
 

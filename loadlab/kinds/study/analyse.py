@@ -23,7 +23,7 @@ def build(summary: Summary, study: PlannedStudy) -> Claims:
         source=publication.source,
         claims=[judge(claim, cells, kind, publication.figures, controls) for claim in study.claims],
         figures=[source_figures.beside(group, cells) for group in publication.figures],
-        errata=[source_figures.erratum(one, cells) for one in publication.errata],
+        errata=[source_figures.erratum(erratum, cells) for erratum in publication.errata],
         unmeasured=sampling.unmeasured(summary, study),
     )
 
@@ -31,5 +31,5 @@ def build(summary: Summary, study: PlannedStudy) -> Claims:
 def _controls(summary: Summary) -> list[Control]:
     """Return the cells that have an A/A control, each with it."""
     measured = {cell.cell_id: cell for cell in summary.cells}
-    several = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
-    return [(measured[a], measured[b]) for a, b in several if a in measured and b in measured]
+    pairs = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
+    return [(measured[a], measured[b]) for a, b in pairs if a in measured and b in measured]

@@ -121,15 +121,15 @@ def _judge(
         sampling.sample(cells.get(name, ()), statement.metric, statement.over)
         for name in statement.cells
     ]
-    evidence = _Evidence(statement, [one for one in levels if one is not None], samples)
-    if not all(one.by_block for one in samples):
-        found = _without_values(evidence, levels)
+    evidence = _Evidence(statement, [level for level in levels if level is not None], samples)
+    if not all(sample.by_block for sample in samples):
+        judgement = _without_values(evidence, levels)
     elif statement.metric.startswith(PY_SPY):
-        found = _judge_profile(evidence, kind)
+        judgement = _judge_profile(evidence, kind)
     elif statement.cell is not None:
-        found = _judge_cell(evidence, kind)
+        judgement = _judge_cell(evidence, kind)
     else:
-        found = _judge_ratio(evidence, kind, controls)
+        judgement = _judge_ratio(evidence, kind, controls)
     return ClaimPart(
         statement=statement,
         figures=[
@@ -138,24 +138,24 @@ def _judge(
                 median=statistics.median(values) if values else None,
                 n=len(values),
             )
-            for name, one in zip(statement.cells, samples, strict=True)
-            for values in [[*one.by_block.values()]]
+            for name, sample in zip(statement.cells, samples, strict=True)
+            for values in [[*sample.by_block.values()]]
         ],
-        value=found.value,
-        interval=found.interval,
-        level=found.level,
-        noise_floor=found.noise_floor,
+        value=judgement.value,
+        interval=judgement.interval,
+        level=judgement.level,
+        noise_floor=judgement.noise_floor,
         published=source_figures.of_statement(statement, published),
-        outcome=found.outcome,
-        reason=found.reason,
+        outcome=judgement.outcome,
+        reason=judgement.reason,
     )
 
 
 def _without_values(evidence: _Evidence, levels: Sequence[Level | None]) -> _Judgement:
     """Return the judgement of a statement of which a cell has no value."""
     statement = evidence.statement
-    several = zip(statement.cells, levels, evidence.samples, strict=True)
-    empty = [(name, level) for name, level, one in several if not one.by_block]
+    rows = zip(statement.cells, levels, evidence.samples, strict=True)
+    empty = [(name, level) for name, level, sample in rows if not sample.by_block]
     facts: Facts = {"cells": [name for name, _ in empty]}
     code = "cells_not_valid"
     if any(level for _, level in empty):
@@ -167,14 +167,15 @@ def _without_values(evidence: _Evidence, levels: Sequence[Level | None]) -> _Jud
 def _judge_profile(evidence: _Evidence, kind: Kind) -> _Judgement:
     """Judge a metric of py-spy, whose interval is the sampling error of one profile a cell."""
     statement = evidence.statement
-    several = zip(evidence.levels, evidence.samples, strict=True)
-    found = [
-        _of_profile(level, next(iter(one.by_block.values())), statement) for level, one in several
+    pairs = zip(evidence.levels, evidence.samples, strict=True)
+    estimates = [
+        _of_profile(level, next(iter(sample.by_block.values())), statement)
+        for level, sample in pairs
     ]
-    level = 1 - len(found) * (1 - inference.LEVEL)
-    while len(found) > 1:
-        found = [inference.ratio(*found[at : at + 2]) for at in range(0, len(found), 2)]
-    (value,) = found
+    level = 1 - len(estimates) * (1 - inference.LEVEL)
+    while len(estimates) > 1:
+        estimates = [inference.ratio(*estimates[at : at + 2]) for at in range(0, len(estimates), 2)]
+    (value,) = estimates
     if value.low is not None and value.high is None:
         outcome, reason = _side(value.low, math.inf, statement)
         interval = [value.low, None]
@@ -184,10 +185,10 @@ def _judge_profile(evidence: _Evidence, kind: Kind) -> _Judgement:
 
 def _judge_cell(evidence: _Evidence, kind: Kind) -> _Judgement:
     """Judge the median of one cell."""
-    (one,) = evidence.samples
-    values = [*one.by_block.values()]
-    found, level = inference.median(values), inference.level(len(values))
-    return _by_interval(found, level, evidence.statement, kind, _no_interval(evidence))
+    (sample,) = evidence.samples
+    values = [*sample.by_block.values()]
+    estimate, level = inference.median(values), inference.level(len(values))
+    return _by_interval(estimate, level, evidence.statement, kind, _no_interval(evidence))
 
 
 def _judge_ratio(evidence: _Evidence, kind: Kind, controls: Sequence[Control]) -> _Judgement:
@@ -195,45 +196,45 @@ def _judge_ratio(evidence: _Evidence, kind: Kind, controls: Sequence[Control]) -
     statement, samples = evidence.statement, evidence.samples
     # A ratio of two ratios is above / below / (less / more).
     below = samples[1:3]
-    found = sampling.ratio([samples[0], *samples[3:]], below)
-    judged = _by_interval(found, inference.LEVEL, statement, kind, _no_interval(evidence))
-    if kind == "lesson" or judged.interval is None or found.value is None:
+    estimate = sampling.ratio([samples[0], *samples[3:]], below)
+    judged = _by_interval(estimate, inference.LEVEL, statement, kind, _no_interval(evidence))
+    if kind == "lesson" or judged.interval is None or estimate.value is None:
         return judged
     floor, reason = _noise(evidence, controls)
     if floor is not None and statement.against:
         # Each of the two ratios may be off by the noise floor.
         floor = (1 + floor) ** 2 - 1
     judged = dataclasses.replace(judged, noise_floor=floor)
-    reason = reason or _near(found.value, statement, floor)
+    reason = reason or _near(estimate.value, statement, floor)
     if reason is None or judged.outcome == "inconclusive":
         return judged
     return dataclasses.replace(judged, outcome="inconclusive", reason=reason)
 
 
 def _by_interval(
-    found: Estimate, level: float, statement: ClaimStatement, kind: Kind, lacking: Reason
+    estimate: Estimate, level: float, statement: ClaimStatement, kind: Kind, lacking: Reason
 ) -> _Judgement:
     """Judge an estimate: of a study by its interval, of a lesson by its value.
 
     ``lacking``: why a study's estimate has no interval.
     """
-    if found.value is None:
+    if estimate.value is None:
         return _Judgement("inconclusive", Reason(code="divisor_median_0"))
-    if found.low is None or found.high is None:
+    if estimate.low is None or estimate.high is None:
         if kind == "study":
-            return _Judgement("inconclusive", lacking, found.value)
-        return _Judgement(*_side(found.value, found.value, statement), found.value)
-    bounds = (found.value, found.value) if kind == "lesson" else (found.low, found.high)
+            return _Judgement("inconclusive", lacking, estimate.value)
+        return _Judgement(*_side(estimate.value, estimate.value, statement), estimate.value)
+    bounds = (estimate.value, estimate.value) if kind == "lesson" else (estimate.low, estimate.high)
     outcome, reason = _side(*bounds, statement)
-    return _Judgement(outcome, reason, found.value, [found.low, found.high], level)
+    return _Judgement(outcome, reason, estimate.value, [estimate.low, estimate.high], level)
 
 
 def _no_interval(evidence: _Evidence) -> Reason:
-    samples = [one.by_block for one in evidence.samples]
+    samples = [sample.by_block for sample in evidence.samples]
     fewest = min(map(len, samples))
     if fewest < inference.LEAST:
         return Reason(code="few_valid_repetitions", value=fewest, limit=inference.LEAST)
-    if any(min(one.values()) <= 0 for one in samples):
+    if any(min(sample.values()) <= 0 for sample in samples):
         return Reason(code="ratio_value_0")
     together = set.intersection(*map(set, samples))
     return Reason(code="few_blocks", value=len(together), limit=inference.LEAST)
@@ -279,9 +280,9 @@ def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | No
     cells = [level.cell for level in evidence.levels]
 
     def most(between_pairs: bool) -> float | None:
-        known = [one for one in floors if one.between_pairs == between_pairs]
-        found = (noise.of_cell(cell.cell, known).value for cell in cells)
-        return max((value for value in found if value is not None), default=None)
+        own = [floor for floor in floors if floor.between_pairs == between_pairs]
+        values = (noise.of_cell(cell.cell, own).value for cell in cells)
+        return max((value for value in values if value is not None), default=None)
 
     within = most(between_pairs=False)
     if len({metrics.measured_on(cell) for cell in cells}) < 2:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
-from loadlab.plan import ablation, cells, experiments, option_specs, user_options
+from loadlab.plan import ablation, cells, check_options, experiments, user_options
 from loadlab.plan.cells import Contracts
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled, items
-from loadlab.plan.modes.mode import OBSERVED
-from loadlab.plan.planned_cells import PlannedCells, Stacks, plan_cells
-from loadlab.plan.request import Request
+from loadlab.plan.experiments import PlannedCells, Stacks, plan_cells
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.modes.stopping import OBSERVED
+from loadlab.plan.plan_document import PlannedExperiment, items
+from loadlab.plan.user_options import Request
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
 from loadlab.tuning.profiles import tuning_keys, without
@@ -26,7 +27,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
     first: Options | None = None
     stacks: Stacks = {}
     endpoints: Contracts = {}
-    found: list[PlannedExperiment] = []
+    experiments_of_run: list[PlannedExperiment] = []
     named: dict[str, list[PlannedExperiment]] = {}
     unused: list[tuple[Iterable[str], str]] = []
     for entry in study.cells:
@@ -36,8 +37,14 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
             same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
         _refuse_other_contract(endpoints, planned.endpoints)
         endpoints |= planned.endpoints
-        found += [one for one in planned.experiments if one not in found]
-        own = [one for one in planned.experiments if one.items[0].purpose not in OBSERVED]
+        experiments_of_run += [
+            experiment for experiment in planned.experiments if experiment not in experiments_of_run
+        ]
+        own = [
+            experiment
+            for experiment in planned.experiments
+            if experiment.items[0].purpose not in OBSERVED
+        ]
         named[entry.name] = [*named.get(entry.name, []), *own]
         # The stages before the load set up the first cell.
         first = first or planned.options
@@ -48,16 +55,18 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
     if first is None:
         raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")
     try:
-        _refuse_ambiguous(found)
-        check_claims(study.claims, {name: len(those) for name, those in named.items()})
-        found = attach_saturations(found, named)
+        _refuse_ambiguous(experiments_of_run)
+        check_claims(
+            study.claims, {name: len(own_experiments) for name, own_experiments in named.items()}
+        )
+        experiments_of_run = attach_saturations(experiments_of_run, named)
     except ValueError as problem:
         raise PlanError(f"{study.kind} {study.name}: {problem}") from None
     return PlannedCells(
         options=first,
         stacks=stacks,
         endpoints=endpoints,
-        experiments=found,
+        experiments=experiments_of_run,
         study=_planned_study(ask, study, named),
     )
 
@@ -91,8 +100,8 @@ def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptio
     try:
         user_options.refuse_renamed({**study.options, **entry.options}, "its file")
         for name in {**study.options, **entry.options}:
-            known("option", name, sorted(set(ask.specs) - option_specs.OF_RUNS))
-        chosen = option_specs.options(ask.specs, {**filled, **entry.options}, ask.clients)
+            known("option", name, sorted(set(ask.specs) - check_options.OF_RUNS))
+        chosen = check_options.options(ask.specs, {**filled, **entry.options}, ask.clients)
         return plan_cells(ask, chosen, entry)
     except PlanError as problem:
         raise PlanError(f"{study.kind} {study.name}, cell {entry.name}: {problem}") from None
@@ -120,7 +129,7 @@ def _planned_study(
         scale=study.scale,
         description=study.description,
         claims=study.claims,
-        cells={name: [item.cell_id for item in items(those)] for name, those in named.items()},
+        cells={name: [item.cell_id for item in items(own)] for name, own in named.items()},
         ablate=study.ablate,
         left_out_keys={without(study.ablate or "", key): key for key in keys},
         expectations={entry.name: entry.expectation for entry in study.cells if entry.expectation},
@@ -139,26 +148,26 @@ def attach_saturations(
     study's name of a cell -> its experiments. Raises PlanError for a name that is not of one cell.
     """
     saturations: dict[str, Fixed] = {}
-    found: list[PlannedExperiment] = []
-    for one in planned:
-        if isinstance(one, Scaled):
+    experiments_of_run: list[PlannedExperiment] = []
+    for experiment in planned:
+        if isinstance(experiment, Scaled):
             of = {}
-            for name in one.item.cell.load.of_saturation or ():
-                made = _saturation(name, named)
-                of[name] = made.item.cell_id
-                saturations.setdefault(made.item.cell_id, made)
-            one = replace(one, saturations=of)
-        found.append(one)
-    return [*found, *saturations.values()]
+            for name in experiment.item.cell.load.of_saturation or ():
+                saturation = _saturation(name, named)
+                of[name] = saturation.item.cell_id
+                saturations.setdefault(saturation.item.cell_id, saturation)
+            experiment = replace(experiment, saturations=of)
+        experiments_of_run.append(experiment)
+    return [*experiments_of_run, *saturations.values()]
 
 
 def _saturation(name: str, named: Mapping[str, Sequence[PlannedExperiment]]) -> Fixed:
     known("cell that a rate is a fraction of", name, list(named))
-    those = items(named[name])
-    if len(those) > 1 or those[0].cell.load.mode == "batch":
+    own = items(named[name])
+    if len(own) > 1 or own[0].cell.load.mode == "batch":
         raise PlanError(
             f"rate: of: '{name}' is no one cell that a closed loop can saturate: it stands for "
-            f"{', '.join(item.cell_id for item in those)}. Name cells of one load generator and "
+            f"{', '.join(item.cell_id for item in own)}. Name cells of one load generator and "
             "level."
         )
-    return experiments.saturation(those[0], cells.closed_loop(those[0].cell.load))
+    return experiments.saturation(own[0], cells.closed_loop(own[0].cell.load))

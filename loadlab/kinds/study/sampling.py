@@ -38,37 +38,37 @@ def sample(levels: Sequence[Level], metric: str, over: str | None = None) -> Mea
     if len(levels) == 1:
         return metrics.measured(levels[0].cell, metric, over)
     goodputs = [metrics.measured(level.cell, "goodput").by_block for level in levels]
-    found = [metrics.measured(level.cell, metric, over) for level in levels]
-    every = sorted({block for one in goodputs for block in one})
+    metric_of = [metrics.measured(level.cell, metric, over) for level in levels]
+    every = sorted({block for by_block in goodputs for block in by_block})
     by_block = {}
     for block in every:
         others = [other for other in every if other != block] or [block]
         best = _best(goodputs, others)
-        if best is not None and block in found[best].by_block:
-            by_block[block] = found[best].by_block[block]
-    return Measured(by_block, next((one.server for one in found if one.server), None))
+        if best is not None and block in metric_of[best].by_block:
+            by_block[block] = metric_of[best].by_block[block]
+    return Measured(by_block, next((sample.server for sample in metric_of if sample.server), None))
 
 
 def _best(goodputs: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> int | None:
     """Return the index of the level with the highest median goodput in these blocks."""
-    several = [[one[block] for block in blocks if block in one] for one in goodputs]
-    medians = [(statistics.median(one), index) for index, one in enumerate(several) if one]
+    values = [[own[block] for block in blocks if block in own] for own in goodputs]
+    medians = [(statistics.median(own), index) for index, own in enumerate(values) if own]
     # Of equal ones the lowest level.
-    return max(medians, key=lambda one: (one[0], -one[1]))[1] if medians else None
+    return max(medians, key=lambda pair: (pair[0], -pair[1]))[1] if medians else None
 
 
 def ratio(above: Sequence[Measured], below: Sequence[Measured]) -> Estimate:
     """Return the product of ``above`` over the product of ``below``; None where it has none."""
-    found = metrics.change(above, below)
+    change = metrics.change(above, below)
     return Estimate(
-        *(None if part is None else part + 1 for part in (found.value, found.low, found.high))
+        *(None if part is None else part + 1 for part in (change.value, change.low, change.high))
     )
 
 
 def representative(levels: Sequence[Level]) -> Level | None:
     """Return the level of the highest median goodput; None where none has a valid repetition."""
-    goodputs = [metrics.measured(one.cell, "goodput").by_block for one in levels]
-    best = _best(goodputs, sorted({block for one in goodputs for block in one}))
+    goodputs = [metrics.measured(level.cell, "goodput").by_block for level in levels]
+    best = _best(goodputs, sorted({block for own in goodputs for block in own}))
     return None if best is None else levels[best]
 
 
@@ -77,7 +77,11 @@ def of_study(summary: Summary, study: PlannedStudy) -> dict[str, list[Level]]:
     measured = {cell.cell_id: cell for cell in summary.cells}
     profiled = {cell.base: cell for cell in summary.cells if cell.purpose == "py_spy"}
     return {
-        name: [Level(measured[one], profiled.get(one)) for one in ids if one in measured]
+        name: [
+            Level(measured[cell_id], profiled.get(cell_id))
+            for cell_id in ids
+            if cell_id in measured
+        ]
         for name, ids in study.cells.items()
     }
 
@@ -88,21 +92,21 @@ def unmeasured(summary: Summary, study: PlannedStudy) -> list[UnmeasuredCell]:
     A sweep may stop before its last level, so one level with a valid repetition is enough. A cell
     with injected faults has to be void, so it does not count.
     """
-    found = []
+    cells = []
     for name, levels in of_study(summary, study).items():
         if name not in study.expectations and representative(levels) is None:
             reasons = _void_reasons(level.cell for level in levels)
             reasons = reasons or _unstarted(summary, study.cells[name])
-            found.append(UnmeasuredCell(cell=name, reasons=reasons))
-    return found
+            cells.append(UnmeasuredCell(cell=name, reasons=reasons))
+    return cells
 
 
 def _void_reasons(cells: Iterable[CellSummary]) -> list[Reason]:
     """Return the reasons of the cells' void repetitions, each once."""
-    found: list[Reason] = []
-    for repetition in (one for cell in cells for one in cell.repetitions):
-        found += [why for why in repetition.validity.reasons if why not in found]
-    return found
+    reasons: list[Reason] = []
+    for repetition in (repetition for cell in cells for repetition in cell.repetitions):
+        reasons += [reason for reason in repetition.validity.reasons if reason not in reasons]
+    return reasons
 
 
 def _unstarted(summary: Summary, cell_ids: Collection[str]) -> list[Reason]:
@@ -115,12 +119,12 @@ def _unstarted(summary: Summary, cell_ids: Collection[str]) -> list[Reason]:
     }
     if not missing:
         return [Reason(code="cell_not_measured")]
-    void = _void_reasons(one for one in summary.cells if one.cell_id in missing)
+    void = _void_reasons(cell for cell in summary.cells if cell.cell_id in missing)
     return [Reason(code="saturation_not_valid", facts={"cells": [*missing.values()]}), *void]
 
 
 def median(of: Measured) -> Median:
     """Return the median of a metric over its blocks, with its interval."""
     values = [*of.by_block.values()]
-    found = inference.median(values)
-    return Median(value=found.value, low=found.low, high=found.high, n=len(values))
+    estimate = inference.median(values)
+    return Median(value=estimate.value, low=estimate.low, high=estimate.high, n=len(values))

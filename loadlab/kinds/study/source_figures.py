@@ -23,23 +23,23 @@ from loadlab.stats.inference import Estimate
 
 def of_statement(statement: ClaimStatement, groups: Sequence[PublishedFigures]) -> Published | None:
     """Return the value that the published figures give for the statement; None without them."""
-    found = [_figure(name, statement.metric, groups) for name in statement.cells]
+    above = [_figure(name, statement.metric, groups) for name in statement.cells]
     below: list[tuple[float, str] | None] = []
     if statement.over is not None:
         below = [_figure(name, statement.over, groups) for name in statement.cells]
-    known = [one for one in (*found, *below) if one is not None]
-    if len(known) < len(found) + len(below) or any(size == 0 for size, _ in known[1:]):
+    figures = [figure for figure in (*above, *below) if figure is not None]
+    if len(figures) < len(above) + len(below) or any(size == 0 for size, _ in figures[1:]):
         return None
-    values = [size for size, _ in known[: len(found)]]
+    values = [size for size, _ in figures[: len(above)]]
     if below:
-        divisors = [size for size, _ in known[len(found) :]]
+        divisors = [size for size, _ in figures[len(above) :]]
         values = [size / divisor for size, divisor in zip(values, divisors, strict=True)]
     size = values[0]
     if statement.against is not None:
         size = values[0] / values[1] / (values[2] / values[3])
     elif statement.cell is None:
-        size = min(one / other for one, other in pairwise(values))
-    where = "; ".join(dict.fromkeys(place for _, place in known))
+        size = min(upper / lower for upper, lower in pairwise(values))
+    where = "; ".join(dict.fromkeys(place for _, place in figures))
     return Published(value=size, statement="", where=where)
 
 
@@ -63,17 +63,17 @@ def beside(group: PublishedFigures, cells: Cells) -> FigureGroup:
             # The load offered is not a result.
             if metric.startswith("load."):
                 continue
-            found, basis, ratio = measured(name, metric), None, Estimate(None, None, None)
+            sample, basis, ratio = measured(name, metric), None, Estimate(None, None, None)
             if group.reference is not None:
                 basis = group.cells[group.reference].get(metric)
             if group.reference is not None and basis is not None:
-                ratio = sampling.ratio([found], [measured(group.reference, metric)])
+                ratio = sampling.ratio([sample], [measured(group.reference, metric)])
             rows.append(
                 FigureRow(
                     cell=name,
                     metric=metric,
                     published=figure,
-                    measured=sampling.median(found),
+                    measured=sampling.median(sample),
                     published_ratio=figure / basis if basis else None,
                     measured_ratio=Ratio(value=ratio.value, low=ratio.low, high=ratio.high),
                 )
@@ -93,18 +93,18 @@ def _levels(name: str, cells: Cells) -> Sequence[Level]:
         return cells[name]
     name, _, connections = name.rpartition("@")
     levels = cells.get(name, ())
-    return [one for one in levels if str(one.cell.cell.load.connections) == connections][:1]
+    return [level for level in levels if str(level.cell.cell.load.connections) == connections][:1]
 
 
-def erratum(one: StudyErratum, cells: Cells) -> Erratum:
+def erratum(mistake: StudyErratum, cells: Cells) -> Erratum:
     """Return an error of the source with what was measured; None where nothing was."""
-    found = sampling.sample(cells.get(one.cell or "", ()), one.metric or "goodput")
+    sample = sampling.sample(cells.get(mistake.cell or "", ()), mistake.metric or "goodput")
     return Erratum(
-        mistake=one.mistake,
-        printed=one.printed,
-        corrected=one.corrected,
-        where=one.where,
-        cell=one.cell,
-        metric=one.metric,
-        measured=sampling.median(found) if found.by_block else None,
+        mistake=mistake.mistake,
+        printed=mistake.printed,
+        corrected=mistake.corrected,
+        where=mistake.where,
+        cell=mistake.cell,
+        metric=mistake.metric,
+        measured=sampling.median(sample) if sample.by_block else None,
     )

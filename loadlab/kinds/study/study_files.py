@@ -26,7 +26,6 @@ What was published elsewhere:
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -34,7 +33,6 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from loadlab.kinds.gate import plan as variants
 from loadlab.kinds.lesson import definition
 from loadlab.model import (
     GivenOptions,
@@ -62,40 +60,24 @@ _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "B": 1.0, "KiB": 1024.0, "MiB": 1048576.0,
     "%": 0.01,
 }  # fmt: skip
-# Key of an earlier version of the lab -> its name now.
-_RENAMED = {
-    "about": "expected_void",
-    "at": "per_scale",
-    "beside": "background_endpoint",
-    "mistakes": "errata",
-    "not_repeated": "not_reproduced",
-    "only": "scales",
-    "pause": "stall",
-    "says": "statement",
-    "seconds": "duration_s",
-    "share": "fraction",
-    "twins": "aa_controls",
-    "what": "mistake",
-}
 
 
 class _Choice(Struct, frozen=True):
-    """The study or lesson that was asked for."""
+    """The name of a study or lesson."""
 
     kind: Literal["study", "lesson"]
     name: str
 
 
-def filled(given: Mapping[str, OptionValue]) -> GivenOptions:
+def filled(options: Mapping[str, OptionValue]) -> GivenOptions:
     """Return the options that have a value."""
-    return {name: value for name, value in given.items() if value is not None and value != ""}
+    return {name: value for name, value in options.items() if value is not None and value != ""}
 
 
 def read(path: Path) -> StudyFile:
     """Return a study's or lesson's file.
 
-    Raises PlanError with the file, the place and the reason; for a renamed key also with its name
-    now.
+    Raises PlanError with the file, the place and the reason.
     """
     content = _with_claims(load_yaml(path), "claims")
     lesson = content.get("lesson") if isinstance(content, dict) else None
@@ -103,12 +85,12 @@ def read(path: Path) -> StudyFile:
         exercise = _with_claims(_with_claims(lesson.get("exercise"), "cured"), "price")
         content = {**content, "lesson": {**lesson, "exercise": exercise}}
     try:
-        found = msgspec.convert(content, StudyFile)
-        _check_lesson(found, path)
+        study = msgspec.convert(content, StudyFile)
+        _check_lesson(study, path)
     except ValueError as problem:
         file = f"files/{path.parent.name}/{path.name}"
-        raise PlanError(f"{file}: {problem}{_renamed(str(problem))}") from None
-    return found
+        raise PlanError(f"{file}: {problem}") from None
+    return study
 
 
 def _check_lesson(file: StudyFile, path: Path) -> None:
@@ -143,40 +125,30 @@ def _claim(claim: object) -> object:
     return {**own, **(rest if "all" in rest else {"all": [rest]})}
 
 
-def _renamed(problem: str) -> str:
-    found = re.search(r"unknown field `(\w+)`", problem)
-    now = _RENAMED.get(found[1]) if found else None
-    return f". It is called {now} now." if now else ""
+def find(root: Path, options: GivenOptions, kind: str | None) -> Study:
+    """Return the study or lesson that was asked for, at its scale.
 
-
-def find(root: Path, given: GivenOptions, kind: str | None) -> Study | None:
-    """Return the study or lesson asked for, at its scale, or that of the variants asked for; None
-    where none is.
-
-    ``kind``: "study", "lesson" or "ab" where one of that kind must be given. Raises PlanError.
+    ``kind``: study or lesson where one of that kind must be given. Raises PlanError.
     """
-    if kind == "ab" or variants.asked(filled(given)):
-        return variants.study(root, filled(given))
-    choice = _choose(root, filled(given), kind)
-    if choice is None:
-        return None
+    options = filled(options)
+    choice = _choose(root, options, kind)
     folder = root / "files" / FOLDERS[choice.kind]
     known(choice.kind, choice.name, names(folder, "*.yml"))
     file = read(folder / f"{choice.name}.yml")
-    scale = str(filled(given).get("scale", next(iter(file.scales), "")))
+    scale = str(options.get("scale", next(iter(file.scales), "")))
     if scale:
         known(f"scale of {choice.kind} {choice.name}", scale, list(file.scales))
-    options = {**file.options, **file.scales.get(scale, {})}
+    own = {**file.options, **file.scales.get(scale, {})}
     if file.ablate is not None:
         keys = tuning_keys(root, file.ablate)
-        options["tuning"] = [file.ablate, *(without(file.ablate, key) for key in keys)]
+        own["tuning"] = [file.ablate, *(without(file.ablate, key) for key in keys)]
     return Study(
         kind=choice.kind,
         name=choice.name,
         scale=scale or None,
         description=file.description,
-        options=options,
-        cells=[one for entry in file.cells for one in _cells(entry, file.rates, scale)],
+        options=own,
+        cells=[cell for entry in file.cells for cell in _cells(entry, file.rates, scale)],
         claims=[
             StudyClaim(statement=claim.statement, all=claim.all, published=claim.published)
             for claim in file.claims
@@ -185,33 +157,24 @@ def find(root: Path, given: GivenOptions, kind: str | None) -> Study | None:
         aa_controls=choice.kind == "study" if file.aa_controls is None else file.aa_controls,
         ablate=file.ablate,
         lesson=file.lesson,
-        publication=_publication(file, {**options, **filled(given)}, scale),
+        publication=_publication(file, {**own, **options}, scale),
     )
 
 
-def _choose(root: Path, given: GivenOptions, kind: str | None) -> _Choice | None:
-    """Return the study or lesson that was given; None where none is."""
-    study, lesson = given.get("study"), given.get("lesson")
-    if kind and kind not in given:
-        there_are = names(root / "files" / FOLDERS[kind], "*.yml")
+def _choose(root: Path, options: GivenOptions, kind: str | None) -> _Choice:
+    """Return the study or lesson that was given."""
+    if kind and kind not in options:
+        files = names(root / "files" / FOLDERS[kind], "*.yml")
         raise PlanError(
             f"{kind}: none was given. Give one with -e {kind}=<name>. "
-            f"There are: {', '.join(there_are)}."
+            f"There are: {', '.join(files)}."
         )
+    study, lesson = options.get("study"), options.get("lesson")
     if study is not None and lesson is not None:
         raise PlanError(f"study: '{study}' and lesson: '{lesson}' were both given. Give one.")
     if study is not None:
         return _Choice("study", str(study))
-    if lesson is not None:
-        return _Choice("lesson", str(lesson))
-    if given.get("budget"):
-        raise PlanError(
-            f"budget: '{given['budget']}' is of a comparison of variants only. Give base and head "
-            "to playbooks/ab.yml, or leave budget out."
-        )
-    if given.get("scale"):
-        raise PlanError(f"scale: '{given['scale']}' is of a study only. Give -e study=<name>.")
-    return None
+    return _Choice("lesson", str(lesson))
 
 
 def _here(rate: FileRate, scale: str) -> float | SaturationRate | None:

@@ -20,15 +20,8 @@ from loadlab.model import Item
 from loadlab.model.base import Count, Positive, doc
 from loadlab.plan import cell_ids as ids
 from loadlab.plan.modes.mode import Experiment, again
-from loadlab.plan.records import (
-    TRIES,
-    Records,
-    by_block,
-    failures_in_a_row,
-    latest_block,
-    measured,
-    tries_left,
-)
+from loadlab.plan.modes.stopping import TRIES, tries_left
+from loadlab.plan.records import Records, by_block, failures_in_a_row, latest_block, measured
 
 
 class Standing(Struct, kw_only=True, frozen=True):
@@ -87,9 +80,9 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
     @property
     def final_size(self) -> int:
         """The largest number of measurements that a block after the rounds may have."""
-        groups = {frozenset(those) for those in self.references.values()}
-        several = combinations_with_replacement(sorted(groups, key=len), self.finalists)
-        beside = max((len(frozenset().union(*those)) for those in several), default=0)
+        groups = {frozenset(references) for references in self.references.values()}
+        choices = combinations_with_replacement(sorted(groups, key=len), self.finalists)
+        beside = max((len(frozenset().union(*choice)) for choice in choices), default=0)
         return min(self.finalists + beside, len(self.candidates)) + 1
 
     def map_items(self, change: Callable[[Item], Item]) -> Matrix:
@@ -98,32 +91,34 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
 
     def standing(self, records: Records) -> Standing:
         """Return how far it is."""
-        failed = {one.cell_id: failures_in_a_row(one.cell_id, records) for one in self.candidates}
-        last_of = {name: found[-1] for name, found in failed.items() if len(found) >= TRIES}
-        dropped = {name: str(one.error) for name, one in last_of.items()}
-        those, rounds, last = list(self.candidates), [], 0
+        failed = {item.cell_id: failures_in_a_row(item.cell_id, records) for item in self.items}
+        last_of = {
+            cell_id: failures[-1] for cell_id, failures in failed.items() if len(failures) >= TRIES
+        }
+        dropped = {cell_id: str(repetition.error) for cell_id, repetition in last_of.items()}
+        left, rounds, last = list(self.candidates), [], 0
         for blocks in self.rounds:
-            rounds.append(those)
+            rounds.append(left)
             last += blocks
             # One that fails later keeps its place: else the next one would need earlier blocks.
-            out = {name for name, one in last_of.items() if (one.block or 0) <= last}
-            going = [item for item in those if item.cell_id not in out]
+            out = {cell_id for cell_id, failure in last_of.items() if (failure.block or 0) <= last}
+            going = [item for item in left if item.cell_id not in out]
             if any(self._has_open(item, last, records) for item in going):
                 return Standing(dropped=dropped, rounds=rounds)
-            left = max(self.finalists, len(those) // 2)
-            those = ranked(going, range(1, last + 1), records)[:left]
+            places = max(self.finalists, len(left) // 2)
+            left = ranked(going, range(1, last + 1), records)[:places]
         by_id = {item.cell_id: item for item in self.candidates}
-        names = [item.cell_id for item in those]
+        names = [item.cell_id for item in left]
         beside = [name for cell_id in names for name in self.references.get(cell_id, [])]
         contenders = [
             by_id[name] for name in dict.fromkeys([*names, *beside]) if name not in dropped
         ]
-        first = those[0] if those else None
+        first = left[0] if left else None
         return Standing(
             dropped=dropped,
             rounds=rounds,
             is_final=True,
-            finalists=those,
+            finalists=left,
             contenders=contenders,
             control=again(first, ids.cell_id(first.cell, "aa_control"), "aa_control")
             if first is not None
@@ -138,10 +133,10 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
     def _of_block(self, block: int, now: Standing) -> list[Item] | None:
         """Return what a block measures; None while that is not known."""
         last = 0
-        for blocks, those in zip(self.rounds, now.rounds, strict=False):
+        for blocks, candidates in zip(self.rounds, now.rounds, strict=False):
             last += blocks
             if block <= last:
-                return [item for item in those if item.cell_id not in now.dropped]
+                return [item for item in candidates if item.cell_id not in now.dropped]
         return now.final if now.is_final else None
 
     def _is_open(self, item: Item, block: int, records: Records) -> bool:
@@ -151,8 +146,8 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next item of the block, in the block's order; None where it is complete."""
-        those = self._of_block(block, self.standing(records)) or []
-        order = random.Random(f"{self.seed} {block}").sample(those, len(those))
+        items = self._of_block(block, self.standing(records)) or []
+        order = random.Random(f"{self.seed} {block}").sample(items, len(items))
         return next((item for item in order if self._is_open(item, block, records)), None)
 
     def blocks_done(self, records: Records) -> int:
@@ -160,23 +155,23 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         now, latest = self.standing(records), latest_block(records)
         blocks = (self._of_block(block, now) or [] for block in range(1, latest + 1))
         complete = (
-            not any(self._is_open(item, block, records) for item in those)
-            for block, those in enumerate(blocks, start=1)
+            not any(self._is_open(item, block, records) for item in items)
+            for block, items in enumerate(blocks, start=1)
         )
         return sum(1 for _ in takewhile(bool, complete))
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left; of blocks to come their likely size."""
         now = self.standing(records)
-        sizes = [len(those) for those in now.rounds]
+        sizes = [len(candidates) for candidates in now.rounds]
         while len(sizes) < len(self.rounds):
             sizes.append(max(self.finalists, sizes[-1] // 2))
         likely = [n for n, blocks in zip(sizes, self.rounds, strict=True) for _ in range(blocks)]
         total = 0
         for block in range(1, repetitions + 1):
-            those = self._of_block(block, now)
-            if those is not None:
-                total += sum(self._is_open(item, block, records) for item in those)
+            items = self._of_block(block, now)
+            if items is not None:
+                total += sum(self._is_open(item, block, records) for item in items)
             else:
                 total += likely[block - 1] if block <= len(likely) else self.final_size
         return total
@@ -206,35 +201,38 @@ def ranked(items: Sequence[Item], blocks: Iterable[int], records: Records) -> li
     """
     values = {item.cell_id: goodputs(item.cell_id, records, blocks) for item in items}
     middle = {
-        block: statistics.median(one[block] for one in values.values() if block in one)
-        for block in {block for one in values.values() for block in one}
+        block: statistics.median(of_cell[block] for of_cell in values.values() if block in of_cell)
+        for block in {block for of_cell in values.values() for block in of_cell}
     }
     scores = {
         cell_id: statistics.median(
-            value / middle[at] if middle[at] else 0.0 for at, value in one.items()
+            value / middle[block] if middle[block] else 0.0 for block, value in of_cell.items()
         )
-        for cell_id, one in values.items()
-        if one
+        for cell_id, of_cell in values.items()
+        if of_cell
     }
-    known = [item for item in items if item.cell_id in scores]
-    return sorted(known, key=lambda item: -scores[item.cell_id])
+    scored = [item for item in items if item.cell_id in scores]
+    return sorted(scored, key=lambda item: -scores[item.cell_id])
 
 
 def sizes(candidates: int, finalists: int) -> list[int]:
     """Return how many candidates each round has; the last round leaves ``finalists``, or fewer."""
-    found = [candidates]
-    while found[-1] // 2 > finalists:
-        found.append(found[-1] // 2)
-    return found
+    sizes = [candidates]
+    while sizes[-1] // 2 > finalists:
+        sizes.append(sizes[-1] // 2)
+    return sizes
 
 
 def goodputs(cell_id: str, records: Records, blocks: Iterable[int]) -> dict[int, float]:
     """Return block -> the median goodput of a cell's valid repetitions there, requests/s."""
-    found: dict[int, float] = {}
+    medians: dict[int, float] = {}
     measured_in = by_block(cell_id, records)
     for block in blocks:
-        several = [one.goodput for one in measured_in.get(block, []) if one.validity.valid]
-        known = [one for one in several if one is not None]
-        if known:
-            found[block] = statistics.median(known)
-    return found
+        goodputs = [
+            repetition.goodput
+            for repetition in measured_in.get(block, [])
+            if repetition.validity.valid and repetition.goodput is not None
+        ]
+        if goodputs:
+            medians[block] = statistics.median(goodputs)
+    return medians

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Self
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from loadlab.model import Item, Purpose, Record
 from loadlab.model.base import Count, Positive, doc
-from loadlab.plan.records import Records, measured, tries_of, valid
-
-# A cell measured once more, beside a program that slows the server.
-OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
-# No statistics use these, so one measurement is enough. A check measures the hosts as they are at
-# that moment, and needs a valid measurement.
-ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check", "cross_check")
+from loadlab.plan.modes.stopping import ONCE
+from loadlab.plan.records import Records, measured
 
 
 class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
@@ -27,11 +22,7 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
 
     pair: Annotated[Count, doc("Number of its host pair, from 0.")] = 0
     void_tries: Annotated[
-        Positive,
-        doc(
-            "Measurements of a cell in one block until one is valid, 1 or more; absent in a plan "
-            "of an earlier version: 1."
-        ),
+        Positive, doc("Measurements of a cell in one block until one is valid, 1 or more.")
     ] = 1
 
     @property
@@ -85,38 +76,6 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     def with_rate_ceiling(self, ceiling: float | None) -> Experiment:
         """Return it with the calibrated ceiling of the generators, requests/s, as its limit."""
         return self
-
-
-class OfOneItem(Experiment, kw_only=True, frozen=True):
-    """An experiment of one cell."""
-
-    item: Annotated[Item, doc("The cell; of a rate that is scaled, without the rate.")]
-
-    @property
-    def items(self) -> list[Item]:
-        """The item."""
-        return [self.item]
-
-    def map_items(self, change: Callable[[Item], Item]) -> Self:
-        """Return it with its item changed."""
-        return replace(self, item=change(self.item))
-
-    def repeated(self, cell_id: str, purpose: Purpose) -> Self:
-        """Return the experiment that measures the cell again."""
-        return replace(self, item=again(self.item, cell_id, purpose))
-
-    def _is_left_once(self, records: Records) -> bool | None:
-        """Return whether the one measurement is left; None of a cell that each block has."""
-        if self.item.purpose not in ONCE:
-            return None
-        return is_left_once(self.item, self.tries(self.item, 1), records)
-
-
-def is_left_once(item: Item, tries: int, records: Records) -> bool:
-    """Return whether an item that is measured once has no valid measurement and tries left."""
-    cell_id = item.cell_id
-    had = len(measured(cell_id, records))
-    return had < tries_of(cell_id, records, tries) and not valid(cell_id, records)
 
 
 def with_rate(item: Item, rate: float) -> Item:

@@ -16,84 +16,31 @@ import math
 from collections.abc import Callable
 from typing import Annotated
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.model import Item, Purpose, Reason, Record, Repetition
-from loadlab.model.base import Above0, Count, Positive, doc
+from loadlab.model import Item, Purpose, Reason, Repetition
+from loadlab.model.base import Above0, doc
 from loadlab.plan import cell_ids as ids
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.mode import Experiment, with_rate
 from loadlab.plan.modes.slo import Judged
-from loadlab.plan.records import Records, by_block, measured, tries_of
+from loadlab.plan.modes.stopping import (
+    LOWEST,
+    Bracket,
+    SearchRule,
+    Step,
+    end_of_search,
+    is_close,
+    tries_of,
+)
+from loadlab.plan.records import Records, by_block, measured
 
-LOWEST = 1.0  # requests/s
 HIGHEST = 1_000_000.0  # used where no ceiling is known
 DIGITS = 3  # significant digits of a rate
 # Doublings or halvings that a search is assumed to need while nothing is known.
 USUAL_STEPS = 2
 # Probes of a rate in a bisection on average: about half of the rates miss, and are probed again.
 USUAL_PROBES = 1.5
-
-
-class SearchRule(Record, kw_only=True, frozen=True):
-    """When a search ends; files/methods.yml has the values."""
-
-    apart_max: Annotated[
-        Above0,
-        doc(
-            "Difference of the lowest rate that fails and the highest that passes, a fraction of "
-            "the latter; also how much lower the next rate to confirm is."
-        ),
-    ]
-    lower_steps_max: Annotated[
-        Count,
-        doc(
-            "Lower rates that are tried where the rate found is not confirmed, before the search "
-            "goes on below it."
-        ),
-    ]
-    misses_to_bound: Annotated[
-        Positive,
-        doc(
-            "Valid probes of a rate that miss, and none that meets the objective, before the rate "
-            "bounds a bisection; confirming measurements of a block that miss before the rate is "
-            "not confirmed. Absent in a plan of an earlier version: 1."
-        ),
-    ] = 1
-    misses_to_end: Annotated[
-        Positive,
-        doc(
-            "Probes of the lowest rate that misses before the search ends. Absent in a plan of an "
-            "earlier version: 1."
-        ),
-    ] = 1
-
-
-class Bracket(Struct, kw_only=True, frozen=True):
-    """The rates, in requests/s, that probes have decided so far.
-
-    ``met``: the highest rate known to meet the objective. ``missed``: the lowest that never did.
-    ``misses``: how many of its probes missed; as many as ever needed where further ones were void.
-    ``undecided``: rate -> void reasons, where every probe was void.
-    """
-
-    met: float | None
-    missed: float | None
-    misses: int
-    undecided: dict[float, list[Reason]]
-
-
-class Step(Struct, kw_only=True, frozen=True):
-    """The next step: a ``rate`` to probe, or the rate ``found``, or neither where the search
-    failed.
-
-    ``reasons`` say why the search ended: what bounds the rate, then void reasons where there are.
-    """
-
-    rate: float | None = None
-    found: float | None = None
-    reasons: list[Reason] = []
 
 
 class Search(Experiment, kw_only=True, frozen=True, tag="search"):
@@ -132,14 +79,14 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
     def rates(self, records: Records) -> list[float]:
         """Return every rate that has a probe, in requests/s, ascending."""
         start = self.start.cell
-        found = set()
+        rates = set()
         for record in records.values():
             if record.purpose == "probe" and record.cell is not None:
                 load = record.cell.load
                 same = replace(record.cell, load=replace(load, rate=start.load.rate)) == start
                 if same and load.rate is not None:
-                    found.add(_number(load.rate))
-        return sorted(found)
+                    rates.add(_number(load.rate))
+        return sorted(rates)
 
     def highest(self) -> float:
         """Return the highest rate to ask for, in requests/s: the ceiling, rounded down."""
@@ -155,13 +102,14 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         undecided: dict[float, list[Reason]] = {}
         for rate in self.rates(records):
             probe = self.item_at_rate(rate, "probe")
-            found = judged(probe, records)
-            missed = sum(one.met is False for one in found)
-            void = [one for one in found if one.met is None]
+            judgements = judged(probe, records)
+            is_met = any(judgement.met for judgement in judgements)
+            missed = sum(judgement.met is False for judgement in judgements)
+            void = [judgement for judgement in judgements if judgement.met is None]
             given_up = len(void) >= tries_of(probe.cell_id, records, self.void_tries)
-            if any(one.met for one in found) and not self._is_refuted(rate, records):
+            if is_met and not self._is_refuted(rate, records):
                 met.append(rate)
-            elif any(one.met for one in found):
+            elif is_met:
                 misses[rate] = self.rule.misses_to_end
             elif missed:
                 misses[rate] = self.rule.misses_to_end if given_up else missed
@@ -176,78 +124,65 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
             undecided=undecided,
         )
 
-    def step(self, known: Bracket) -> Step:
+    def step(self, bracket: Bracket) -> Step:
         """Return the next step of the search after these probes."""
-        met, missed = known.met, known.missed
-        if missed is None:
-            step = self._upwards(met)
-        elif met is None:
-            step = self._downwards(missed, known.misses)
-        else:
-            step = self._between(met, missed, known.misses)
-        if step.rate is not None and step.rate in known.undecided:
-            undecided = Reason(code="rate_undecided", value=step.rate)
-            return Step(reasons=[undecided, *known.undecided[step.rate]])
-        return step
-
-    def _upwards(self, met: float | None) -> Step:
-        most = self.highest()
-        if met is None:
-            return Step(rate=self._first(most))
-        if met >= most:
-            return Step(found=met, reasons=[Reason(code="generator_ceiling", value=met)])
-        return Step(rate=min(self._rounded(2 * met), most))
-
-    def _downwards(self, missed: float, misses: int) -> Step:
-        if missed <= LOWEST:
-            if misses < self.rule.misses_to_end:
-                return Step(rate=missed)
-            return Step(reasons=[Reason(code="lowest_rate_missed", value=missed)])
-        return Step(rate=max(self._rounded(missed / 2), LOWEST))
-
-    def _between(self, met: float, missed: float, misses: int) -> Step:
-        if misses < self.rule.misses_to_bound:
-            return Step(rate=missed)
-        rate = self._rounded(math.sqrt(met * missed))
-        if missed <= (1 + self.rule.apart_max) * met or not met < rate < missed:
-            if misses < self.rule.misses_to_end:
-                return Step(rate=missed)
-            return Step(found=met, reasons=[Reason(code="rate_missed_slo", value=missed)])
+        met, missed = bracket.met, bracket.missed
+        middle = None
+        if met is not None and missed is not None:
+            middle = self._rounded(math.sqrt(met * missed))
+        end = end_of_search(self.rule, bracket, self.highest(), middle)
+        if end is not None:
+            return end
+        rate = self._next_rate(bracket, middle)
+        if rate in bracket.undecided:
+            undecided = Reason(code="rate_undecided", value=rate)
+            return Step(reasons=[undecided, *bracket.undecided[rate]])
         return Step(rate=rate)
 
-    def _first(self, most: float) -> float:
-        return min(max(self.start.cell.load.rate or LOWEST, LOWEST), most)
+    def _next_rate(self, bracket: Bracket, middle: float | None) -> float:
+        """Return the rate to probe: upwards, downwards, between, or the missed one once more."""
+        met, missed, ceiling = bracket.met, bracket.missed, self.highest()
+        if missed is None:
+            return self._first(ceiling) if met is None else min(self._rounded(2 * met), ceiling)
+        if met is None or middle is None:
+            return missed if missed <= LOWEST else max(self._rounded(missed / 2), LOWEST)
+        if bracket.misses < self.rule.misses_to_bound or is_close(self.rule, met, missed, middle):
+            return missed
+        return middle
+
+    def _first(self, ceiling: float) -> float:
+        return min(max(self.start.cell.load.rate or LOWEST, LOWEST), ceiling)
 
     def _rounded(self, rate: float) -> float:
         """Round to DIGITS significant digits, and to whole where the generator needs it."""
         short = float(f"{rate:.{DIGITS}g}")
         return round(short) if self.whole else _number(short)
 
-    def candidates(self, found: float) -> list[float]:
-        """Return the rates to confirm, in requests/s: the rate found, then lower ones.
+    def candidates(self, highest: float) -> list[float]:
+        """Return the rates to confirm, in requests/s: the highest that met, then lower ones.
 
         A lower rate is used where the rate before it was not confirmed.
         """
-        those = [found]
+        rates = [highest]
         for _ in range(self.rule.lower_steps_max):
-            lower = self._rounded(those[-1] * (1 - self.rule.apart_max))
-            lower = min(lower, those[-1] - 1) if self.whole else lower
+            lower = self._rounded(rates[-1] * (1 - self.rule.apart_max))
+            lower = min(lower, rates[-1] - 1) if self.whole else lower
             if lower < LOWEST:
                 break
-            those.append(lower)
-        return those
+            rates.append(lower)
+        return rates
 
     def rate_to_confirm(self, records: Records) -> Item | None:
         """Return the item at the rate to confirm, also when it is confirmed already.
 
         None until the search has found a rate.
         """
-        found = self.step(self.bracket(records)).found
-        items = [] if found is None else self._to_confirm(found)
+        highest = self.step(self.bracket(records)).highest
+        items = [] if highest is None else self._to_confirm(highest)
         return next((item for item in items if not self._is_rejected(item, records)), None)
 
-    def _to_confirm(self, found: float) -> list[Item]:
-        return [self.item_at_rate(rate, "measure") for rate in self.candidates(found)]
+    def _to_confirm(self, highest: float) -> list[Item]:
+        return [self.item_at_rate(rate, "measure") for rate in self.candidates(highest)]
 
     def _is_refuted(self, rate: float, records: Records) -> bool:
         """Return whether neither a rate that probes met nor a lower candidate was confirmed."""
@@ -256,17 +191,18 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
     def _is_rejected(self, item: Item, records: Records) -> bool:
         """Return whether a candidate missed in a block misses_to_bound times and never met."""
         for block in judged_blocks(item, records).values():
-            missed = sum(one.met is False for one in block)
-            if missed >= self.rule.misses_to_bound and not any(one.met for one in block):
+            missed = sum(judgement.met is False for judgement in block)
+            is_met = any(judgement.met for judgement in block)
+            if missed >= self.rule.misses_to_bound and not is_met:
                 return True
         return False
 
     def _is_open(self, item: Item, block: int, records: Records) -> bool:
         """Return whether a block lacks a confirming measurement that meets the objective."""
-        found = judged_blocks(item, records).get(block, [])
-        void = sum(one.met is None for one in found)
+        judgements = judged_blocks(item, records).get(block, [])
+        void = sum(judgement.met is None for judgement in judgements)
         tries = tries_of(item.cell_id, records, self.void_tries)
-        return not any(one.met for one in found) and void < tries
+        return not any(judgement.met for judgement in judgements) and void < tries
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next probe or confirming measurement.
@@ -282,14 +218,14 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
     def known_items(self, records: Records) -> list[Item]:
         """Return the items of every probe and of every rate that is or was to be confirmed."""
         probes = [self.item_at_rate(rate, "probe") for rate in self.rates(records)]
-        found = self.step(self.bracket(records)).found
+        highest = self.step(self.bracket(records)).highest
         started = {
             item.cell_id: item
             for probe in probes
             for item in self._to_confirm(probe.cell.load.rate or LOWEST)
             if item.cell_id in records
         }
-        ahead = {item.cell_id: item for item in self._to_confirm(found)} if found else {}
+        ahead = {item.cell_id: item for item in self._to_confirm(highest)} if highest else {}
         return [*probes, *(started | ahead).values()]
 
     def cell_ids(self, records: Records) -> list[str]:
@@ -298,15 +234,15 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left."""
-        known = self.bracket(records)
-        if self.step(known).rate is not None:
-            bounded = known.met is not None and known.missed is not None
-            low, high = (known.met, known.missed) if bounded else (1, 2)
+        bracket = self.bracket(records)
+        if self.step(bracket).rate is not None:
+            bounded = bracket.met is not None and bracket.missed is not None
+            low, high = (bracket.met, bracket.missed) if bounded else (1, 2)
             rates = self._halvings(low or 1, high or 2) + (0 if bounded else USUAL_STEPS)
             return math.ceil(USUAL_PROBES * rates) + 1 + repetitions
         item = self.rate_to_confirm(records)
         blocks = range(1, repetitions + 1)
-        return 0 if item is None else sum(self._is_open(item, one, records) for one in blocks)
+        return 0 if item is None else sum(self._is_open(item, block, records) for block in blocks)
 
     def _halvings(self, low: float, high: float) -> int:
         """Return how many bisections bring two rates close enough; rounding may need one more."""
@@ -316,13 +252,16 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
 
 def judged(item: Item, records: Records) -> list[Judged]:
     """Return the judgement of each measurement of the item that did not fail."""
-    return [judge(item, one) for one in measured(item.cell_id, records)]
+    return [judge(item, repetition) for repetition in measured(item.cell_id, records)]
 
 
 def judged_blocks(item: Item, records: Records) -> dict[int, list[Judged]]:
     """Return block -> the judgement of each measurement of the item in it that did not fail."""
     blocks = by_block(item.cell_id, records)
-    return {block: [judge(item, one) for one in several] for block, several in blocks.items()}
+    return {
+        block: [judge(item, repetition) for repetition in repetitions]
+        for block, repetitions in blocks.items()
+    }
 
 
 def judge(item: Item, repetition: Repetition) -> Judged:

@@ -46,30 +46,30 @@ def parse(value: OptionValue) -> dict[str, float]:
     Raises PlanError for an unknown name or a limit out of range.
     """
     if isinstance(value, Mapping):
-        given = dict(value)
+        limits = dict(value)
     else:
         parts = (word.partition("=") for word in str(value).split(",") if word.strip())
-        given = {name.strip(): limit.strip() for name, _, limit in parts}
-    there_are = [*LATENCIES, ERRORS]
-    if not given:
+        limits = {name.strip(): limit.strip() for name, _, limit in parts}
+    possible = [*LATENCIES, ERRORS]
+    if not limits:
         raise PlanError(
-            f"slo: '{value}' says nothing. Give one or several of {', '.join(there_are)}, for "
+            f"slo: '{value}' says nothing. Give one or several of {', '.join(possible)}, for "
             f"example {_EXAMPLE}."
         )
-    found = {}
-    for name, limit in given.items():
-        if name not in there_are:
+    objective = {}
+    for name, limit in limits.items():
+        if name not in possible:
             raise PlanError(
-                f"slo: '{name}' is not known. There are: {', '.join(there_are)}, for example "
+                f"slo: '{name}' is not known. There are: {', '.join(possible)}, for example "
                 f"{_EXAMPLE}."
             )
-        found[name] = _limit(name, limit)
-    return {name: found[name] for name in there_are if name in found}
+        objective[name] = _limit(name, limit)
+    return {name: objective[name] for name in possible if name in objective}
 
 
 def _limit(name: str, value: object) -> float:
     share = name == ERRORS
-    wanted = (
+    remedy = (
         "a fraction of the requests from 0 to 1"
         if share
         else f"milliseconds above 0 and up to {_MOST_MS:,.0f}"
@@ -77,9 +77,9 @@ def _limit(name: str, value: object) -> float:
     try:
         number = float("" if isinstance(value, bool) else str(value))
     except (TypeError, ValueError):
-        raise PlanError(f"slo: {name}: '{value}' is not a number. Give {wanted}.") from None
+        raise PlanError(f"slo: {name}: '{value}' is not a number. Give {remedy}.") from None
     if not (0 <= number <= 1 if share else 0 < number <= _MOST_MS):
-        raise PlanError(f"slo: {name}: {value} is out of range. Give {wanted}.")
+        raise PlanError(f"slo: {name}: {value} is out of range. Give {remedy}.")
     return number
 
 
@@ -95,8 +95,8 @@ def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> 
     figures = [_latency(repetition, name, limit) for name, limit in slo.items() if name != ERRORS]
     if ERRORS in slo:
         figures.append(_errors(repetition, slo[ERRORS]))
-    exceeded = [one for one in figures if _is_exceeded(one)]
-    unknown = [one for one in figures if one.code in _UNKNOWN]
+    exceeded = [figure for figure in figures if _is_exceeded(figure)]
+    unknown = [figure for figure in figures if figure.code in _UNKNOWN]
     unsent, scheduled = repetition.unsent or 0, repetition.scheduled or 0
     if unsent > (1 - sent_min) * scheduled:
         facts: Facts = {"scheduled": scheduled}
@@ -121,27 +121,30 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
     fraction = histograms.PERCENTILES[percentile] / 100
     waits = repetition.response_time
     failed = waits.failed if waits else _failed(repetition)
-    due = waits.requests if waits else (repetition.ok or 0) + failed
-    facts: Facts = {"percentile": percentile, "requests": due}
+    requests = waits.requests if waits else (repetition.ok or 0) + failed
+    facts: Facts = {"percentile": percentile, "requests": requests}
     # Rounded, as 1 - 0.99 is above 0.01.
-    allowed = math.floor(round((1 - fraction) * due, 6))
+    allowed = math.floor(round((1 - fraction) * requests, 6))
     value: float | None = getattr(waits, f"{percentile}_us", None)
     if value is None:
-        value = _bound(repetition, fraction, due)
+        value = _bound(repetition, fraction, requests)
     if failed > allowed or not (repetition.ok or waits):
         return Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
     if value is None:
         return Reason(code="slo_unknown", limit=1000 * limit_ms, facts=facts)
     if value > 1000 * limit_ms and _is_withheld(repetition, percentile):
         return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
-    facts["supported"] = inference.supports_percentile(due, histograms.PERCENTILES[percentile])
+    supported = inference.supports_percentile(requests, histograms.PERCENTILES[percentile])
+    facts["supported"] = supported
     return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
 
 
 def _is_withheld(repetition: Repetition, percentile: str) -> bool:
-    """Return whether a percentile may be the generator's own (loadlab/results/due.py)."""
-    found = repetition.latency_us
-    return found is not None and found.p50 is not None and getattr(found, percentile) is None
+    """Return whether a percentile may be the generator's own (loadlab/results/latencies_due.py)."""
+    latencies = repetition.latency_us
+    if latencies is None or latencies.p50 is None:
+        return False
+    return getattr(latencies, percentile) is None
 
 
 def _failed(repetition: Repetition) -> int:
@@ -149,7 +152,7 @@ def _failed(repetition: Repetition) -> int:
     return errors + (repetition.unsent or 0)
 
 
-def _bound(repetition: Repetition, fraction: float, due: int) -> float | None:
+def _bound(repetition: Repetition, fraction: float, requests: int) -> float | None:
     """Return an upper bound of a percentile of the response time, µs; None where too few requests
     have a right answer, or where only lower bounds lie above it.
 
@@ -162,12 +165,13 @@ def _bound(repetition: Repetition, fraction: float, due: int) -> float | None:
     responses = repetition.responses or 0
     if repetition.latency_us is None or not responses:
         return None
-    rank = fraction * due + responses - (repetition.ok or 0)
-    known = {**histograms.PERCENTILES, "max": 100.0}
-    found, total = repetition.latency_us, responses + repetition.latency_us.censored
-    latencies = {name: asdict(found)[name] for name in known if name not in found.at_least}
-    above = (name for name in latencies if known[name] / 100 * total >= rank - 1e-6)
-    return next((latencies[name] for name in above if latencies[name] is not None), None)
+    rank = fraction * requests + responses - (repetition.ok or 0)
+    percentiles = {**histograms.PERCENTILES, "max": 100.0}
+    latency_us, total = repetition.latency_us, responses + repetition.latency_us.censored
+    values = asdict(latency_us)
+    exact = [name for name in percentiles if name not in latency_us.at_least]
+    above = (name for name in exact if percentiles[name] / 100 * total >= rank - 1e-6)
+    return next((values[name] for name in above if values[name] is not None), None)
 
 
 def _errors(repetition: Repetition, fraction: float) -> Reason:

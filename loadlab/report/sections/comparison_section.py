@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from loadlab.model import (
     Comparison,
-    Difference,
     MetricComparison,
     NoiseFloor,
-    Sample,
     SkippedTuning,
     Summary,
 )
+from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import (
     Cells,
@@ -26,22 +25,16 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
+from loadlab.report.words import labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.results import effect
 from loadlab.run import formatting
-from loadlab.run.formatting import ms
 from loadlab.run.methods import comparison_rule
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import inference
 
-UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms", **cost_words.UNITS}
-# Names for terminal and figure, and units for the terminal.
-_SHORT = {"cpu": "CPU"}
-_TERSE = {"goodput": "/s", "p50": "ms", "p99": "ms", "cpu": "µs", "memory": "MiB", "energy": "mJ"}
 # Parts whose value needs no name before it: production, not tuning production.
 _PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
-# The better direction of each metric.
-_BETTER = {**dict.fromkeys(UNITS, "lower"), "goodput": "higher"}
 
 _LEVEL = f"{inference.LEVEL * 100:.0f} %"
 _MARGIN = formatting.percent(comparison_rule().margin)
@@ -104,16 +97,16 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> Comparis
 
     ``measured``: the summary's measured cells.
     """
-    found = _titled(summary.comparisons, paths)
-    if not found and not summary.noise_floor:
+    titleds = _titled(summary.comparisons, paths)
+    if not titleds and not summary.noise_floor:
         return None
     return ComparisonSection(
-        title="Comparison" if found else "Noise floor",
-        headlines=[_headline(one) for one in found],
-        explained=f"{EXPLAINED} {quantities.levels()}" if found else "",
+        title="Comparison" if titleds else "Noise floor",
+        headlines=[_headline(titled) for titled in titleds],
+        explained=f"{EXPLAINED} {quantities.levels()}" if titleds else "",
         skipped=" ".join(ablation_lines(summary)),
         endpoints=tables(summary.comparisons, paths, SUMMARY),
-        figure=_figure(found) if found else None,
+        figure=_figure(titleds) if titleds else None,
         noise_floor=_noise_floor(summary.noise_floor, measured),
     )
 
@@ -121,28 +114,28 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> Comparis
 def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list[PathTable]:
     """Return a table for each endpoint; ``source``: the document that has the comparisons."""
     by_path: dict[str, list[_Titled]] = {}
-    for one in _titled(comparisons, paths):
-        by_path.setdefault(labels.path_of(one.comparison.cell, paths), []).append(one)
-    return [PathTable(path, _table(several, path, source)) for path, several in by_path.items()]
+    for titled in _titled(comparisons, paths):
+        by_path.setdefault(labels.path_of(titled.comparison.cell, paths), []).append(titled)
+    return [PathTable(path, _table(titleds, path, source)) for path, titleds in by_path.items()]
 
 
 def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
     titles = labels.compared(comparisons, paths)
-    return [_Titled(*one) for one in zip(comparisons, titles, strict=True)]
+    return [_Titled(*pair) for pair in zip(comparisons, titles, strict=True)]
 
 
-def _headline(one: _Titled) -> Headline:
+def _headline(titled: _Titled) -> Headline:
     """Return a sentence on all metrics; its state is decided, same or inconclusive."""
-    rows = one.comparison.rows
+    rows = titled.comparison.rows
     decided = [
-        f"{_name(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
-        f"{formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
+        f"{quantities.label(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} "
+        f"interval {formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
         f"{_concluded(row)}"
         for row in rows
         if row.conclusion in ("higher", "lower")
     ]
     same = [
-        f"{_name(row.metric)} ({formatting.signed(row.difference.value)}"
+        f"{quantities.label(row.metric)} ({formatting.signed(row.difference.value)}"
         + ("" if row.noise_floor is None else f", {_noise(row)}")
         + ")"
         for row in rows
@@ -153,15 +146,17 @@ def _headline(one: _Titled) -> Headline:
         if row.conclusion == "inconclusive":
             value = row.difference.value
             shown = "" if value is None else f" ({formatting.signed(value)})"
-            open_ones.setdefault(words.reason(row.reason), []).append(_name(row.metric) + shown)
+            open_ones.setdefault(words.reason(row.reason), []).append(
+                quantities.label(row.metric) + shown
+            )
     parts = [
         *decided,
         *([f"no difference in {_and(same)}"] if same else []),
         *(f"inconclusive in {_and(names)}: {reason}" for reason, names in open_ones.items()),
-        *filter(None, [_failed(one.comparison)]),
+        *filter(None, [_failed(titled.comparison)]),
     ]
     state = "decided" if decided else "inconclusive" if open_ones else "same"
-    return Headline(state, f"{one.subject} on {one.title}: {'; '.join(parts)}.")
+    return Headline(state, f"{titled.subject} on {titled.title}: {'; '.join(parts)}.")
 
 
 def _concluded(row: MetricComparison) -> str:
@@ -187,32 +182,11 @@ def _failed(compared: Comparison) -> str:
     return f"failed requests {formatting.part_of(head)} against {formatting.part_of(base)}"
 
 
-def _number(metric: str, value: float | None) -> str:
-    """Return a metric's value in the unit of UNITS, without it."""
-    if metric in cost_words.UNITS:
-        return cost_words.number(metric, value)
-    return formatting.rate(value) if metric == "goodput" else ms(value)
-
-
-def _median(metric: str, found: Sample) -> str:
-    """Return a median and its interval in words."""
-    shown = _number(metric, found.median)
-    if found.low is None:
-        return shown
-    return f"{shown} ({_number(metric, found.low)} to {_number(metric, found.high)})"
-
-
-def _difference(found: Difference) -> str:
-    """Return a difference and its interval in words."""
-    shown = formatting.signed(found.value)
-    return shown if found.low is None else f"{shown} ({formatting.span(found.low, found.high)})"
-
-
 def ablation_lines(summary: Summary) -> list[str]:
     """Return sentences on the keys an ablation did not measure, and on how many repetitions it
     needs."""
-    found = summary.ablation_power
-    power = "" if found is None else outcomes.ablation_power(found)
+    ablation_power = summary.ablation_power
+    power = "" if ablation_power is None else outcomes.ablation_power(ablation_power)
     return [*filter(None, [_skipped(summary.skipped_tunings or []), power])]
 
 
@@ -220,21 +194,21 @@ def _skipped(skipped: Sequence[SkippedTuning]) -> str:
     """Return a sentence on the tunings that an ablation did not measure; empty where there are
     none."""
     by_reason: dict[str, list[str]] = {}
-    for one in skipped:
-        by_reason.setdefault(words.reason(one.reason), []).append(one.key)
+    for skipped_tuning in skipped:
+        by_reason.setdefault(words.reason(skipped_tuning.reason), []).append(skipped_tuning.key)
     if not by_reason:
         return ""
     parts = [f"{', '.join(keys)} ({reason})" for reason, keys in by_reason.items()]
     return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
 
 
-def _table(several: Sequence[_Titled], path: str, source: str) -> Table:
+def _table(titleds: Sequence[_Titled], path: str, source: str) -> Table:
     """Return the table of an endpoint's comparisons, with a row for each metric and one for
     failures."""
     rows: list[Row | Group | Cells] = []
-    for one in several:
-        compared = one.comparison
-        rows.append(Group(one.subject + one.title.removeprefix(path)))
+    for titled in titleds:
+        compared = titled.comparison
+        rows.append(Group(titled.subject + titled.title.removeprefix(path)))
         rows += [_row(row) for row in compared.rows]
         failed = [
             formatting.part_of(side.failed_fraction) for side in (compared.base, compared.head)
@@ -257,22 +231,18 @@ def _table(several: Sequence[_Titled], path: str, source: str) -> Table:
 def _row(row: MetricComparison) -> Cells:
     floor = formatting.percent(row.noise_floor)
     return [
-        f"{_metric(row)}, {UNITS[row.metric]}",
-        _median(row.metric, row.base),
-        _median(row.metric, row.head),
-        _difference(row.difference),
+        f"{_metric(row)}, {ROWS[row.metric].unit.name}",
+        quantities.median(row.metric, row.base),
+        quantities.median(row.metric, row.head),
+        formatting.difference(row.difference),
         floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
         TableCell(_concluded(row), css=_css(row)),
         TableCell(words.reason(row.reason), css="reason"),
     ]
 
 
-def _name(metric: str) -> str:
-    return cost_words.NAMES.get(metric, metric)
-
-
 def _metric(row: MetricComparison | NoiseFloor) -> str:
-    name = _name(row.metric)
+    name = quantities.label(row.metric)
     return f"{name} response time" if row.latency_of == "due" else name
 
 
@@ -284,30 +254,30 @@ def _counts(compared: Comparison) -> str:
 
 def _css(row: MetricComparison) -> str:
     if row.conclusion in ("higher", "lower"):
-        return "better" if row.conclusion == _BETTER[row.metric] else "worse"
+        return "better" if effect.is_better(row) else "worse"
     return "same" if row.conclusion == "no difference" else "inconclusive"
 
 
-def _figure(several: Sequence[_Titled]) -> Figure:
+def _figure(titleds: Sequence[_Titled]) -> Figure:
     """Return the figure of every difference with its interval and noise floor."""
     from loadlab.report.plots import curves_plot
 
     groups = [
         (
-            formatting.one_line(f"{one.subject} on {one.title}", 76),
+            formatting.one_line(f"{titled.subject} on {titled.title}", 76),
             [
                 curves_plot.DifferenceRow(
-                    _SHORT.get(row.metric, row.metric),
+                    quantities.short(row.metric),
                     row.difference.value,
                     row.difference.low,
                     row.difference.high,
                     row.noise_floor,
                     row.conclusion,
                 )
-                for row in one.comparison.rows
+                for row in titled.comparison.rows
             ],
         )
-        for one in several
+        for titled in titleds
     ]
     label = "; ".join(
         f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in rows)
@@ -325,15 +295,15 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     """Return the table of cells that were measured twice; None where there are none."""
     if not floors:
         return None
-    known = {entry.cell.cell_id: entry for entry in measured}
+    entries = {entry.cell.cell_id: entry for entry in measured}
     rows: list[Cells] = []
     shown = ""
     for row in floors:
-        entry = known.get(row.cell_id)
+        entry = entries.get(row.cell_id)
         name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
         name, shown = TableCell() if shown == row.control_id else name, row.control_id
         floor = formatting.percent(row.noise_floor)
-        rows.append([name, _metric(row), _difference(row.difference), floor])
+        rows.append([name, _metric(row), formatting.difference(row.difference), floor])
     return table(
         "Cells measured twice. The noise floor is the larger bound of the interval of the "
         "difference by blocks between the cell and its A/A control, which differ in nothing.",
@@ -349,31 +319,30 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     where there are none."""
     if not comparisons:
         return []
-    found = [
+    shown = [
         f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
         f"{'noise floor':>13}  conclusion"
     ]
-    for one in _titled(comparisons, {}):
-        void = one.comparison.head.n_void or one.comparison.base.n_void
-        beside = [_failed(one.comparison), _counts(one.comparison) if void else ""]
+    for titled in _titled(comparisons, {}):
+        void = titled.comparison.head.n_void or titled.comparison.base.n_void
+        beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
         more_words = "; ".join(filter(None, beside))
-        found.append(f"{one.subject} on {one.title}" + (f": {more_words}" if more_words else ""))
-        found += [_line(row) for row in one.comparison.rows]
-    return [*found, *more]
+        shown.append(
+            f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
+        )
+        shown += [_line(row) for row in titled.comparison.rows]
+    return [*shown, *more]
 
 
 def _line(row: MetricComparison) -> str:
-    found = row.difference
+    difference = row.difference
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
     return (
-        f"  {_SHORT.get(row.metric, row.metric):<10}"
-        + "".join(f"{_terse(row.metric, side.median):>10}" for side in (row.base, row.head))
-        + f"{formatting.signed(found.value):>12}"
-        + f"{formatting.span(found.low, found.high):>18}"
+        f"  {quantities.short(row.metric):<10}"
+        + "".join(
+            f"{quantities.terse(row.metric, side.median):>10}" for side in (row.base, row.head)
+        )
+        + f"{formatting.signed(difference.value):>12}"
+        + f"{formatting.span(difference.low, difference.high):>18}"
         + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
     )
-
-
-def _terse(metric: str, value: float | None) -> str:
-    shown = _number(metric, value)
-    return shown if value is None else f"{shown}{_TERSE.get(metric, '')}"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loadlab.model import CellCost, Database, Processes, Repetition, ServiceProcesses
+from loadlab.model import Database, Processes, Repetition, ServiceProcesses
 from loadlab.report.html import Cells, Table, TableCell, link, links, table
-from loadlab.report.words import cost_words as words
+from loadlab.report.words import quantities
 from loadlab.report.words.labels import Entry
-from loadlab.results import metrics, usage
+from loadlab.results import usage
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE
 from loadlab.telemetry.processes import GROUPS
@@ -53,13 +53,13 @@ def _sources(entry: Entry, reps: Sequence[Repetition]) -> TableCell:
 
 def _median(entry: Entry, group: str, value: Value) -> float | None:
     """Return the median of a value over the valid repetitions that have it."""
-    found = [
+    numbers = [
         value(used, rep)
         for rep, processes in _recorded(entry)
         if (used := getattr(processes, group)) is not None
     ]
-    known = [number for number in found if number is not None]
-    return statistics.median(known) if known else None
+    recorded = [number for number in numbers if number is not None]
+    return statistics.median(recorded) if recorded else None
 
 
 def _size(octets: float | None) -> str:
@@ -68,11 +68,6 @@ def _size(octets: float | None) -> str:
 
 def _shown(value: float | None) -> str:
     return formatting.NONE if value is None else formatting.significant(value)
-
-
-def cost(entry: Entry) -> CellCost:
-    """Return what a request of a cell cost; runs before it was summarised are read again."""
-    return entry.cell.cost or metrics.cost(entry.cell)
 
 
 def _voluntary(used: Processes, rep: Repetition) -> float | None:
@@ -101,10 +96,10 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     for entry in entries:
         if not _recorded(entry):
             continue
-        found = cost(entry)
+        cost = entry.cell.cost
         rows.append([
             *label(entry, named),
-            *(words.median(name, getattr(found, name)) for name in _CPU),
+            *(quantities.median(name, cost.sample(name)) for name in _CPU),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
                 for group in GROUPS
@@ -199,12 +194,12 @@ def _statements(entry: Entry, named: bool) -> Iterator[Cells]:
         for rep in entry.cell.repetitions
         if rep.validity.valid and rep.telemetry and rep.telemetry.server.database
     ]
-    for rep, found in recorded[-1:]:
-        for statement in found.statements:
+    for rep, database in recorded[-1:]:
+        for statement in database.statements:
             yield [
                 *label(entry, named),
-                formatting.count(found.connections_max),
-                formatting.count(found.transactions),
+                formatting.count(database.connections_max),
+                formatting.count(database.transactions),
                 statement.query,
                 formatting.count(statement.calls),
                 formatting.significant(statement.mean_us),

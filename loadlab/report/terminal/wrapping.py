@@ -8,7 +8,10 @@ import textwrap
 # Columns by which the further lines of a line are indented.
 HANGING = 2
 # Stays whole, so that a reader can copy it: a terminal joins only the lines that it broke itself.
-_COMMAND = re.compile(r"\b(?:ansible-playbook|ssh)(?: (?:-|\d|\S*[=/.@])\S*)+")
+_COMMAND = re.compile(
+    r"\b(?:(?:ansible-playbook|ssh)(?: (?:-|\d|\S*[=/.@])\S*)+"
+    r"|python -m loadlab \w+(?: (?:-|\d|<|\S*[/.])\S*)*)"
+)
 _SPACE = "\0"  # in a command, while its line is broken
 
 
@@ -20,7 +23,7 @@ def wrapped(text: str, columns: int) -> str:
 def _wrapped(line: str, columns: int) -> str:
     if len(line) <= columns:
         return line
-    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _SPACE), line)
+    whole = _COMMAND.sub(lambda match: match[0].replace(" ", _SPACE), line)
     indent = len(line) - len(line.lstrip(" ")) + HANGING
     parts = textwrap.wrap(
         whole,

@@ -1,183 +1,20 @@
-"""Sentences and terminal lines on a matrix, and the reasons why candidates went no further."""
+"""The reasons why candidates of a matrix went no further."""
 
 from __future__ import annotations
 
-from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
-from loadlab.plan.modes.experiment_types import Matrix
-from loadlab.plan.modes.matrix_order import Standing
-from loadlab.plan.plan_document import Plan
-from loadlab.report.words import labels
 from loadlab.report.words.word_table import Entry, Table, template
-from loadlab.results.matrix.build_matrix import Compared
 from loadlab.run import formatting
-from loadlab.run.formatting import lasting, percent, plural
-from loadlab.run.run_dir import HERE
 
 TABLE: Table = {
     "candidate_failed": Entry(
-        lambda why: f"failed twice in a row: {formatting.one_line(str(why.facts['error']), 200)}",
+        lambda reason: (
+            f"failed twice in a row: {formatting.one_line(str(reason.facts['error']), 200)}"
+        ),
         "See logs/ of the run, and run it alone with lab.yml",
     ),
     "candidate_void": Entry(
-        lambda why: f"no valid measurement in round {why.facts['round']}",
+        lambda reason: f"no valid measurement in round {reason.facts['round']}",
         "See the reasons of its void repetitions",
     ),
     "candidate_behind": Entry(template("not among the best {left} of {of} in round {value}")),
 }
-RULE = (
-    "Of the best and those within its noise, the simplest is chosen: the one with the fewest "
-    "workers x threads."
-)
-
-
-def title(one: Candidate) -> str:
-    """Return a candidate in words: Gunicorn gthread, 2 workers of 4 threads."""
-    server = labels.server_name(str(one.options["server"]))
-    kind = str(one.options.get("worker_class") or "").split(".")[-1]
-    threads = f" of {one.threads} threads" if one.threads > 1 else ""
-    return f"{' '.join(filter(None, [server, kind]))}, {plural(one.workers, 'worker')}{threads}"
-
-
-def planned(plan: Plan) -> str:
-    """Return what is going to be measured and how long it takes; empty without a matrix."""
-    if plan.matrix is None:
-        return ""
-    (one,) = (each for each in plan.experiments if isinstance(each, Matrix))
-    rounds = ", ".join(map(str, one.rounds))
-    blocks = plan.options.repetitions - sum(one.rounds)
-    return (
-        f"Matrix: {plural(len(one.candidates), 'candidate')} for "
-        f"{plural(plan.matrix.cores, 'core')}. {plural(len(one.rounds), 'round')} of {rounds} "
-        f"blocks, each of which leaves the better half; then at most {plural(blocks, 'block')} of "
-        f"the best {one.finalists} and what they are compared with. It takes at most "
-        f"{lasting(plan.matrix.budget_s)}; deployment and calibration come in addition."
-    )
-
-
-def after_block(plan: Plan, block: int, now: Standing, found: Compared) -> str:
-    """Return what the blocks so far say, in one line."""
-    assert plan.matrix is not None
-    by_id = {one.cell_id: one for one in plan.matrix.candidates}
-    named = {one.name: one for one in plan.matrix.candidates}
-    out = f"; dropped: {len(now.dropped)}" if now.dropped else ""
-    if not now.is_final:
-        going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
-        left = plural(len(going), "candidate")
-        return f"After block {block}: {left} in round {len(now.rounds)}{out}"
-    if not found.leads:
-        best = "; ".join(title(by_id[item.cell_id]) for item in now.finalists)
-        return f"After block {block}: the best of the rounds are {best}{out}"
-    open_ones = sum(lead.is_open for lead in found.leads)
-    best = title(named[found.best]) if found.best else "none"
-    return (
-        f"After block {block}: best {best}; {open_ones} of {plural(len(found.leads), 'comparison')}"
-        f" open{out}"
-    )
-
-
-# How the best compares with others, as a sentence names it.
-_OPENED = {
-    "within the noise": "Within its noise",
-    "undecided": "Undecided whether it beats",
-}
-
-
-def sentence(found: MatrixVerdict) -> str:
-    """Return the answer in a few sentences."""
-    rows = {row.name: row for row in found.candidates}
-    if found.best is None or found.chosen is None:
-        return "No candidate has a valid measurement."
-    told = [f"Best of {len(rows)} candidates: {title(rows[found.best])}."]
-    for answer in ("within the noise", "undecided"):
-        names = [lead.name for lead in found.leads if standing(lead) == answer]
-        if names:
-            told.append(f"{_OPENED[answer]}: {'; '.join(title(rows[name]) for name in names)}.")
-    if not found.leads:
-        alone = sum(row.contends for row in found.candidates) == 1
-        told.append(
-            "No other was left to compare it with."
-            if alone
-            else "No block compared the contenders: the budget ended with the rounds."
-        )
-    chosen = rows[found.chosen]
-    gains = [
-        f"{gain(lead)} over {what} ({title(rows[lead.name])})"
-        for what, lead in (
-            ("its server's own default", found.over_own_default),
-            ("2n+1 workers", found.over_rule),
-        )
-        if lead is not None
-    ]
-    taken = "it" if found.chosen == found.best else title(chosen)
-    told.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
-    return " ".join(told)
-
-
-def gain(lead: MatrixLead) -> str:
-    """Return by how much one has more goodput than another, with the interval."""
-    shown = formatting.signed(lead.value)
-    if lead.low is None:
-        return shown
-    return f"{shown} ({formatting.span(lead.low, lead.high)})"
-
-
-def standing(lead: MatrixLead) -> str:
-    """Return how another compares with the best."""
-    if lead.answer == "faster":
-        return "slower"
-    return "within the noise" if lead.within_noise else "undecided"
-
-
-def memory(row: MatrixRow) -> str:
-    """Return a candidate's memory with its unit."""
-    return formatting.NONE if row.memory_bytes is None else formatting.size(row.memory_bytes)
-
-
-def lines(found: MatrixVerdict) -> list[str]:
-    """Return the answer for the terminal."""
-    rows = {row.name: row for row in found.candidates}
-    told = [
-        f"{'candidate':<44}{'goodput':>10}{'p99':>10}{'memory':>10}  {'best over it':<26}answer"
-    ]
-    leads = {lead.name: lead for lead in found.leads}
-    for row in found.candidates:
-        if not row.contends:
-            continue
-        lead = leads.get(row.name)
-        figures = (
-            f"{formatting.rate(row.goodput):>10}{formatting.ms(row.p99_us):>10}{memory(row):>10}"
-        )
-        beside = gain(lead) if lead else ""
-        answer = standing(lead) if lead else "best" if row.name == found.best else ""
-        told.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
-    front = [title(row) for row in found.candidates if row.on_front]
-    lost = [row for row in found.candidates if row.out and row.out.code != "candidate_behind"]
-    return [
-        *told,
-        *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
-        *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
-        f"Matrix after {plural(found.blocks, 'block')} in {lasting(found.measured_s)}: "
-        f"{sentence(found)}",
-        *([f"Its files as measured: {files(rows[found.chosen])}"] if found.chosen else []),
-    ]
-
-
-def files(row: MatrixRow) -> str:
-    """Return the folder of the run with the unit and nginx.conf of a candidate."""
-    return str(HERE.stack(row.stack))
-
-
-def _why(row: MatrixRow) -> str:
-    # Imported here: the table of all words has those above.
-    from loadlab.report import words
-
-    return words.reason(row.out) if row.out else ""
-
-
-def note(found: MatrixVerdict) -> str:
-    """Return how the answers are to be read."""
-    return (
-        f"The best over each contender, by {plural(found.blocks, 'block')} after the rounds. "
-        f"Within the noise: not certainly slower, and by {percent(found.margin)} at most. Of runs "
-        f"of equal candidates, at most {percent(found.error_rate)} call any two different. {RULE}"
-    )

@@ -1,12 +1,9 @@
-"""Words for a comparison of variants: the reasons of its answers, terminal lines and comment.md."""
+"""The reasons of the answers of a comparison of variants."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from loadlab.model import Answer, HeadVerdict, Manifest, Reason, Variant, Verdict, VerdictRow
+from loadlab.model import Reason
 from loadlab.report.words.word_table import Entry, Table
-from loadlab.run import formatting
 from loadlab.run.formatting import percent
 
 _BUDGET = "Give the run more time (-e budget=)"
@@ -18,237 +15,31 @@ def _number(value: object) -> float:
     return value
 
 
-def _within_noise(why: Reason) -> str:
-    if why.limit is None:
+def _within_noise(reason: Reason) -> str:
+    if reason.limit is None:
         return "the interval excludes 0, and the A/A control has no interval yet"
     return (
         "the interval excludes 0, but the base differs from itself by up to "
-        f"{percent(_number(why.limit))}, and the difference is no larger"
+        f"{percent(_number(reason.limit))}, and the difference is no larger"
     )
 
 
 TABLE: Table = {
-    "few_looks": Entry(lambda why: "too few blocks for an interval", _BUDGET),
+    "few_looks": Entry(lambda reason: "too few blocks for an interval", _BUDGET),
     "looks_within_margin": Entry(
-        lambda why: f"all of the interval is within {percent(_number(why.limit))}"
+        lambda reason: f"all of the interval is within {percent(_number(reason.limit))}"
     ),
     "looks_include_0": Entry(
-        lambda why: f"the interval includes 0 and goes beyond {percent(_number(why.limit))}",
+        lambda reason: f"the interval includes 0 and goes beyond {percent(_number(reason.limit))}",
         _BUDGET,
     ),
     "looks_within_noise": Entry(_within_noise, _BUDGET),
-    "looks_exclude_0": Entry(lambda why: "the interval excludes 0"),
+    "looks_exclude_0": Entry(lambda reason: "the interval excludes 0"),
     "two_sittings": Entry(
-        lambda why: "measured in two sittings, which differ though nothing is changed",
+        lambda reason: "measured in two sittings, which differ though nothing is changed",
         "Measure base and head in one run (-e base=)",
     ),
     "value_absent": Entry(
-        lambda why: f"not measured: no repetition of the {why.facts['side']} has a value"
+        lambda reason: f"not measured: no repetition of the {reason.facts['side']} has a value"
     ),
 }
-
-NAMES = {
-    "cpu": "CPU per request",
-    "goodput": "goodput at saturation",
-    "p50": "p50",
-    "p99": "p99",
-    "memory": "memory",
-    "errors": "failed requests",
-}
-# What slower and faster are of a metric that is no speed.
-_OTHERWISE: dict[str, dict[Answer, str]] = {
-    "cpu": {"slower": "more", "faster": "less"},
-    "memory": {"slower": "more", "faster": "less"},
-    "errors": {"slower": "more", "faster": "fewer"},
-}
-_MARKS: dict[Answer, str] = {
-    "slower": "❌ slower",
-    "undecided": "⚠️ undecided",
-    "faster": "✅ faster",
-    "no difference": "✅ no difference",
-}
-
-
-def answer(row: VerdictRow) -> str:
-    """Return a row's answer in words."""
-    return _OTHERWISE.get(row.metric, {}).get(row.answer, row.answer)
-
-
-def value(row: VerdictRow, number: float | None) -> str:
-    """Return a value of a row's base or head with its unit."""
-    if number is None:
-        return "-"
-    if row.metric == "memory":
-        return formatting.size(number)
-    if row.metric == "errors":
-        return formatting.part_of(number)
-    if row.metric == "goodput":
-        return f"{formatting.rate(number)}/s"
-    if row.metric == "cpu":
-        return f"{formatting.significant(number)} µs"
-    return f"{formatting.ms(number)} ms"
-
-
-def difference(row: VerdictRow) -> str:
-    """Return a row's difference and its interval in words."""
-    shown = formatting.signed(row.value)
-    if row.low is None:
-        return shown
-    return f"{shown} ({formatting.span(row.low, row.high)})"
-
-
-def _why(row: VerdictRow) -> str:
-    # Imported here: the table of all words has those above.
-    from loadlab.report import words
-
-    return words.reason(row.reason)
-
-
-def sentence(found: Verdict) -> str:
-    """Return the verdict in one sentence for each head."""
-    return " ".join(_sentence(found, head) for head in found.heads)
-
-
-def _sentence(found: Verdict, head: HeadVerdict) -> str:
-    sides = f"The {_name(head)} ({head.given}) against the base ({found.base.given})"
-    if found.baseline is not None:
-        told = [
-            f"{NAMES[row.metric]} {formatting.signed(row.value)}"
-            for row in head.rows
-            if row.value is not None
-        ]
-        return f"{sides} of an earlier sitting: undecided; {', '.join(told)}."
-    told = [
-        f"{NAMES[row.metric]} {answer(row)}, {difference(row)}"
-        for row in head.rows
-        if row.answer in ("slower", "faster")
-    ]
-    for shared in ("no difference", "undecided"):
-        names = [NAMES[row.metric] for row in head.rows if row.answer == shared]
-        told += [f"{shared} in {', '.join(names)}"] if names else []
-    after = formatting.plural(found.blocks, "block")
-    return f"{sides}: {head.answer} after {after}: {'; '.join(told)}."
-
-
-def _name(head: Variant) -> str:
-    return head.name.replace("head", "head ").strip()
-
-
-def lines(found: Verdict) -> list[str]:
-    """Return the verdict for the terminal."""
-    told = []
-    for head in found.heads:
-        title = f"{_name(head)} against base"
-        told.append(f"{title:<23}{'base':>12}{'head':>12}  {'difference':<28}answer")
-        told += [
-            f"  {NAMES[row.metric]:<21}{value(row, row.base):>12}{value(row, row.head):>12}"
-            f"  {difference(row):<28}{answer(row)}"
-            + (f": {_why(row)}" if row.answer == "undecided" else "")
-            for row in head.rows
-        ]
-    return [
-        *told,
-        f"Verdict after {formatting.plural(found.blocks, 'block')} in "
-        f"{formatting.lasting(found.measured_s)}: {found.answer}",
-    ]
-
-
-def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
-    """Return what the blocks so far say, in one line; ``tables``: head -> its rows."""
-    told = [_so_far(rows) for rows in tables.values()]
-    if len(tables) > 1:
-        told = [f"{head}: {one}" for head, one in zip(tables, told, strict=True)]
-    return f"After block {done}: {' | '.join(told)}"
-
-
-def _so_far(rows: list[VerdictRow]) -> str:
-    open_ones = [NAMES[row.metric] for row in rows if row.is_open]
-    decided = [
-        f"{NAMES[row.metric]} {answer(row)} ({formatting.signed(row.value)})"
-        for row in rows
-        if row.answer in ("slower", "faster")
-    ]
-    same = sum(row.answer == "no difference" for row in rows)
-    beside = [
-        f"{NAMES[row.metric]} {formatting.signed(row.value)}"
-        for row in rows
-        if row.reason.code == "two_sittings"
-    ]
-    parts = [
-        *decided,
-        *beside,
-        *([f"no difference in {same} of {len(rows)}"] if same else []),
-        *([f"open: {', '.join(open_ones)}"] if open_ones else []),
-    ]
-    return "; ".join(parts)
-
-
-def comment(found: Verdict, manifest: Manifest | None) -> str:
-    """Return comment.md, a comment for a pull request."""
-    told = [f"### Load test: {_MARKS[found.answer]}", ""]
-    for head in found.heads:
-        told += _head(found, head)
-    margin = next(row.margin for head in found.heads for row in head.rows if row.relative)
-    told += [
-        "A first look: the base is of an earlier sitting, and two sittings differ though nothing "
-        "is changed. The noise floor is of this sitting alone. Measure base and head in one run "
-        "for an answer."
-        if found.baseline is not None
-        else f"No difference means: all of the interval is within {percent(margin)}. Of runs of "
-        f"equal variants, at most {percent(found.error_rate)} call any metric slower or faster. "
-        "The noise floor is the difference of the base from itself.",
-        "",
-        *([_environment(manifest), ""] if manifest else []),
-        f"Run `{found.run_id}`.",
-    ]
-    return "\n".join(told) + "\n"
-
-
-def _head(found: Verdict, head: HeadVerdict) -> list[str]:
-    """Return the part of comment.md on one head."""
-    mark = f": {_MARKS[head.answer]}" if len(found.heads) > 1 else ""
-    base = f"`{_given(found.base)}`" + (f" of `{found.baseline}`" if found.baseline else "")
-    told = [
-        f"{_name(head).capitalize()} `{_given(head)}` against base {base}{mark}, "
-        f"{formatting.plural(found.blocks, 'block')} in {formatting.lasting(found.measured_s)}.",
-        "",
-        "| metric | base | head | difference (interval) | noise floor | answer |",
-        "|---|--:|--:|--:|--:|---|",
-        *(_row(row) for row in head.rows),
-        "",
-    ]
-    undecided = [row for row in head.rows if row.answer == "undecided"]
-    if undecided and found.baseline is None:
-        names: dict[str, list[str]] = {}
-        for row in undecided:
-            names.setdefault(_why(row), []).append(NAMES[row.metric])
-        each = "; ".join(f"{', '.join(of)}: {why}" for why, of in names.items())
-        told += [f"Undecided: {each}.", ""]
-    return told
-
-
-def _given(one: Variant) -> str:
-    given = one.given.replace("`", "'")
-    return f"{given} ({one.commit[:12]})" if one.commit else given
-
-
-def _row(row: VerdictRow) -> str:
-    shown = answer(row)
-    cells = [
-        NAMES[row.metric],
-        value(row, row.base),
-        value(row, row.head),
-        difference(row),
-        percent(row.noise_floor),
-        f"**{shown}**" if row.answer in ("slower", "faster") else shown,
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def _environment(manifest: Manifest) -> str:
-    hosts = ", ".join(
-        f"{name}: {host.cpu_model}, {formatting.plural(len(host.cpus), 'core')}, {host.os}, "
-        f"Linux {host.kernel}"
-        for name, host in manifest.hosts.items()
-    )
-    return f"Environment: {hosts}."

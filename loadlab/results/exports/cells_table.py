@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 from msgspec.structs import asdict, astuple
 
-from loadlab.results import usage
-from loadlab.run import documents
 from loadlab.model import CellSummary, HostTelemetry, Reason, Repetition, RepetitionRow, Summary
 from loadlab.model.base import Json
+from loadlab.model.table import COST_COLUMNS
+from loadlab.results import metrics
+from loadlab.run import documents
 from loadlab.run.run_dir import TABLE
 
 COLUMNS = RepetitionRow.__struct_fields__
@@ -39,7 +40,7 @@ def rows(summary: Summary) -> list[RepetitionRow]:
     ]
 
 
-def text(several: Sequence[RepetitionRow]) -> str:
+def text(rows: Sequence[RepetitionRow]) -> str:
     """Return rows as CSV (RFC 4180) with a header.
 
     Numbers have all digits. None is an empty field; truth is true or false.
@@ -47,14 +48,13 @@ def text(several: Sequence[RepetitionRow]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    for row in several:
+    for row in rows:
         writer.writerow([str(x).lower() if isinstance(x, bool) else x for x in astuple(row)])
     return out.getvalue()
 
 
 def _columns(cell: CellSummary, rep: Repetition) -> Columns:
-    load, services = cell.cell.load, usage.services(rep)
-    application = services and services.application
+    load = cell.cell.load
     return {
         "cell_id": cell.cell_id,
         "purpose": cell.purpose,
@@ -83,10 +83,10 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "rate_achieved_per_s": rep.rate_achieved,
         **_errors(rep),
         **_latencies(rep),
-        **{name: of(rep) for name, of in usage.COSTS.items()},
-        "memory_mib": application and application.rss_max_bytes / _MIB,
-        "memory_pss_mib": application and _mib(application.pss_bytes),
-        "memory_before_pss_mib": application and _mib(application.pss_before_bytes),
+        **{
+            column: _cost(reading.path, metrics.value(rep, load, reading.path))
+            for column, reading in COST_COLUMNS.items()
+        },
         **_host("server", rep.telemetry.server if rep.telemetry else None),
         "server_listen_overflows": rep.telemetry and rep.telemetry.server.tcp.listen_overflows,
         **_host("client", rep.telemetry.client if rep.telemetry else None),
@@ -94,8 +94,8 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
     }
 
 
-def _words(several: Sequence[str]) -> str | None:
-    return " ".join(several) or None
+def _words(names: Sequence[str]) -> str | None:
+    return " ".join(names) or None
 
 
 def _codes(reasons: Sequence[Reason]) -> str | None:
@@ -107,23 +107,24 @@ def _ms(us: float | None) -> float | None:
     return None if us is None else us / 1000
 
 
-def _mib(octets: int | None) -> float | None:
-    return None if octets is None else octets / _MIB
+def _cost(path: str, value: float | None) -> float | None:
+    """Return a reading in the unit of its column: memory in MiB."""
+    return value / _MIB if value is not None and path.endswith("_bytes") else value
 
 
 def _errors(rep: Repetition) -> Columns:
     classes = [name for name in COLUMNS if name.startswith("errors_")]
-    found = asdict(rep.errors) if rep.errors else {}
-    return {name: found.get(name.removeprefix("errors_")) for name in classes}
+    counts = asdict(rep.errors) if rep.errors else {}
+    return {name: counts.get(name.removeprefix("errors_")) for name in classes}
 
 
 def _latencies(rep: Repetition) -> Columns:
-    found, waits, delay = rep.latency_us, rep.response_time, rep.send_delay_us
+    latency, waits, delay = rep.latency_us, rep.response_time, rep.send_delay_us
     return {
         "latency_basis": rep.latency_basis,
-        **{f"{name}_ms": _ms(getattr(found, name, None)) for name in _LATENCIES},
-        "censored": found and found.censored,
-        "at_least": found and _words(found.at_least),
+        **{f"{name}_ms": _ms(getattr(latency, name, None)) for name in _LATENCIES},
+        "censored": latency and latency.censored,
+        "at_least": latency and _words(latency.at_least),
         "response_time_mean_ms": waits and _ms(waits.mean_us),
         "response_time_p50_ms": waits and _ms(waits.p50_us),
         "response_time_p99_ms": waits and _ms(waits.p99_us),
@@ -134,12 +135,12 @@ def _latencies(rep: Repetition) -> Columns:
     }
 
 
-def _host(name: str, found: HostTelemetry | None) -> Columns:
+def _host(name: str, host: HostTelemetry | None) -> Columns:
     return {
-        f"{name}_cpu_fraction": found and found.cpu_busy,
-        f"{name}_steal_fraction": found and found.cpu.steal,
-        f"{name}_foreign_cpu_fraction": found and found.foreign_cpu,
-        f"{name}_retransmits": found and found.tcp.retransmits,
+        f"{name}_cpu_fraction": host and host.cpu_busy,
+        f"{name}_steal_fraction": host and host.cpu.steal,
+        f"{name}_foreign_cpu_fraction": host and host.foreign_cpu,
+        f"{name}_retransmits": host and host.tcp.retransmits,
     }
 
 

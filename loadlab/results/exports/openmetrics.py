@@ -9,8 +9,10 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.metrics_core import SummaryMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
+from loadlab.model import CellSummary, Comparison, Summary
+from loadlab.model.metric_rows import ROWS
+from loadlab.results import metrics
 from loadlab.run import formatting
-from loadlab.model import CellSummary, Comparison, Statistics, Summary
 from loadlab.stats import histograms
 
 _CELL = (
@@ -23,7 +25,7 @@ _LABELS = ("cell", *_CELL, *_LOAD)
 _GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "lab_valid_repetitions": ("Repetitions that count", ()),
     "lab_void_repetitions": ("Repetitions that do not count", ()),
-    "lab_goodput_requests_per_second": ("Median of verified 2xx answers a second", ()),
+    **{row.gauge[0]: (row.gauge[1], ()) for row in ROWS.values() if row.gauge},
     "lab_rate_achieved_requests_per_second": ("Median of answers a second", ()),
     "lab_response_time_seconds": (
         "Mean wait of all requests that were due, those without a right answer as their timeout",
@@ -52,12 +54,12 @@ class _Latencies:
 
     def add(self, cell: CellSummary) -> None:
         """Add the quantiles of a cell with a valid repetition that are known."""
-        found = cell.statistics
+        statistics = cell.statistics
         own = dict(zip(_LABELS, _labels(cell), strict=True))
         for name, quantile in _QUANTILES.items():
-            us: float | None = getattr(found.latency_us, name)
-            if found.n and us is not None:
-                labels = {**own, "from": str(found.latency_basis), "quantile": quantile}
+            us: float | None = getattr(statistics.latency_us, name)
+            if statistics.n and us is not None:
+                labels = {**own, "from": str(statistics.latency_basis), "quantile": quantile}
                 self._family.add_sample(_LATENCY, labels, us / 1e6)
 
     def collect(self) -> Iterator[SummaryMetricFamily]:
@@ -81,7 +83,7 @@ def text(summary: Summary) -> str:
         if cell.purpose == "measure":
             labels = _labels(cell)
             latencies.add(cell)
-            for (name, *more), value in _values(cell.statistics).items():
+            for (name, *more), value in _values(cell).items():
                 if value is not None:
                     gauges[name].labels(*labels, *more).set(value)
     _compare(summary.comparisons, registry)
@@ -101,29 +103,33 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _values(found: Statistics) -> dict[tuple[str, ...], float | None]:
+def _values(cell: CellSummary) -> dict[tuple[str, ...], float | None]:
     """Return (gauge, values of its further labels) -> value."""
+    statistics = cell.statistics
     values: dict[tuple[str, ...], float | None] = {
-        ("lab_valid_repetitions",): found.n,
-        ("lab_void_repetitions",): found.n_void,
+        ("lab_valid_repetitions",): statistics.n,
+        ("lab_void_repetitions",): statistics.n_void,
     }
-    if found.goodput and found.rate_achieved and found.errors:
+    for row in ROWS.values():
+        if row.gauge:
+            path = metrics.reading(row.name, metrics.valid(cell)).path
+            values[(row.gauge[0],)] = metrics.sample(metrics.values(cell, path)).median
+    if statistics.rate_achieved and statistics.errors:
         values |= {
-            ("lab_goodput_requests_per_second",): found.goodput.median,
-            ("lab_rate_achieved_requests_per_second",): found.rate_achieved.median,
-            ("lab_unsent_requests",): found.unsent,
+            ("lab_rate_achieved_requests_per_second",): statistics.rate_achieved.median,
+            ("lab_unsent_requests",): statistics.unsent,
         }
-        for name, count in asdict(found.errors).items():
+        for name, count in asdict(statistics.errors).items():
             values["lab_errors", name] = count
-    if found.response_time is not None:
-        values[("lab_response_time_seconds",)] = found.response_time.mean_us / 1e6
-    if found.client is not None:
+    if statistics.response_time is not None:
+        values[("lab_response_time_seconds",)] = statistics.response_time.mean_us / 1e6
+    if statistics.client is not None:
         values |= {
-            ("lab_client_seconds",): found.client.seconds.median,
-            ("lab_client_cpu_seconds",): found.client.cpu_s.median,
-            ("lab_client_resident_memory_max_bytes",): found.client.max_rss_bytes.median,
+            ("lab_client_seconds",): statistics.client.seconds.median,
+            ("lab_client_cpu_seconds",): statistics.client.cpu_s.median,
+            ("lab_client_resident_memory_max_bytes",): statistics.client.max_rss_bytes.median,
         }
-        for name, count in found.client.failures.items():
+        for name, count in statistics.client.failures.items():
             values["lab_client_failures", name] = count
     return values
 
@@ -145,11 +151,11 @@ def _compare(comparisons: list[Comparison], registry: CollectorRegistry) -> None
     for compared in comparisons:
         for row in compared.rows:
             labels = row.metric, compared.base.cell_id, compared.head.cell_id
-            found = row.difference
+            difference = row.difference
             for gauge, more, value in (
-                (ratio, (), found.value),
-                (bounds, ("low",), found.low),
-                (bounds, ("high",), found.high),
+                (ratio, (), difference.value),
+                (bounds, ("low",), difference.low),
+                (bounds, ("high",), difference.high),
                 (floor, (), row.noise_floor),
             ):
                 if value is not None:

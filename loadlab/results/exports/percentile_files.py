@@ -26,38 +26,38 @@ def text(results: Sequence[Result]) -> str | None:
     They are of all requests that were due: one without an answer ranks behind every answer, and
     where these begin, the rows end. None without an answer.
     """
-    valid = [one for one in results if one.validity.valid and one.histogram and one.latency_us]
+    valid = [result for result in results if result.validity.valid and result.histogram and result.latency_us]
     answers = histograms.merge(
-        histograms.decode(one.histogram.data) for one in valid if one.histogram
+        histograms.decode(result.histogram.data) for result in valid if result.histogram
     )
     if answers.total_count == 0:
         return None
-    censored = sum(one.latency_us.censored for one in valid if one.latency_us)
+    censored = sum(result.latency_us.censored for result in valid if result.latency_us)
     return _text(answers, answers.total_count + censored)
 
 
-def _text(answers: histograms.Histogram, due: int) -> str:
-    """Return the file; ``due``: requests that the percentiles are of, the answers or more."""
+def _text(answers: histograms.Histogram, requests: int) -> str:
+    """Return the file; ``requests``: requests that the percentiles are of, the answers or more."""
     values, counts = histograms.counts_of(answers)
-    known = np.cumsum(counts)
+    ranks = np.cumsum(counts)
     tops = [answers.get_highest_equivalent_value(value) / _US for value in values.tolist()]
     lines = [f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}", ""]
     for level in levels():
-        at = int(np.searchsorted(100.0 * known / due, level))
-        if at == len(known):
+        at = int(np.searchsorted(100.0 * ranks / requests, level))
+        if at == len(ranks):
             break
         fraction = level / 100
         lines.append(
-            f"{tops[at]:12.3f} {fraction:2.12f} {known[at]:10d} {1 / (1 - fraction):14.2f}"
+            f"{tops[at]:12.3f} {fraction:2.12f} {ranks[at]:10d} {1 / (1 - fraction):14.2f}"
         )
-        if known[at] == due:
+        if ranks[at] == requests:
             # The last row has no fourth number, which would be infinite.
-            lines.append(f"{tops[at]:12.3f} {1:2.12f} {known[at]:10d}")
+            lines.append(f"{tops[at]:12.3f} {1:2.12f} {ranks[at]:10d}")
             break
-    found = {name: (value or 0.0) / _US for name, value in histograms.summary(answers).items()}
+    figures = {name: (value or 0.0) / _US for name, value in histograms.summary(answers).items()}
     lines += [
-        f"#[Mean    = {found['mean']:12.3f}, StdDeviation   = {found['stdev']:12.3f}]",
-        f"#[Max     = {found['max']:12.3f}, Total count    = {due:12d}]",
+        f"#[Mean    = {figures['mean']:12.3f}, StdDeviation   = {figures['stdev']:12.3f}]",
+        f"#[Max     = {figures['max']:12.3f}, Total count    = {requests:12d}]",
         f"#[Buckets = {answers.bucket_count:12d}, SubBuckets     = {answers.sub_bucket_count:12d}]",
         "",
     ]

@@ -17,11 +17,11 @@ def spoken(application):
         return " ".join(ARGUMENTS)
     call = application if inspect.isroutine(application) else type(application).__call__
     awaited = inspect.iscoroutinefunction(call)
-    found = [name for name, count in ARGUMENTS.items() if accepts(signature, count)]
-    if awaited and "wsgi" in found:
-        found.remove("wsgi")
+    interfaces = [name for name, count in ARGUMENTS.items() if accepts(signature, count)]
+    if awaited and "wsgi" in interfaces:
+        interfaces.remove("wsgi")
     kind = "a coroutine function" if awaited else "a callable"
-    return " ".join(found) or f"{kind} with {signature}, where WSGI has 2 arguments and ASGI 3"
+    return " ".join(interfaces) or f"{kind} with {signature}, where WSGI has 2 arguments and ASGI 3"
 
 
 def accepts(signature, count):

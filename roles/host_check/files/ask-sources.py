@@ -84,16 +84,18 @@ def apt() -> Iterator[Source]:
         if place.startswith("mirror+file:"):
             mirrors = Path("/" + place.removeprefix("mirror+file:").strip("/"))
             places = [line.split()[0] for line in mirrors.read_text().splitlines() if line.strip()]
-        for each in filter(lambda one: one.startswith("http"), places):
-            parts = urllib.parse.urlsplit(each)
-            asked = f"acquire::{parts.scheme}::proxy"
+        for mirror in places:
+            if not mirror.startswith("http"):
+                continue
+            parts = urllib.parse.urlsplit(mirror)
+            option = f"acquire::{parts.scheme}::proxy"
             proxy = (
-                settings.get(f"{asked}::{(parts.hostname or '').lower()}")
-                or settings.get(asked)
+                settings.get(f"{option}::{(parts.hostname or '').lower()}")
+                or settings.get(option)
                 or settings.get("acquire::http::proxy")
             )
             yield Source(
-                f"{each.rstrip('/')}/dists/{release}" if release else each,
+                f"{mirror.rstrip('/')}/dists/{release}" if release else mirror,
                 {} if proxy == "DIRECT" else {parts.scheme: proxy} if proxy else None,
                 settings.get("acquire::https::cainfo", ""),
                 settings.get("acquire::https::verify-peer") != "false",
@@ -156,9 +158,9 @@ def node() -> Iterator[Source]:
 
 def go() -> Iterator[Source]:
     named = os.environ.get("GOPROXY") or said("go", "env", "GOPROXY").strip() or MODULES
-    for each in re.split("[,|]", named):
-        if each.startswith("http"):
-            yield Source(each)
+    for url in re.split("[,|]", named):
+        if url.startswith("http"):
+            yield Source(url)
 
 
 TOOLS = {"apt": apt, "python": python, "node": node, "go": go}
@@ -167,8 +169,10 @@ TOOLS = {"apt": apt, "python": python, "node": node, "go": go}
 def main() -> None:
     tools = [tool for tool in sys.argv[1:] if not any(Path("/").glob(INSTALLED[tool]))]
     # Of each server one address.
-    each = {urllib.parse.urlsplit(one.url)[:2]: one for tool in tools for one in TOOLS[tool]()}
-    sources = {one.url: one for one in each.values()}
+    servers = {
+        urllib.parse.urlsplit(source.url)[:2]: source for tool in tools for source in TOOLS[tool]()
+    }
+    sources = {source.url: source for source in servers.values()}
     reasons = dict.fromkeys(sources, f"timed out, no answer in {LIMIT_S:g} s")
 
     def ask(source: Source) -> None:
@@ -176,7 +180,9 @@ def main() -> None:
 
     # A name that does not resolve may take longer than a connection is given.
     end = time.monotonic() + LIMIT_S + 1
-    threads = [threading.Thread(target=ask, args=[one], daemon=True) for one in sources.values()]
+    threads = [
+        threading.Thread(target=ask, args=[source], daemon=True) for source in sources.values()
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

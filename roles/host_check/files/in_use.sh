@@ -35,7 +35,7 @@ echo "$clusters" | while read -r version name port status _ data _; do
     # PostgreSQL numbers the databases that it does not make itself from 16384 on.
     [ -z "$version" ] || say cluster "$version/$name $port $status $(ls "$data/base" 2>/dev/null | awk '$1 >= 16384' | wc -l)"
 done
-# A database is the lab's if its role owns it, which the role test_data marks by a comment.
+# A database is the lab's if its role owns it, which the role fixtures marks by a comment.
 databases() {
     runuser -u postgres -- psql -X -q -A -t -v ON_ERROR_STOP=1 -p 5432 -d postgres 2>&1 <<'SQL'
 \set comment 'made by the load-testing lab'

@@ -47,16 +47,16 @@ def main(command: list[str]) -> None:
             check=False,
         )
     said = "".join(
-        each
-        for each in done.stdout.decode("utf-8", "replace")
-        if each.isprintable() or each == "\n"
+        character
+        for character in done.stdout.decode("utf-8", "replace")
+        if character.isprintable() or character == "\n"
     )
-    found = {
+    proof = {
         "exit_code": done.returncode,
         "answered": Handler.answered,
         "said": said.strip()[-MOST:],
     }
-    print(json.dumps(found))
+    print(json.dumps(proof))
 
 
 if __name__ == "__main__":

@@ -120,9 +120,9 @@ length=$(wc -c <answer.body)
     finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_MOST bytes"
 [ "$(wc -c <curl.err)" = 3 ] || finish 3 "$URL does not answer: $(cat curl.err)"
 sum=$(sha256sum <answer.body | cut -d' ' -f1)
-found="status $(cat curl.err), sha256 $sum, $length bytes"
-wanted="status $STATUS, sha256 ${BODY_SHA256:-$sum}, ${BODY_BYTES:-$length} bytes"
-[ "$found" = "$wanted" ] || finish 4 "$URL answers otherwise than when it was verified: $found, not $wanted"
+answer="status $(cat curl.err), sha256 $sum, $length bytes"
+verified="status $STATUS, sha256 ${BODY_SHA256:-$sum}, ${BODY_BYTES:-$length} bytes"
+[ "$answer" = "$verified" ] || finish 4 "$URL answers otherwise than when it was verified: $answer, not $verified"
 
 if [ -n "$WARM_UP" ]; then
     stage "warming up"

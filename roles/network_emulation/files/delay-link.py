@@ -48,10 +48,10 @@ def relay(tun: int, out: socket.socket, delay_s: float) -> None:
     while True:
         left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
         if select.select([tun], [], [], left)[0]:
-            due = time.monotonic() + delay_s
+            leaves = time.monotonic() + delay_s
             with contextlib.suppress(BlockingIOError):
                 while True:
-                    waiting.append((due, os.read(tun, LARGEST_PACKET)))
+                    waiting.append((leaves, os.read(tun, LARGEST_PACKET)))
         now = time.monotonic()
         while waiting and waiting[0][0] <= now:
             packet = waiting.popleft()[1]

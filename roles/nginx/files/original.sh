@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Stores nginx in $KEPT as it was before the lab's first change, and restores it: nginx.conf with its owner, mode
-# and time (conf.tar), and the systemctl verbs that make it run, and start at boot, as before (state).
+# Stores nginx as it was before the lab's first change, and restores it: nginx.conf, which files/aside.sh puts aside, and in
+# $KEPT/state the systemctl verbs that make it run, and start at boot, as before.
 # Variable: KEPT (directory).
 PATH=$PATH:/usr/sbin:/sbin
 CONF=/etc/nginx/nginx.conf
@@ -10,32 +10,29 @@ CERTIFICATES=/etc/nginx/loadlab
 labs() { grep -qs 'location = /lab/status' "$CONF"; }
 
 # Whether there is nothing to store: it is stored already, or the lab's own file is in its place.
-is_kept() { [ -e "$KEPT/conf.tar" ] || labs; }
+is_kept() { is_aside "$CONF" || labs; }
 
-settle() { sync "$KEPT/part" && mv "$KEPT/part" "$KEPT/$1"; }
-
-# Stores each file atomically and only once: what a crashed or earlier run stored is older and stays.
+# Stores each once: what a crashed or earlier run stored is older and stays.
 keep() {
     mkdir -p "$KEPT" || return
     if [ ! -e "$KEPT/state" ]; then
         run=stop boot=disable
         ! systemctl --quiet is-active nginx || run=restart
         ! systemctl --quiet is-enabled nginx 2>/dev/null || boot=enable
-        { echo "$run $boot" >"$KEPT/part" && settle state; } || return
+        { echo "$run $boot" >"$KEPT/part" && sync "$KEPT/part" && mv "$KEPT/part" "$KEPT/state"; } || return
     fi
-    # There is no file before the package is installed; afterwards it is the package's.
-    if [ -e "$CONF" ] && ! is_kept; then
-        tar -C "${CONF%/*}" -cf "$KEPT/part" nginx.conf && settle conf.tar
-    fi
+    # There is no file before the package is installed; afterwards it is the package's. nginx starts with the copy until the
+    # lab's is written.
+    if [ -e "$CONF" ] && ! is_kept; then put_aside "$CONF" && cp -p "$CONF$ASIDE" "$CONF"; fi
 }
 
 put_back() {
-    [ -e "$KEPT" ] || [ -e "$ADDED" ] || [ -e "$CERTIFICATES" ] || labs || return 0
+    [ -e "$KEPT" ] || [ -e "$ADDED" ] || [ -e "$CERTIFICATES" ] || is_kept || return 0
     echo "put back"
-    if [ -e "$KEPT/conf.tar" ] && [ -d "${CONF%/*}" ]; then
-        tar -C "${CONF%/*}" -xf "$KEPT/conf.tar" || return
-        # Compare the file and its stored attributes with the archive.
-        tar -C "${CONF%/*}" -df "$KEPT/conf.tar" >&2 || return
+    # As an earlier version of the lab stored it.
+    if [ -e "$KEPT/conf.tar" ] && [ -d "${CONF%/*}" ]; then tar -C "${CONF%/*}" -xf "$KEPT/conf.tar" || return; fi
+    if is_aside "$CONF"; then
+        take_back "$CONF" || return
     elif labs; then
         echo "what $CONF was before the lab's is not kept; the distribution's comes by rm $CONF &&" \
             "apt-get install --reinstall -o Dpkg::Options::=--force-confmiss nginx-common" >&2

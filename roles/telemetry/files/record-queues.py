@@ -97,20 +97,20 @@ def of_unix(diag: socket.socket) -> Iterator[Queue]:
     request = struct.pack("=BxxxIII8x", socket.AF_UNIX, LISTENING, 0, SHOW_NAME_AND_QUEUE)
     for message in dump(diag, request):
         (inode,) = struct.unpack_from("=I", message, 4)
-        found = attributes(message, 16)
-        name = found.get(UNIX_NAME, b"").rstrip(b"\0").decode(errors="replace")
-        depth, limit = struct.unpack("=II", found[UNIX_QUEUE])
+        values = attributes(message, 16)
+        name = values.get(UNIX_NAME, b"").rstrip(b"\0").decode(errors="replace")
+        depth, limit = struct.unpack("=II", values[UNIX_QUEUE])
         yield Queue(inode, name.replace("\0", "@"), depth, limit)
 
 
 def attributes(message: bytes, at: int) -> dict[int, bytes]:
     """Return the attributes of a message from the offset ``at`` on."""
-    found = {}
+    values = {}
     while at < len(message):
         size, kind = struct.unpack_from("=HH", message, at)
-        found[kind] = message[at + 4 : at + size]
+        values[kind] = message[at + 4 : at + size]
         at += aligned(size)
-    return found
+    return values
 
 
 def connections(port: int) -> list[list[int]]:
@@ -120,9 +120,10 @@ def connections(port: int) -> list[list[int]]:
     """
     request = struct.pack("=BBBxI", socket.AF_INET, TCP, WITH_INFO, ESTABLISHED)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as diag:
-        asked = dump(diag, request + struct.pack(">H46x", port))
+        messages = dump(diag, request + struct.pack(">H46x", port))
         infos = (
-            attributes(message, 72).get(INFO, b"") for message in itertools.islice(asked, INFO_MOST)
+            attributes(message, 72).get(INFO, b"")
+            for message in itertools.islice(messages, INFO_MOST)
         )
         # Before Linux 4.9 there is no shortest round-trip time.
         return [
@@ -135,9 +136,9 @@ def connections(port: int) -> list[list[int]]:
 def reached(queues: list[Queue]) -> set[int]:
     """Return the TCP ports on which other hosts reach a service."""
     return {
-        int(one.socket.rpartition(":")[2])
-        for one in queues
-        if re.fullmatch(r"(?!127\.)[0-9.]+:[0-9]+", one.socket)
+        int(queue.socket.rpartition(":")[2])
+        for queue in queues
+        if re.fullmatch(r"(?!127\.)[0-9.]+:[0-9]+", queue.socket)
     }
 
 
@@ -194,18 +195,22 @@ def main() -> None:
     service: dict[int, str] = {}
     diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
     for number in itertools.count():
-        now, found = time.time(), listening(diag)
-        if any(one.inode not in service for one in found):
+        now, queues = time.time(), listening(diag)
+        if any(queue.inode not in service for queue in queues):
             owned = owners(services)
-            service = {one.inode: owned.get(one.inode, "") for one in found}
-        queues = [
-            {"service": name, "socket": one.socket, "depth": one.depth, "limit": one.limit}
-            for one in found
-            if (name := service[one.inode])
+            service = {queue.inode: owned.get(queue.inode, "") for queue in queues}
+        own = [queue for queue in queues if service[queue.inode]]
+        readings = [
+            {
+                "service": service[queue.inode],
+                "socket": queue.socket,
+                "depth": queue.depth,
+                "limit": queue.limit,
+            }
+            for queue in own
         ]
-        line: dict[str, object] = {"t": round(now, 6), "queues": queues}
+        line: dict[str, object] = {"t": round(now, 6), "queues": readings}
         if number % INFO_EVERY == 0:
-            own = [one for one in found if service[one.inode]]
             line["tcp"] = [info for port in reached(own) for info in connections(port)]
         print(json.dumps(line), flush=True)
         time.sleep(EVERY_S)

@@ -16,7 +16,7 @@ from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.results import due
+from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
 
@@ -101,8 +101,10 @@ def test_a_load_that_one_connection_cannot_carry(tmp_path: Path) -> None:
     assert (waited.unsent, lateness.unsent) == (measurement.unsent, 0)
     # What waited, waited for the server: the generator has a small part of it.
     assert measurement.ideal is not None
-    latency = due.over_due(measurement.latency_us, measurement.histogram, histograms.empty(), [])
-    own = due.own_part(latency, measurement.ideal, histograms.empty())
+    latency = latencies_due.over_due(
+        measurement.latency_us, measurement.histogram, histograms.empty(), []
+    )
+    own = latencies_due.own_part(latency, measurement.ideal, histograms.empty())
     assert own.p50 is not None
     assert latency.p50 is not None
     assert own.p50 < 0.05 * latency.p50

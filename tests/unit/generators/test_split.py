@@ -4,11 +4,8 @@ from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from loadlab.generators import split
-from loadlab.plan import option_specs
-from tests.unit.builders import SPECS
 
 CLIENTS = st.integers(2, 40)
 
@@ -38,9 +35,3 @@ def test_each_client_has_its_share() -> None:
     assert [one.rate for one in split.shares(None, 5, ["a", "b"])] == [None, None]
     # One alone has all of it, as it was asked for.
     assert split.shares(0.5, 5, ["a"]) == [split.Share("a", 0.5, 5)]
-
-
-def test_what_can_be_split_is_not_refused() -> None:
-    checked = option_specs.options(SPECS, {})
-    for generator, rate in (("oha", [0.5]), ("wrk2", [3.0]), ("wrk", [1000.0]), ("oha", [])):
-        split.refuse(replace(checked, generator=generator, rate=rate, connections=[3], clients=3))

@@ -31,7 +31,7 @@ def test_a_run_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> 
     for name in ("cut", "old", "no-manifest", "no-time", "unfinished", "abandoned"):
         pasts.write(tmp_path, name, 1)
     (tmp_path / "empty" / "cells").mkdir(parents=True)
-    # verify.yml writes this beside a bundle.
+    # The command verify writes this beside a bundle.
     (tmp_path / "cut.derived").mkdir()
     (tmp_path / "cut.derived" / "report.html").touch()
     summary = tmp_path / "cut" / "summary.json"

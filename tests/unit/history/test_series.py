@@ -42,7 +42,7 @@ def test_a_step_is_found_with_the_third_run_of_a_new_level(tmp_path: Path) -> No
     (step,) = one(tmp_path).steps
     assert (step.at, step.since, step.base) == (5, 3, [0, 1, 2])
     assert {row.metric for row in step.rows} == {"p50", "p99"}
-    assert words.step(step).startswith("slower than the 3 runs before: p50 +30 % (")
+    assert words.sentence(step).startswith("slower than the 3 runs before: p50 +30 % (")
 
 
 def test_faster_runs_are_a_step_too_and_begin_a_level(tmp_path: Path) -> None:

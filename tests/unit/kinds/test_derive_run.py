@@ -13,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.generators import oha_database
-from loadlab.kinds import derive_run
+from loadlab.kinds import derive_run, run_end
 from loadlab.model import LabRevision, Manifest, Reason, Result, Summary, Validity
-from loadlab.model.study import PlannedStudy, StudyPublication
 from loadlab.report.sections import manifest_section
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import cost_words, repetitions_words
@@ -64,7 +63,7 @@ def run_dir(tmp_path: Path) -> Path:
 def everything(run_dir: Path) -> str:
     derive_run.results(run_dir)
     derive_run.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
-    return cell_lines.tables(*derive_run.summary(run_dir))
+    return run_end.derived(run_dir, derive_run.summary(run_dir))
 
 
 def content(run_dir: Path) -> dict[str, bytes]:
@@ -195,7 +194,7 @@ def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "cells")
     derive_run.describe(run_dir, ROOT, {}, {}, {})
     assert documents.read(run_dir / "manifest.json", Manifest).finished is None
-    assert cell_lines.tables(*derive_run.summary(run_dir)).count("\n") == 0
+    assert run_end.derived(run_dir, derive_run.summary(run_dir)).count("\n") == 0
 
 
 def test_outside_a_repository_there_is_no_revision(run_dir: Path, tmp_path: Path) -> None:
@@ -306,15 +305,8 @@ def unmeasured(run_dir: Path) -> list[str]:
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
-    study = PlannedStudy(
-        kind="study",
-        name="x",
-        scale=None,
-        description="d",
-        claims=[],
+    study = builders.planned_study(
         cells={"failed": [FAILED.split("/")[1]], "never": ["never"]},
-        left_out_keys={},
-        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
     )
     builders.write_plan(run_dir, replace(builders.plan(run_id="a-run"), study=study))
     everything(run_dir)

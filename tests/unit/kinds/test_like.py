@@ -14,7 +14,7 @@ from loadlab.history.reproduction import recipe
 from loadlab.kinds import plan_run as planning
 from loadlab.model import Original, Recipe, Source
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 

@@ -22,12 +22,11 @@ from loadlab.kinds import plan_run as plans
 from loadlab.kinds.study import study_files
 from loadlab.model import Item, Load, Options
 from loadlab.plan import cells
-from loadlab.plan import option_specs as options
+from loadlab.plan import check_options as options
 from loadlab.plan import plan_document as plan_json
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.option_specs import LIMITS
+from loadlab.plan.check_options import BOUNDS
 from loadlab.plan.plan_document import Plan, PlannedComparison
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run import catalog, documents
 from loadlab.run.errors import PlanError, ResultError
 from loadlab.run.run_dir import RunDir
@@ -40,7 +39,7 @@ SPECS = builders.SPECS
 BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
-NUMBERS = st.sampled_from(sorted(LIMITS))
+NUMBERS = st.sampled_from(sorted(BOUNDS))
 APPS: dict[str, Any] = {
     name: catalog.load_yaml(ROOT / "apps" / name / "app.yml")
     for name in catalog.names(ROOT / "apps", "*/app.yml")
@@ -59,7 +58,7 @@ def chosen_by(plan: Plan) -> dict[str, Any]:
 
 
 def items(plan: Plan) -> list[Item]:
-    return experiment_types.items(plan.experiments)
+    return plan_json.items(plan.experiments)
 
 
 INTERFACES: dict[str, Any] = {
@@ -205,7 +204,7 @@ def convert(name: str, value: Any) -> Any:
 
 def first(name: str) -> Any:
     """The option's default; of several the first."""
-    found = SPECS[name].default or LIMITS[name][0]
+    found = SPECS[name].default or BOUNDS[name][0]
     return found[0] if isinstance(found, list) else found
 
 
@@ -217,7 +216,7 @@ def number(name: str, low: float, high: float) -> st.SearchStrategy[float]:
 
 @given(st.data(), NUMBERS)
 def test_any_number_within_the_limits_is_taken(data: st.DataObject, name: str) -> None:
-    low, high, _ = LIMITS[name]
+    low, high, _ = BOUNDS[name]
     value = data.draw(number(name, low, high))
     # As YAML has it, and as the word of -e that Ansible passes on.
     assert convert(name, value) == value
@@ -226,7 +225,7 @@ def test_any_number_within_the_limits_is_taken(data: st.DataObject, name: str) -
 
 @given(st.data(), NUMBERS)
 def test_any_number_outside_is_refused_with_the_limits(data: st.DataObject, name: str) -> None:
-    low, high, unit = LIMITS[name]
+    low, high, unit = BOUNDS[name]
     value = data.draw(st.floats(allow_infinity=True) | st.integers(-(10**30), 10**30))
     assume(not low <= value <= high)
     for form in (value, str(value)):
@@ -248,7 +247,7 @@ def test_a_broken_count_is_refused(name: str, whole: int) -> None:
     assert convert(name, f"{whole}.0") == whole
 
 
-@pytest.mark.parametrize("name", sorted(LIMITS))
+@pytest.mark.parametrize("name", sorted(BOUNDS))
 @pytest.mark.parametrize("value", ["many", "1;000", [[1]], {"a": 1}, True, "true"])
 def test_what_is_no_number_is_refused_with_an_example(name: str, value: Any) -> None:
     with pytest.raises(PlanError) as refusal:
@@ -258,7 +257,7 @@ def test_what_is_no_number_is_refused_with_an_example(name: str, value: Any) -> 
     assert str(refusal.value).endswith(f"for example -e {name}={first(name)}.")
 
 
-@pytest.mark.parametrize("name", sorted(LIMITS))
+@pytest.mark.parametrize("name", sorted(BOUNDS))
 def test_not_a_number_and_integers_beyond_any_float_are_refused(name: str) -> None:
     for value in ("nan", 10**400):
         with pytest.raises(PlanError, match=f"^{name}: .*Give a number from"):

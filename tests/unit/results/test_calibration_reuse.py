@@ -66,7 +66,7 @@ def calibrated(
 
 
 def found(results: Path, conditions: dict[str, Any] = CONDITIONS) -> list[str]:
-    return [one.folder.run_dir.run_id for one in calibration_reuse.found(results, conditions, NOW)]
+    return [one.folder.run_dir.run_id for one in calibration_reuse.usable(results, conditions, NOW)]
 
 
 def test_the_newest_of_the_same_is_used_again(tmp_path: Path) -> None:
@@ -74,13 +74,13 @@ def test_the_newest_of_the_same_is_used_again(tmp_path: Path) -> None:
         calibrated(tmp_path, run_id, age)
     (tmp_path / "latest").symlink_to("new")
     assert found(tmp_path) == ["new", "old", "older"]
-    first = next(calibration_reuse.found(tmp_path, CONDITIONS, NOW))
+    first = next(calibration_reuse.usable(tmp_path, CONDITIONS, NOW))
     assert words.reused(first.origin, NOW) == "Calibration of run new, 12 min ago"
 
 
 def test_a_copy_is_as_old_as_what_it_was_made_of(tmp_path: Path) -> None:
     calibrated(tmp_path, "copied", age=45, by="measured")
-    (one,) = calibration_reuse.found(tmp_path, CONDITIONS, NOW)
+    (one,) = calibration_reuse.usable(tmp_path, CONDITIONS, NOW)
     assert words.reused(one.origin, NOW) == "Calibration of run measured, 45 s ago"
 
 
@@ -159,7 +159,7 @@ def test_what_is_no_record_is_no_calibration(tmp_path: Path, record: str) -> Non
 
 def test_a_copy_has_all_files(tmp_path: Path) -> None:
     calibrated(tmp_path, "a-run", number=3)
-    (earlier,) = calibration_reuse.found(tmp_path, CONDITIONS, NOW)
+    (earlier,) = calibration_reuse.usable(tmp_path, CONDITIONS, NOW)
     folder = tmp_path / "new" / "calibration"
 
     def content(folder: Path, number: int) -> dict[str, bytes]:

@@ -158,7 +158,7 @@ def test_where_only_the_closed_loop_is_used_there_is_no_floor(folder: Path) -> N
 def use_again(run_dir: Path, number: int) -> dict[str, Any]:
     """What a run does that looks for a calibration of the last hour."""
     builders.write_plan(run_dir, builders.plan())
-    return ActionModule.__new__(ActionModule).work(
+    return ActionModule.__new__(ActionModule).act(
         {
             "dir": str(run_dir / "calibration"),
             "repetition": number,

@@ -25,9 +25,9 @@ from loadlab.model import (
 )
 from loadlab.report import words
 from loadlab.plan import records, schedule
-from loadlab.plan.modes.fixed import Fixed
+from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.schedule import NextMeasurement
 from tests.unit import builders
 from tests.unit.plan.modes.probing import WAITS

@@ -120,11 +120,11 @@ def test_what_was_set_aside_on_a_host_is_taken_back_whole(tmp_path: Path) -> Non
     runs = tmp_path / RUN
     for number in (1, 2):
         write(runs / f"cells/one/rep-{number}", f"of {number}", "processes.txt.gz")
-        assert sh("leave") == f"{runs}.left-{number}"
+        assert sh("set_aside") == f"{runs}.left-{number}"
         assert not runs.exists()
     write(runs / "cells/one/rep-3", "of 3", "processes.txt.gz")
-    assert sh("regain") == "regained\nregained\n"
+    assert sh("fetch_set_aside") == "regained\nregained\n"
     assert below(tmp_path) == {
         f"{RUN}/cells/one/rep-{number}/processes.txt.gz": f"of {number}" for number in (1, 2, 3)
     }
-    assert sh("regain") == ""
+    assert sh("fetch_set_aside") == ""

@@ -73,8 +73,7 @@ def constants(path: Path) -> Iterator[tuple[int, str]]:
 
 MODULES = [
     *(path for path in (ROOT / "loadlab").rglob("*.py") if path.name != "run_dir.py"),
-    # Those in modules/ are documentation alone.
-    *(path for path in COLLECTION.rglob("*.py") if path.parent.name != "modules"),
+    *COLLECTION.rglob("*.py"),
 ]
 TASKS = [
     path

@@ -12,7 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from loadlab.model import Options
-from loadlab.plan import option_specs
+from loadlab.plan import check_options
 from loadlab.run.catalog import names
 from loadlab.run.errors import PlanError
 from loadlab.stacks import application, servers, stacks
@@ -43,7 +43,7 @@ UWSGI = (
 
 
 def asked(framework: str, **given: Any) -> stacks.Stack:
-    values: Options = option_specs.options(builders.SPECS, {"framework": framework, **given})
+    values: Options = check_options.options(builders.SPECS, {"framework": framework, **given})
     return stacks.stack(ROOT, msgspec.to_builtins(values), None)
 
 

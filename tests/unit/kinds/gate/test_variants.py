@@ -10,7 +10,7 @@ import pytest
 
 from loadlab.kinds.gate import plan as study
 from loadlab.kinds.gate import variants
-from loadlab.plan.modes.experiment_types import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 
@@ -179,6 +179,7 @@ def test_resumed_run_keeps_its_variants() -> None:
         builders.plan(**{**VARIANTS, **changes}).ab
         for changes in ({}, {"budget": "1h"}, {"head": "workers=3"})
     )
+    assert first is not None
     assert longer is not None
     study.refuse_other("one", first, longer)
     assert other is not None

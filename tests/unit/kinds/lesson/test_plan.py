@@ -15,9 +15,8 @@ from loadlab.kinds import plan_run as planning
 from loadlab.kinds.lesson import plan as stages
 from loadlab.model import Reader
 from loadlab.plan import records, schedule
-from loadlab.plan.modes.experiment_types import items
-from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.user_options import Request
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir
@@ -66,7 +65,9 @@ def keep(made: Plan) -> Plan:
 def measure(made: Plan, **changed: Any) -> list[str]:
     """Measure what is left; return the cell_ids."""
     run_dir, found = Path(made.run_dir), []
-    while following := schedule.next_item(made, records.load(run_dir), {}, None, 0):
+    while following := schedule.next_item(
+        made, records.load(run_dir), {}, None, 0, keeps_order=True
+    ):
         result = builders.result(
             cell_id=following.cell_id,
             cell=following.cell,

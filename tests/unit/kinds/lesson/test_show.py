@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import derive_run
-from loadlab.kinds.lesson import show, words
+from loadlab.kinds.lesson import analyse, show, words
 from loadlab.model import LessonResult, Reader, Reason, Validity
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import items
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
@@ -105,9 +105,9 @@ def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
     derive_run.summary(made)
     given = Reader(exercise_began=1.0, hints=2, solved=True)
     documents.write(RunDir(made).reader, documents.encode(given))
-    done = builders.present(derive_run.lesson(made).exercise)
+    done = builders.present(analyse.derive(made).exercise)
     assert (done.hints, done.solved, len(done.checks)) == (2, True, 1)
-    left = words.following(builders.present(study.lesson), derive_run.lesson(made), "")
+    left = words.following(builders.present(study.lesson), analyse.derive(made), "")
     assert [one.split(" -e ")[1].split()[0] for one in left] == ["stage=exercise", "stage=transfer"]
     text = show.pages(made, builders.ROOT)["lesson.md"].decode()
     assert "No cure, on the server: `sed -i '/server 127.0.0.1:8000;/a keepalive 64;'" in text

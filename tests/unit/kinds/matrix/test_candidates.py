@@ -11,11 +11,11 @@ import pytest
 from loadlab.kinds import plan_run as planning
 from loadlab.kinds.matrix.candidates import candidates
 from loadlab.model import Candidate
-from loadlab.plan import option_specs, schedule
+from loadlab.plan import check_options, schedule
 from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
 from loadlab.plan.schedule import Switch
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 
@@ -23,8 +23,8 @@ NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 
 def made(framework: str, cores: int, python: str = "3.13", **given: object) -> list[Candidate]:
-    asked = option_specs.given_of({"framework": framework, **given})
-    chosen = option_specs.options(builders.SPECS, asked)
+    asked = check_options.given_of({"framework": framework, **given})
+    chosen = check_options.options(builders.SPECS, asked)
     return candidates(builders.ROOT, chosen, python, cores)
 
 
@@ -95,7 +95,7 @@ def test_candidates_without_nginx_are_planned(server: str | None) -> None:
 
 def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
     user = {"framework": "flask", "endpoint": "hello", "server": "gunicorn", "transport": "tcp"}
-    given = option_specs.given_of({**user, "matrix": 1})
+    given = check_options.given_of({**user, "matrix": 1})
     request = Request(root=builders.ROOT, specs=builders.SPECS, given=given, now=NOW, user=[*user])
     plan = planning.plan(request)
     assert {(one["server"], one["transport"]) for one in plan.stacks.values()} == {
@@ -115,8 +115,8 @@ def test_candidates_with_more_database_connections_than_admitted_are_left_out() 
 
 def test_stack_with_an_upper_bound_of_python_counts_only_by_name_where_python_is_unknown() -> None:
     def found(**given: object) -> list[Candidate]:
-        asked = option_specs.given_of({"framework": "tornado", **given})
-        return candidates(builders.ROOT, option_specs.options(builders.SPECS, asked), None, 1)
+        asked = check_options.given_of({"framework": "tornado", **given})
+        return candidates(builders.ROOT, check_options.options(builders.SPECS, asked), None, 1)
 
     assert not names(found(), "uwsgi")
     assert names(found(), "native")
@@ -171,7 +171,7 @@ def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_p
 
     def plan(**changes: str | int) -> Plan:
         given = {"framework": "flask", "endpoint": "hello", "matrix": 1, "run_id": "a", **changes}
-        asked = option_specs.given_of(given)
+        asked = check_options.given_of(given)
         return planning.plan(Request(root=tmp_path, specs=builders.SPECS, given=asked, now=NOW))
 
     first = plan()

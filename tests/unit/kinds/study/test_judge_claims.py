@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.kinds.study import judge_claims
+from loadlab.kinds.study import words as claim_words
 from loadlab.model import CellSummary, ClaimStatement, Reason
-from loadlab.report.words import claims_words as claim_words
 from tests.unit import builders
 from tests.unit.kinds.study.claimed import (
     AGAIN,
@@ -207,12 +207,12 @@ def test_noise_never_decides(
 def test_intervals_are_told_with_the_level_that_they_have() -> None:
     three = cell(100, 101, 102)
     told = judge(statement(cell="three", at_least=1), {"three": three})
-    assert claim_words.figure(told) == "measured 101, 100 to 102 (75 % interval)"
+    assert claim_words.measured(told.parts[0]) == "measured 101, 100 to 102 (75 % interval)"
     assert part(told).level == 0.75
     ratio = judge(statement(ratio=["fast", "slow"], at_least=1), {"fast": FAST, "slow": SLOW})
-    assert "(95 % interval)" in claim_words.figure(ratio)
+    assert "(95 % interval)" in claim_words.measured(ratio.parts[0])
     ratio = judge(statement(ratio=["three", "slow"], at_least=1), {"three": three, "slow": SLOW})
-    assert "(95 % interval)" in claim_words.figure(ratio)
+    assert "(95 % interval)" in claim_words.measured(ratio.parts[0])
 
 
 def test_a_study_of_two_repetitions_decides_nothing_and_a_lesson_of_one_does() -> None:
@@ -238,7 +238,7 @@ def test_a_ratio_over_nothing_is_inconclusive(kind: Kind) -> None:
     claim = statement(ratio=["a", "b"], at_least=1)
     found = judge(claim, {"a": FAST, "b": cell(0, 0, 0)}, kind)
     assert (found.outcome, part(found).value) == ("inconclusive", None)
-    assert "is 0" in claim_words.figure(found)
+    assert "is 0" in claim_words.measured(found.parts[0])
 
 
 BELOW_9, BELOW_52, BELOW_60 = (statement(cell="slow", at_most=most) for most in (9, 52, 60))

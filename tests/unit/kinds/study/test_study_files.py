@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from loadlab.hosts import ec2_price
 from loadlab.hosts.ec2_price import Prices
-from loadlab.kinds import plan_run
+from loadlab.kinds import all_kinds, plan_run
 from loadlab.kinds.study import judge_claims, study_files
 from loadlab.kinds.study.plan import check_claims
 from loadlab.model import SaturationRate, Study, StudyRate, StudySetting
 from loadlab.plan import schedule
-from loadlab.plan.modes.mode import ONCE
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.modes.search import Search
+from loadlab.plan.modes.stopping import ONCE
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run import catalog
 from loadlab.run.errors import PlanError
 from tests.unit import builders
@@ -109,18 +109,12 @@ def test_settings_differ_from_those_of_the_published_scale(tmp_path: Path) -> No
     [
         ({"descripton": "d"}, "Object contains unknown field `descripton`"),
         ({"cells": [{"nam": "x"}]}, "at `$.cells[0]`"),
-        ({"cells": [{"name": "x", "about": []}]}, "It is called expected_void now."),
-        ({"cells": [{"name": "x", "at": {}}]}, "It is called per_scale now."),
-        ({"cells": [{"name": "x", "stall": {"seconds": 2}}]}, "It is called duration_s now."),
-        ({"claims": [{"says": "so", "metric": "m"}]}, "It is called statement now."),
         ({"claims": [{"statement": "so"}]}, "missing required field `metric`"),
         ({"claims": [{"statement": "so", "metric": "m"}]}, "one of cell, ratio, order"),
         (
             {"claims": [{"statement": "so", "metric": "m", "cell": "x"}]},
             "a claim of cell has at_least or at_most wrongly - at `$.claims[0].all[0]`",
         ),
-        ({"mistakes": []}, "It is called errata now."),
-        ({"twins": True}, "It is called aa_controls now."),
         ({"source": {"date": 2018}}, "Expected `str`, got `int` - at `$.source[...]`"),
     ],
 )
@@ -183,8 +177,7 @@ def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
 def test_what_was_published_is_whole(name: str) -> None:
     file = FILES[name]
     every = [
-        builders.present(study_files.find(ROOT, {"study": name, "scale": one}, "study"))
-        for one in file["scales"]
+        study_files.find(ROOT, {"study": name, "scale": one}, "study") for one in file["scales"]
     ]
     cells = {cell.name for one in every for cell in one.cells}
     published = every[0].publication
@@ -209,7 +202,7 @@ def test_what_was_published_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FILES if FILES[name].get("claims")])
 def test_published_figures_confirm_the_claims_of_their_own_study(name: str) -> None:
-    study = builders.present(study_files.find(ROOT, {"study": name, "scale": "published"}, "study"))
+    study = study_files.find(ROOT, {"study": name, "scale": "published"}, "study")
     for claim in study.claims:
         for part in judge_claims.judge(claim, {}, "study", study.publication.figures).parts:
             value = part.published.value if part.published else None
@@ -244,9 +237,10 @@ def make(name: str, scale: str, pairs: int = 1) -> Plan:
 def minutes(name: str, scale: str) -> float:
     """What a study takes at most, about."""
     found = make(name, scale)
+    keeps_order = all_kinds.of_plan(found).keeps_order
     turns = [
         (block, experiment)
-        for block, experiment in schedule.order(found, None)
+        for block, experiment in schedule.order(found, None, keeps_order=keeps_order)
         if block == 1 or experiment.items[0].purpose not in ONCE
     ]
     setups = [schedule.setup(experiment.items[0]) for _, experiment in turns]

@@ -24,3 +24,7 @@ def test_a_path_and_a_command_stay_whole() -> None:
     assert wrapped(f"It is gone. Begin again with {command} on these hosts.", 40) == (
         f"It is gone. Begin again with\n  {command}\n  on these hosts."
     )
+    command = "python -m loadlab compare 20261123-065023-aiohttp <run_id>"
+    assert wrapped(f"Next: {command}  # another run", 40) == (
+        f"Next:\n  {command}\n  # another run"
+    )

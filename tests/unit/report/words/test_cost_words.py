@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from loadlab.model import Confirmation, Reason, Sample, SearchStep, SearchSummary
+from loadlab.model import Confirmation, Reason, SearchStep, SearchSummary
 from loadlab.report.words import cost_words
 from tests.unit import builders
 
@@ -56,14 +56,3 @@ def test_no_price_without_a_rate_or_the_price_of_the_server() -> None:
     assert cost_words.per_million(summary, cell, {"client": 0.36}) is None
     nothing = replace(summary, searches=[search(None, [step(1000, False)])])
     assert cost_words.per_million(nothing, cell, {SERVER: 0.36}) is None
-
-
-def test_a_part_of_the_cost_is_in_its_unit_with_its_interval() -> None:
-    assert cost_words.median("cpu", Sample(n=3, median=95.3, low=86.6, high=108.2)) == (
-        "95.3 (86.6 to 108)"
-    )
-    assert (
-        cost_words.median("memory", Sample(n=1, median=82.4 * 2**20, low=None, high=None)) == "82.4"
-    )
-    assert cost_words.median("energy", Sample(n=1, median=0.0123, low=None, high=None)) == "12.3"
-    assert cost_words.median("cpu", None) == "-"

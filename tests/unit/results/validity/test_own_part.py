@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadlab.results import due
+from loadlab.results import latencies_due
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.results.validity.judge_validity import judge
 from loadlab.model import OwnPart, Stops, Validity
@@ -38,7 +38,7 @@ def measurement(latency_us: list[int], ideal_us: list[int], **changes: object) -
 
 
 def judged(measured: Measurement) -> Validity:
-    latency = due.over_due(measured.latency_us, measured.histogram, NOTHING, [])
+    latency = latencies_due.over_due(measured.latency_us, measured.histogram, NOTHING, [])
     assert measured.ideal is not None
     return judge(
         ClientEvidence(
@@ -50,7 +50,7 @@ def judged(measured: Measurement) -> Validity:
             calibration=builders.calibration_at(1e9),
             exit_code=0,
             latency=latency,
-            own=due.own_part(latency, measured.ideal, NOTHING),
+            own=latencies_due.own_part(latency, measured.ideal, NOTHING),
         )
     )
 
@@ -104,6 +104,6 @@ def test_a_lower_bound_has_no_part() -> None:
     exact = histograms.count_values(np.array([1000] * 100))
     histogram = histograms.from_counts(*exact)
     censored = histograms.from_values(np.array([5_000_000] * 100))
-    latency = due.over_due(histograms.summary(histogram, exact), histogram, censored, [])
-    own = due.own_part(latency, histogram, censored)
+    latency = latencies_due.over_due(histograms.summary(histogram, exact), histogram, censored, [])
+    own = latencies_due.own_part(latency, histogram, censored)
     assert own == OwnPart(p50=0, p75=None, p90=None, p95=None, p99=None, p99_9=None, p99_99=None)

@@ -1,12 +1,15 @@
-"""Action plugin lab.bench.ask: asks the questions of a lesson; loadlab/plan/lessons checks the
-answers."""
+"""Action plugin lab.bench.ask: asks the questions of a lesson before it is measured.
+
+Without a terminal it asks nothing and says so. ``reader`` of the result: the content of
+reader.json. loadlab/plan/lessons checks the answers.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.utils.display import Display
@@ -15,54 +18,64 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
     tell,
 )
+from msgspec import Struct
 
-from loadlab.kinds.lesson import reader, reader_answers, words
+from loadlab.kinds.lesson import reader, words
 from loadlab.model import PlannedStudy, Prediction
-from loadlab.run import documents
 from loadlab.run.errors import PlanError
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """Questions of a lesson.
+
+    - run_dir: the run's folder; a run that has the answers asks nothing
+    - study: the lesson, as the plan has it
+    - predict: answers, one for each question with commas between, or none; "" to be asked in the
+      terminal
+    """
+
+    run_dir: Path
+    study: PlannedStudy
+    stage: Literal["run", "transfer"]
+    predict: str = ""
 
 
 class ActionModule(ControllerAction):
     """Takes the answers from ``predict``, or asks for them in the terminal."""
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        study = documents.decode(args["study"], PlannedStudy, "study")
-        kept = reader.read(Path(args["run_dir"]))
+    def work(self, args: Arguments) -> dict[str, Any]:
+        record = reader.read(args.run_dir)
         # The reader answered the questions when the run began.
-        if not reader.is_asked(args["stage"], kept):
-            question, asked = reader.questions(args["stage"], study)
-            kept = reader.answered(args["stage"], kept, *self._answers(args, question, asked))
-        return {"reader": for_ansible(kept)}
-
-    def _answers(
-        self, args: dict[str, Any], question: str, asked: Sequence[Prediction]
-    ) -> tuple[list[str | None], float | None]:
-        """Return the answers and the seconds that they took."""
-        if not args["predict"]:
-            return self._ask(question, asked)
-        try:
-            return reader_answers.given(args["predict"], asked), None
-        except PlanError as refusal:
-            raise PlanError(f"{refusal} Nothing was changed.") from None
+        if not reader.is_answered(args.stage, record):
+            question, predictions = reader.questions(args.stage, args.study)
+            answered: tuple[list[str | None], float | None]
+            if args.predict:
+                # Answers that were typed before took no time here.
+                answered = reader.of_option(args.predict, predictions), None
+            else:
+                answered = self._ask(question, predictions)
+            record = reader.answered(args.stage, record, *answered)
+        return {"reader": for_ansible(record)}
 
     def _ask(
-        self, question: str, asked: Sequence[Prediction]
+        self, question: str, predictions: Sequence[Prediction]
     ) -> tuple[list[str | None], float | None]:
+        """Return the answers and the seconds that they took; None of each without a terminal."""
         began = time.monotonic()
-        given: list[str | None] = []
+        typed: list[str | None] = []
         tell(question)
-        for number, prediction in enumerate(asked, 1):
+        for number, prediction in enumerate(predictions, 1):
             try:
-                answer = self._answer(prediction, words.ask(prediction, number, len(asked)))
+                answer = self._answer(prediction, words.ask(prediction, number, len(predictions)))
             except AnsiblePromptNoninteractive:
                 tell(words.NO_TERMINAL)
-                return [None] * len(asked), None
+                return [None] * len(predictions), None
             except AnsiblePromptInterrupt:
-                raise PlanError("The questions were interrupted. Nothing was changed.") from None
+                raise PlanError("The questions were interrupted.") from None
             # Ansible clears the line that was typed.
-            tell(f"Your answer: {words.given(answer, prediction)}")
-            given.append(answer)
-        return given, round(time.monotonic() - began, 1)
+            tell(f"Your answer: {words.answer(answer, prediction)}")
+            typed.append(answer)
+        return typed, round(time.monotonic() - began, 1)
 
     def _answer(self, prediction: Prediction, question: str) -> str | None:
         """Ask until the answer fits the question; None for an empty one."""
@@ -71,6 +84,6 @@ class ActionModule(ControllerAction):
             if not word:
                 return None
             try:
-                return reader_answers.answer(word, prediction)
+                return reader.answer(word, prediction)
             except ValueError as problem:
                 tell(str(problem))

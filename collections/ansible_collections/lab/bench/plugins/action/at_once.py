@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.at_once: runs a command on each of several hosts, all at once."""
+"""Action plugin lab.bench.at_once: runs a command on each of several hosts, all at once.
+
+Waits for all, and fails with the reasons of all that fail. A loop with delegate_to would take
+longer for more hosts.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,26 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere, at_once
+from msgspec import Struct
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The shell command of each host, by inventory name.
+
+    - then: the same, for when all of ``commands`` have ended well
+    """
+
+    commands: dict[str, str]
+    then: dict[str, str] = {}
 
 
 class ActionModule(ControllerAction):
     _requires_connection = True
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        commands, then = args["commands"], args["then"]
-        hosts = {name: Elsewhere(self, name, self.variables) for name in (*commands, *then)}
-        at_once(hosts, commands)
-        if then:
-            at_once(hosts, then)
+    def work(self, args: Arguments) -> dict[str, Any]:
+        names = (*args.commands, *args.then)
+        hosts = {name: Elsewhere(self, name, self.variables) for name in names}
+        at_once(hosts, args.commands)
+        if args.then:
+            at_once(hosts, args.then)
         return {"changed": True}

@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.begin_repetition; loadlab/generators/load_run.py does the work."""
+"""Action plugin lab.bench.begin_repetition: works out a measurement and writes its cell.json.
+
+The record is written first, so that an interrupted measurement is recognized by it. The arguments
+are the variables of the role load_run; loadlab/generators/load_run.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,9 @@ from loadlab.run.run_dir import RepetitionDir
 
 
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        inputs = documents.decode(args, LoadRunInput, "the measurement")
-        found = load_run(inputs)
-        folder = RepetitionDir(Path(inputs.dir))
+    def work(self, args: LoadRunInput) -> dict[str, Any]:
+        planned = load_run(args)
+        folder = RepetitionDir(Path(args.dir))
         folder.path.mkdir(parents=True, exist_ok=True)
-        documents.write(folder.cell, documents.encode(found.record))
-        return {"changed": True, **msgspec.to_builtins(found)}
+        documents.write(folder.cell, documents.encode(planned.record))
+        return {"changed": True, **msgspec.to_builtins(planned)}

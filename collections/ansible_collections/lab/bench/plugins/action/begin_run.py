@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.begin_run: creates a run's folder, lock, plan and results/latest."""
+"""Action plugin lab.bench.begin_run: creates a run's folder, lock, plan and results/latest.
+
+The lock lasts until this ansible-playbook ends. Fails where another process holds the run, or
+another run on the same hosts. ``new`` of the result: whether the run is.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,38 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.plan.plan_document import Run
 from loadlab.run import documents, lock
 from loadlab.run.run_dir import RunDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """What is begun.
+
+    - run_dir: the run's folder, which it creates
+    - begun: plan.json of a new run; an existing one stays
+    - original: file with the run that a new one repeats, kept in its folder; "" to repeat none
+    """
+
+    run_dir: Path
+    begun: Run
+    original: str = ""
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run = RunDir(Path(args["run_dir"]))
-        begun = documents.decode(args["begun"], Run, run.plan.name)
+    def work(self, args: Arguments) -> dict[str, Any]:
+        run = RunDir(args.run_dir)
         new = not run.plan.exists()
         moved = not run.latest.is_symlink() or run.latest.readlink() != Path(run.path.name)
         if not self._task.check_mode:
             # The parent of this worker is ansible-playbook, which lives until its last play ends.
-            lock.take(run.path, os.getppid(), begun.place)
+            lock.take(run.path, os.getppid(), args.begun.place)
             if new:
-                documents.write(run.plan, documents.encode(begun))
-                if args["original"]:
-                    documents.write(run.original, Path(args["original"]).read_bytes())
+                documents.write(run.plan, documents.encode(args.begun))
+                if args.original:
+                    documents.write(run.original, Path(args.original).read_bytes())
             if moved:
                 run.link_latest()
         return {"changed": new or moved, "new": new}

@@ -1,5 +1,9 @@
-"""Action plugin lab.bench.calibration; see calibration.py and calibration_reuse.py in
-loadlab/results."""
+"""Action plugin lab.bench.calibration: writes calibration.json, as measured now or lately.
+
+Its result: ``found``: whether there is a calibration, ``calibration``: its document, ``text``: the
+same in one or two lines, and ``reused``: which run measured it and how long ago.
+loadlab/results/judge_calibration.py and calibration_reuse.py do the work.
+"""
 
 from __future__ import annotations
 
@@ -11,83 +15,58 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     for_ansible,
 )
+from msgspec import Struct
 
-from loadlab.model import CalibrationConditions, TuningLedger
-from loadlab.plan import plan_document as plans
+from loadlab.model import TuningLedger
 from loadlab.report.words import calibration_words as words
 from loadlab.results import calibration_reuse, judge_calibration
 from loadlab.run import documents
-from loadlab.run.errors import LabError
-from loadlab.run.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
+from loadlab.run.run_dir import CalibrationDir
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A calibration of the link and of the generator.
+
+    - dir: folder of the raw files in the run; the document is beside it
+    - repetition: number of this calibration in the run
+    - link: output of what measured the link, client_to_server and server_to_client of iperf3, the
+      same with several_ before where several streams were measured, and ping; without it an earlier
+      calibration is looked for
+    - hosts: the server and the client, whose tuning.json is a condition too
+    - conditions: everything else that a calibration depends on
+    - generator: of the measurements that follow
+    """
+
+    dir: Path
+    repetition: int
+    link: dict[str, str] | None = None
+    hosts: list[str]
+    conditions: dict[str, Any]
+    generator: str
 
 
 class ActionModule(ControllerAction):
-    """Derives the present calibration or, without ``link``, reuses the newest of the same
-    conditions."""
-
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        folder = CalibrationDir(Path(args["dir"]))
-        recorded = folder.run_dir.ledger()
+    def work(self, args: Arguments) -> dict[str, Any]:
+        folder, now = CalibrationDir(args.dir), time.time()
+        ledger = folder.run_dir.ledger()
         conditions = calibration_reuse.conditions(
-            args["conditions"],
-            documents.read_or_none(recorded, TuningLedger),
-            args["hosts"],
+            args.conditions,
+            documents.read(ledger, TuningLedger) if ledger.exists() else None,
+            args.hosts,
         )
-        if args["link"] is None:
-            return self._earlier(args, folder, conditions)
-        link = folder.part(LINK, args["repetition"]).path
-        # The hosts' recordings may be there already.
-        link.mkdir(parents=True, exist_ok=True)
-        several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
-        names = {**IPERF3, **several, "ping": PING}
-        for name in names.values():
-            if (link / name).exists():
-                raise LabError(f"{link / name} is there already: a measurement is kept.")
-        for key, text in args["link"].items():
-            documents.write(link / names[key], text.encode(errors="backslashreplace"))
-        measured = CalibrationConditions(
-            run_id=folder.run_dir.run_id, measured=time.time(), conditions=conditions
-        )
-        documents.write(folder.conditions(args["repetition"]), documents.encode(measured))
-        try:
-            derived = self._derived(args, folder, args["repetition"])
-        except LabError as problem:
-            raise LabError(f"{problem}. The raw files are kept in {folder.path}.") from None
-        return {"changed": True, "found": True, **derived}
-
-    def _earlier(
-        self, args: dict[str, Any], folder: CalibrationDir, conditions: dict[str, Any]
-    ) -> dict[str, Any]:
-        now, number = time.time(), args["repetition"]
-        usable = list(calibration_reuse.found(folder.path.parents[1], conditions, now))
-        for own in usable:
-            if own.folder == folder and own.number == folder.numbers()[-1]:
-                # The run uses it already.
-                derived = self._derived(args, folder, own.number)
-                if derived["disturbed"]:
-                    return {"found": False}
-                return {"found": True, "reused": words.reused(own.origin, now), **derived}
-        for earlier in usable:
-            calibration_reuse.copy(earlier, folder, number)
-            try:
-                derived = self._derived(args, folder, number)
-            except ValueError:
-                # Its files were changed or damaged, so it is no longer a calibration.
-                calibration_reuse.drop(folder, number)
-                continue
-            if derived["disturbed"]:
-                calibration_reuse.drop(folder, number)
-                folder.document.unlink()
-                continue
-            reused = words.reused(earlier.origin, now)
-            return {"changed": True, "found": True, "reused": reused, **derived}
-        return {"found": False}
-
-    def _derived(self, args: dict[str, Any], folder: CalibrationDir, number: int) -> dict[str, Any]:
-        limits = plans.read(folder.run_dir.path).thresholds
-        document = judge_calibration.derive(folder, number, args["generator"], limits)
-        documents.write(folder.document, documents.encode(document))
+        generator, number, reused = args.generator, args.repetition, ""
+        if args.link is not None:
+            document = judge_calibration.keep(folder, number, args.link, conditions, generator, now)
+        else:
+            reusable = calibration_reuse.reuse(folder, number, conditions, generator, now)
+            if reusable is None:
+                return {"found": False}
+            number, document = reusable.number, reusable.document
+            reused = words.reused(reusable.origin, now)
         return {
+            "changed": number == args.repetition,
+            "found": True,
+            "reused": reused,
             "calibration": for_ansible(document),
             "number": number,
             "disturbed": "\n".join(words.disturbed(document)),

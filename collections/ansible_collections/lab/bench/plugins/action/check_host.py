@@ -1,5 +1,8 @@
-"""Action plugin lab.bench.check_host; loadlab/hosts/probe.py, planning/client_programs.py and
-tuning/sizing.py do the work."""
+"""Action plugin lab.bench.check_host: refuses a host that does not meet the needs of a run.
+
+A sentence for each problem, with value and remedy, by loadlab/hosts/probe.py,
+planning/client_programs.py and tuning/sizing.py.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
+from msgspec import Struct
 
 from loadlab.hosts import probe
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.plan import client_programs
-from loadlab.plan.modes.experiment_types import items
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.plan_document import Plan, items
 from loadlab.report.words import generators_words
 from loadlab.run.errors import LabError
 from loadlab.tuning import sizing
@@ -22,36 +25,61 @@ from loadlab.tuning.profiles import TuningProfile
 from loadlab.tuning.sizing import PooledStack
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A host, and the run that it is for.
+
+    - host: from the filter lab.bench.parse_probe; name: in the inventory
+    - machine_ids: host -> its machine id, with the id of its boot
+    - test_address: IPv4 address on the link that carries the load
+    - is_server: whether it runs the stacks; else it runs the generators
+    - binaries: main variable -> path of the user's own executable, "" for none
+    - controller: an executable of the controller's architecture
+    - fetched_sources: of a host without internet each source that the controller fetches from, as
+      name:port
+    - root: top folder of the lab
+    """
+
+    host: HostProbe
+    name: str
+    machine_ids: dict[str, str]
+    test_address: str = ""
+    is_server: bool
+    plan: Plan
+    binaries: dict[str, str]
+    controller: Path
+    fetched_sources: list[str] | None = None
+    root: Path
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        host, plan = decode(args["host"], HostProbe), decode(args["plan"], Plan)
-        is_server, fetched_sources = args["is_server"], args["fetched_sources"]
+    def work(self, args: Arguments) -> dict[str, Any]:
+        host, plan, is_server = args.host, args.plan, args.is_server
         needs = plan.needs and (plan.needs.server if is_server else plan.needs.client)
         demands = Demands(
-            name=args["name"],
-            test_address=args["test_address"],
-            machine_ids=args["machine_ids"],
-            stacks=decode(list(plan.stacks.values()) if is_server else [], list[PythonStack]),
-            networks=decode(plan.networks, dict[str, NetworkProfile]),
+            name=args.name,
+            test_address=args.test_address,
+            machine_ids=args.machine_ids,
+            stacks=convert(list(plan.stacks.values()) if is_server else [], list[PythonStack]),
+            networks=convert(plan.networks, dict[str, NetworkProfile]),
             disk_bytes=needs.disk_bytes if needs else 0,
             memory_bytes=needs.memory_bytes if needs else 0,
             trace=plan.trace and is_server,
-            fetched_sources=fetched_sources,
+            fetched_sources=args.fetched_sources,
         )
         reasons = [problem.message for problem in probe.problems(host, demands)]
         if is_server:
             reasons += sizing.pools_refusals(
-                decode(plan.stacks, dict[str, PooledStack]),
-                decode(plan.tunings, dict[str, TuningProfile]),
+                convert(plan.stacks, dict[str, PooledStack]),
+                convert(plan.tunings, dict[str, TuningProfile]),
                 [(item.stack, item.cell.tuning) for item in items(plan.experiments)],
                 host,
-                sizing.largest_pool(Path(args["root"])),
+                sizing.largest_pool(args.root),
             )
         else:
             missing = client_programs.obstacles(
-                host, plan.generators, args["binaries"], args["controller"]
+                host, plan.generators, args.binaries, str(args.controller)
             )
-            reasons += [generators_words.refusal(why) for why in missing]
+            reasons += [generators_words.refusal(reason) for reason in missing]
         if reasons:
-            raise LabError(f"{args['name']}: {' '.join(reasons)} Nothing was changed on the hosts.")
+            raise LabError(f"{args.name}: {' '.join(reasons)} Nothing was changed on the hosts.")
         return {}

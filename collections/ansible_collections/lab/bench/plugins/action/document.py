@@ -6,13 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.run import documents
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The file, whose folder is created if it is missing, and its JSON."""
+
+    path: Path
+    content: dict[str, Any]
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        path = Path(args["path"])
+    def work(self, args: Arguments) -> dict[str, Any]:
         if not self._task.check_mode:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return {"changed": self.put(path, documents.dump(args["content"]))}
+            args.path.parent.mkdir(parents=True, exist_ok=True)
+        return {"changed": self.put(args.path, documents.dump(args.content))}

@@ -1,120 +1,39 @@
-"""Action plugin lab.bench.ec2_network: creates what a pair needs around its instances."""
+"""Action plugin lab.bench.ec2_network: creates what a pair needs around its instances.
+
+A key pair, a VPC with an internet gateway and a route table, a cluster placement group, and a
+security group that lets in SSH and everything inside the pair. Everything carries its tags from the
+request that creates it. Its result: the ids ``vpc``, ``route_table`` and ``group``.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.aws import UNKNOWN_YET, Ec2Action, insist
+from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
+from msgspec import Struct
 
-from loadlab.hosts import ec2_access
-from loadlab.hosts.ec2_launch import tag_specification
+from loadlab.hosts.ec2_network import Network
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """What a pair needs around it.
+
+    - name: of the key pair, the placement group and the security group
+    - tags: of everything that is created; by the tag loadlab it is looked for
+    - cidr: addresses of the VPC
+    - public_key: the public half of the key that opens the instances, as OpenSSH writes it
+    - sources: IPv4 networks that SSH is let in from
+    """
+
+    region: str
+    name: str
+    tags: dict[str, str]
+    cidr: str
+    public_key: str
+    sources: list[str]
 
 
 class ActionModule(Ec2Action):
-    """Finds each part by the tag loadlab and creates it where it is missing.
-
-    Nothing that has the tag is created anew or loses other tags.
-    """
-
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        self._ec2, self._tags, self._name, self._changes = ec2, args["tags"], args["name"], 0
-        self._key(args["public_key"])
-        vpc = self._part("vpc", "Vpcs", "Vpc", CidrBlock=args["cidr"])
-        # A waiter gives up where it is asked for an id that EC2 does not know everywhere yet.
-        insist(ec2.describe_vpcs, UNKNOWN_YET, VpcIds=[vpc["VpcId"]])
-        ec2.get_waiter("vpc_available").wait(VpcIds=[vpc["VpcId"]])
-        table = self._route(vpc["VpcId"], self._gateway(vpc["VpcId"]))
-        self._placement_group()
-        group = self._group(vpc["VpcId"], args["sources"])
-        return {
-            "changed": self._changes > 0,
-            "vpc": vpc["VpcId"],
-            "route_table": table,
-            "group": group,
-        }
-
-    def _change(self, call: str, **words: Any) -> Any:
-        self._changes += 1
-        # EC2 does not know a new id everywhere at once.
-        return insist(getattr(self._ec2, call), UNKNOWN_YET, **words)
-
-    def _find(self, kind: str, rows: str) -> dict[str, Any] | None:
-        filters = [{"Name": "tag:loadlab", "Values": [self._tags["loadlab"]]}]
-        call = getattr(self._ec2, f"describe_{kind}s")
-        return next(iter(call(Filters=filters)[rows]), None)
-
-    def _part(self, kind: str, rows: str, item: str, **words: Any) -> dict[str, Any]:
-        """Return the part with the tag, as EC2 describes it, created with ``words`` if need be."""
-        specification = tag_specification(kind.replace("_", "-"), self._tags)
-        part = self._find(kind, rows) or self._change(
-            f"create_{kind}", TagSpecifications=[specification], **words
-        )
-        described: dict[str, Any] = part.get(item, part)
-        return described
-
-    def _key(self, public: str) -> None:
-        """Give AWS the public half of the pair's key."""
-        filters = [{"Name": "key-name", "Values": [self._name]}]
-        known = self._ec2.describe_key_pairs(Filters=filters, IncludePublicKey=True)["KeyPairs"]
-        if known and known[0]["PublicKey"].split()[:2] == public.split()[:2]:
-            return
-        if known:
-            # That of a private half that is lost.
-            self._change("delete_key_pair", KeyName=self._name)
-        self._change(
-            "import_key_pair",
-            KeyName=self._name,
-            PublicKeyMaterial=public.encode(),
-            TagSpecifications=[tag_specification("key-pair", self._tags)],
-        )
-
-    def _gateway(self, vpc: str) -> str:
-        """Return the way to the internet, for SSH and packages."""
-        gateway = self._part("internet_gateway", "InternetGateways", "InternetGateway")
-        name = str(gateway["InternetGatewayId"])
-        if not gateway.get("Attachments"):
-            self._change("attach_internet_gateway", InternetGatewayId=name, VpcId=vpc)
-        return name
-
-    def _route(self, vpc: str, gateway: str) -> str:
-        """Return a tagged route table: the main table of a new VPC carries no tag."""
-        table = self._part("route_table", "RouteTables", "RouteTable", VpcId=vpc)
-        name = str(table["RouteTableId"])
-        route = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": gateway}
-        ways = {way.get("DestinationCidrBlock"): way for way in table["Routes"]}
-        way = ways.get("0.0.0.0/0")
-        if way is None:
-            self._change("create_route", RouteTableId=name, **route)
-        elif way.get("GatewayId") != gateway:
-            # A teardown that ended early removed the gateway and left the route.
-            self._change("replace_route", RouteTableId=name, **route)
-        return name
-
-    def _placement_group(self) -> None:
-        """Keep the two close to each other."""
-        if not self._find("placement_group", "PlacementGroups"):
-            specification = tag_specification("placement-group", self._tags)
-            self._change(
-                "create_placement_group",
-                GroupName=self._name,
-                Strategy="cluster",
-                TagSpecifications=[specification],
-            )
-
-    def _group(self, vpc: str, sources: list[str]) -> str:
-        """Return a security group that lets in SSH from ``sources``, and the pair to each other."""
-        group = self._part(
-            "security_group",
-            "SecurityGroups",
-            "SecurityGroup",
-            GroupName=self._name,
-            Description="SSH from the controller, everything inside the pair",
-            VpcId=vpc,
-        )
-        name = str(group["GroupId"])
-        add, remove = ec2_access.differences(group.get("IpPermissions", []), sources, name)
-        if add:
-            self._change("authorize_security_group_ingress", GroupId=name, IpPermissions=add)
-        if remove:
-            self._change("revoke_security_group_ingress", GroupId=name, IpPermissions=remove)
-        return name
+    def work(self, args: Arguments) -> dict[str, Any]:
+        network = Network(self.ec2, args.name, args.tags)
+        return network.provide(args.cidr, args.public_key, args.sources)

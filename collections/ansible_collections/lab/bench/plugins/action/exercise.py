@@ -1,15 +1,19 @@
-"""Action plugin lab.bench.exercise: keeps reader.json of an exercise, and tells what comes next."""
+"""Action plugin lab.bench.exercise: keeps reader.json of an exercise, and tells what comes next.
+
+reader.json has when the exercise began, the hints given, and whether the lab solved it. ``red`` of
+the result: what to do after a check that does not find the fault gone, "" after anything else.
+"""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from msgspec import Struct
 
-from loadlab.kinds import derive_run
-from loadlab.kinds.lesson import reader, words
+from loadlab.kinds.lesson import analyse, reader, words
 from loadlab.kinds.lesson import show as pages
 from loadlab.model import Claims, LessonResult
 from loadlab.plan import plan_document as plans
@@ -17,43 +21,56 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """An exercise and its next stage.
+
+    - run_dir: the run's folder; root: top folder of the lab
+    - hosts: name -> address, user, port, key and arguments of ssh
+    """
+
+    run_dir: Path
+    root: Path
+    stage: Literal["exercise", "hint", "check", "solve"]
+    hosts: dict[str, dict[str, str]] = {}
+
+
 class ActionModule(ControllerAction):
     """The pages and lesson.json follow from reader.json, so they are written again with it."""
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run, stage = RunDir(Path(args["run_dir"])), args["stage"]
+    def work(self, args: Arguments) -> dict[str, Any]:
+        run, stage = RunDir(args.run_dir), args.stage
         begun = plans.read(run.path)
         study = begun.plan.study
         assert study is not None
         assert study.lesson is not None
         assert study.lesson.exercise is not None
-        lesson, exercise, hosts = study.lesson, study.lesson.exercise, begun.inventory_args
+        lesson, exercise, inventory = study.lesson, study.lesson.exercise, begun.inventory_args
         before = reader.read(run.path)
         documents.write(
             run.reader, documents.encode(reader.after(stage, exercise, before, time.time()))
         )
-        found = derive_run.lesson(run.path)
+        result = analyse.derive(run.path)
         if run.lesson_page.exists():
-            for name, content in pages.pages(run.path, Path(args["root"])).items():
+            for name, content in pages.pages(run.path, args.root).items():
                 self.put(run.path / name, content)
         red = ""
         if stage == "check":
-            lines, red = self._check(run, found, hosts)
+            lines, red = self._check(run, result, inventory)
             lines += [f"Page: {run.lesson_page}"] if run.lesson_page.exists() else []
-            lines += [] if red else words.following(lesson, found, hosts)
+            lines += [] if red else words.following(lesson, result, inventory)
         elif stage == "hint":
             lines = [words.hint(exercise, before.hints + 1)]
         elif stage == "solve":
-            lines = words.solved(lesson, exercise, hosts)
+            lines = words.solved(lesson, exercise, inventory)
         else:
-            lines = words.task(exercise, args["hosts"], hosts)
+            lines = words.task(exercise, args.hosts, inventory)
         for line in lines:
             tell(line)
         return {"changed": True, "red": red}
 
-    def _check(self, run: RunDir, found: LessonResult, hosts: str) -> tuple[list[str], str]:
+    def _check(self, run: RunDir, result: LessonResult, inventory: str) -> tuple[list[str], str]:
         """Return the verdict of the last check, and what to do where the fault is still there."""
-        assert found.exercise is not None
-        last = found.exercise.checks[-1]
+        assert result.exercise is not None
+        last = result.exercise.checks[-1]
         unmeasured = documents.read(run.claims, Claims).unmeasured
-        return words.check(last, unmeasured), words.red(last, hosts)
+        return words.check(last, unmeasured), words.red(last, inventory)

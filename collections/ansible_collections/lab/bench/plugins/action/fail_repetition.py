@@ -6,21 +6,35 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.model import RepetitionSetup
 from loadlab.run import documents, lock
 from loadlab.run.run_dir import RepetitionDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A measurement that failed.
+
+    - dest: folder of the repetition on the controller, created if it is missing
+    - record: cell.json, if there is none yet
+    - error: the message, added to those of before
+    """
+
+    dest: Path
+    record: dict[str, Any]
+    error: str
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        dest = RepetitionDir(Path(args["dest"]))
+    def work(self, args: Arguments) -> dict[str, Any]:
+        dest = RepetitionDir(args.dest)
         dest.path.mkdir(parents=True, exist_ok=True)
         if not dest.cell.exists():
-            setup = documents.decode(args["record"], RepetitionSetup, dest.cell.name)
+            setup = documents.decode(args.record, RepetitionSetup, dest.cell.name)
             documents.write(dest.cell, documents.encode(setup))
         # Ansible decodes bytes that are not text as surrogates, which cannot be encoded again.
-        error = args["error"].strip().encode(errors="backslashreplace")
+        error = args.error.strip().encode(errors="backslashreplace")
         # Two hosts may fail at once, or one host twice. The first error is the cause, so keep the
         # order.
         with lock.alone(dest.path):

@@ -1,4 +1,7 @@
-"""Action plugin lab.bench.first_contact; loadlab/hosts/probe.py has its message."""
+"""Action plugin lab.bench.first_contact: runs a script, or says why the host is out of reach.
+
+``stdout`` of the result: what the script printed.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,34 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.hosts import probe
 from loadlab.run.errors import LabError
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """What is run in a host's login shell.
+
+    - script: changes nothing, as it also runs in check mode
+    - make: the command that creates the host, if the lab does so
+    """
+
+    script: str
+    make: str = ""
+
+
 class ActionModule(ControllerAction):
     _requires_connection = True
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, Any]:
         try:
             # Run by the login shell, so the host needs nothing else.
-            said = self._low_level_execute_command(args["script"], executable=False)
+            said = self._low_level_execute_command(args.script, executable=False)
         except AnsibleConnectionFailure as problem:
             address = str(self._connection.get_option("host"))
-            told = probe.out_of_reach(address, str(problem), args["make"])
-            return {"unreachable": True, "msg": told}
+            refusal = probe.out_of_reach(address, str(problem), args.make)
+            return {"unreachable": True, "msg": refusal}
         if said["rc"] != 0:
             raise LabError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
         return {"stdout": said["stdout"]}

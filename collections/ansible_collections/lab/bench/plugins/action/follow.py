@@ -12,6 +12,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     under_way,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
+from msgspec import Struct
 
 from loadlab.report.terminal.progress_line import Status
 from loadlab.run import formatting
@@ -33,14 +34,27 @@ def last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "begins")
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """An asynchronous task of the controller.
+
+    - title: what it does, in words
+    - results_file: the status file that Ansible returned when it started the task
+    - log: the file whose last line is shown
+    """
+
+    title: str
+    results_file: Path
+    log: Path
+
+
 class ActionModule(ControllerAction):
     """Waits for the job and shows the last line of its log."""
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, Any]:
         begun = time.monotonic()
-        while not finished(Path(args["results_file"])):
+        while not finished(args.results_file):
             waited = formatting.lasting(time.monotonic() - begun)
-            words = f"{args['what']}, waited {waited}: {last_line(Path(args['log']))[:90]}"
+            words = f"{args.title}, waited {waited}: {last_line(args.log)[:90]}"
             under_way(Status(plain(self.variables["inventory_hostname"]), words))
             time.sleep(1)
         return {}

@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.interpreter; loadlab/stacks/interpreters.py does the work."""
+"""Action plugin lab.bench.interpreter: downloads a Python to .cache/, where it is not there yet.
+
+Also in check mode, as nothing but this cache changes. ``folder`` of the result: its folder on the
+controller, named after the exact version. loadlab/stacks/interpreters.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.stacks import interpreters
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A Python.
+
+    - root: top folder of the lab
+    - python: its version, such as 3.14 or 3.14t
+    - machine: of the host that it is for, as uname -m prints it; "" for the controller's
+    """
+
+    root: Path
+    python: str
+    machine: str = ""
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        machine = args["machine"] or platform.machine()
-        folder, changed = interpreters.obtain(Path(args["root"]), args["python"], machine)
+    def work(self, args: Arguments) -> dict[str, Any]:
+        machine = args.machine or platform.machine()
+        folder, changed = interpreters.obtain(args.root, args.python, machine)
         return {"changed": changed, "folder": str(folder)}

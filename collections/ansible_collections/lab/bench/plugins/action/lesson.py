@@ -1,11 +1,16 @@
-"""Action plugin lab.bench.lesson; loadlab/kinds/lesson/show.py does the work."""
+"""Action plugin lab.bench.lesson: writes the pages of a lesson with the figures just measured.
+
+Its result: ``lines``: the text, the path of the page and the next commands; ``missed``: the claims
+that were not confirmed. loadlab/kinds/lesson/show.py does the work.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.kinds.lesson import show, words
 from loadlab.model import Claims, LessonResult
@@ -14,19 +19,31 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A lesson that was measured.
+
+    - run_dir: the run's folder; root: top folder of the lab
+    - stage: after a transfer the lines have that part of the page alone
+    """
+
+    run_dir: Path
+    root: Path
+    stage: Literal["run", "transfer"]
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run = RunDir(Path(args["run_dir"]))
-        pages = show.pages(run.path, Path(args["root"]))
+    def work(self, args: Arguments) -> dict[str, Any]:
+        run = RunDir(args.run_dir)
+        pages = show.pages(run.path, args.root)
         changed = [self.put(run.path / name, content) for name, content in pages.items()]
         claims = documents.read(run.claims, Claims).claims
         begun = plans.read(run.path)
         assert begun.plan.study is not None
         assert begun.plan.study.lesson is not None
-        found = documents.read(run.lesson, LessonResult)
-        following = words.following(begun.plan.study.lesson, found, begun.inventory_args)
+        result = documents.read(run.lesson, LessonResult)
+        following = words.following(begun.plan.study.lesson, result, begun.inventory_args)
         text = pages[run.lesson_text.name].decode()
-        if args["stage"] == "transfer":
+        if args.stage == "transfer":
             # The reader knows the rest.
             text = text[text.index(show.TRANSFER) :]
         return {
@@ -36,5 +53,5 @@ class ActionModule(ControllerAction):
                 f"This page, with its picture: {run.lesson_page}",
                 *following,
             ],
-            "missed": [one.statement for one in claims if one.outcome != "confirmed"],
+            "missed": [claim.statement for claim in claims if claim.outcome != "confirmed"],
         }

@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.lock_packages; loadlab/stacks/requirements.py does the work."""
+"""Action plugin lab.bench.lock_packages: locks the packages of an application, with its servers.
+
+The file below .cache/ names each version and its hashes. Also in check mode, as nothing but this
+cache changes. loadlab/stacks/requirements.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
-from loadlab.run.errors import PlanError
 from loadlab.stacks import requirements
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """An application from outside the tree.
+
+    - root: top folder of the lab
+    - source: the application's folder, absolute or below ``root``
+    - requirements: the file in it that lists its packages, such as requirements.txt
+    """
+
+    root: Path
+    source: str
+    requirements: str
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        root = Path(args["root"])
-        folder = root / args["source"]
-        try:
-            return {"changed": requirements.make_lock(root, folder, args["requirements"])}
-        except PlanError as refusal:
-            raise PlanError(f"{refusal} Nothing was changed.") from None
+    def work(self, args: Arguments) -> dict[str, Any]:
+        folder = args.root / args.source
+        return {"changed": requirements.make_lock(args.root, folder, args.requirements)}

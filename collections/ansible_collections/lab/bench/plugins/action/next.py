@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.next: decides what a host pair measures next."""
+"""Action plugin lab.bench.next: decides what a host pair measures next, and prints the last result.
+
+Its result: ``item``: the measurement, None where nothing is left, ``left``: the likely number of
+those to come, and ``began``: the start of this invocation. loadlab/kinds/turns.py decides.
+"""
 
 from __future__ import annotations
 
@@ -11,131 +15,34 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
     tell,
 )
-from msgspec.structs import replace
+from msgspec import Struct
 
-from loadlab.kinds import derive_run
-from loadlab.kinds.gate import analyse as verdict
-from loadlab.kinds.gate import blocks_decided
-from loadlab.kinds.matrix import blocks_left as candidates
-from loadlab.model import Progress, Result
-from loadlab.plan import ablation, progress, records, repeats, schedule
-from loadlab.plan import plan_document as plans
-from loadlab.plan.modes import search
-from loadlab.plan.plan_document import Plan, Setup
-from loadlab.plan.progress import Began
-from loadlab.plan.records import Records
-from loadlab.plan.schedule import NextMeasurement
-from loadlab.report.terminal import cell_lines
-from loadlab.report.words import applications_words, disturbances, matrix_words, outcomes
-from loadlab.report.words import verdict_words as words
-from loadlab.results.matrix import build_matrix as matrix
-from loadlab.run import documents, formatting, lock
-from loadlab.run.run_dir import RunDir
+from loadlab.kinds import turns
+from loadlab.kinds.turns import Last
+from loadlab.plan.plan_document import Setup
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A host pair, and what it did last.
+
+    - run_dir: the run's folder; pair: number of the host pair, from 0
+    - set_up: what the earlier stages applied to the hosts; None where it is not known
+    - last: the result before the last measurement; None at the start
+    """
+
+    run_dir: Path
+    pair: int
+    set_up: Setup | None = None
+    last: Last | None = None
 
 
 class ActionModule(ControllerAction):
-    """Derives the last measurement, prints its result, chooses the next and
-    writes progress.json."""
-
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run, pair = RunDir(Path(args["run_dir"])), int(args["pair"])
-        plan = plans.read(run.path).plan
-        before = documents.decode(args["set_up"], Setup, "set_up") if args["set_up"] else None
-        began, item = None, None
-        if args["last"]:
-            item = documents.decode(args["last"]["item"], NextMeasurement, "item")
-            began = documents.decode(args["last"]["began"], Began, "began")
-            failed = self._tell_result(run, plan, item, args)
-            before = None if failed else schedule.setup(item)
-        with lock.alone(run.path):
-            kept: Records = records.load(run.path)
-            # The generators were calibrated after the run was planned.
-            plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run.path))
-            idle = ablation.idle(plan.study, records.ledgers(run.path))
-            plan = ablation.without_idle(plan, idle)
-            if began is None:
-                began = Began(
-                    at=time.time(),
-                    since=schedule.highest_repetitions(kept),
-                    outlook=schedule.outlook(plan, kept, pair),
-                    blocks=blocks_decided.blocks_done(plan, kept, {}),
-                )
-            kept = repeats.limited(plan, kept)
-            failures = schedule.consecutive_failures(kept, began.since)
-            pace = blocks_decided.Pace(began.at, time.time(), began.blocks)
-            plan = blocks_decided.with_blocks_left(plan, kept, failures, pace)
-            plan = candidates.with_blocks_left(plan, kept, pace)
-            ahead = schedule.outlook(plan, kept, pair, failures)
-            document = progress.document(plan, kept, failures, began, ahead, time.time())
-            documents.write(run.progress, documents.encode(document))
-        began = self._tell_disturbance(plan, kept, pair, began, ahead.total)
-        following = schedule.next_item(plan, kept, failures, before, pair)
-        answer = {"item": None, "left": 0, "began": for_ansible(began)}
-        self._tell_block(plan, kept, item, following)
-        if following is None:
-            own = schedule.experiments_of(plan, pair)
-            self._tell_abandoned(document, {name for one in own for name in one.cell_ids(kept)})
-            return answer
-        left = progress.seconds_left(began, ahead, time.time())
+    def work(self, args: Arguments) -> dict[str, Any]:
+        turn = turns.take(args.run_dir, args.pair, args.last, args.set_up, time.time())
+        for line in turns.lines(turn):
+            tell(line)
         return {
-            **answer,
-            "item": for_ansible(replace(following, seconds_left=left)),
-            "left": ahead.total - ahead.position + 1,
+            "item": for_ansible(turn.following) if turn.following else None,
+            "left": turn.left,
+            "began": for_ansible(turn.began),
         }
-
-    def _tell_result(
-        self, run: RunDir, plan: Plan, item: NextMeasurement, args: dict[str, Any]
-    ) -> bool:
-        """Derive the last measurement and print its result; return whether it failed."""
-        repetition = run.repetition(item.cell_id, item.repetition)
-        derive_run.repetition(repetition.path)
-        found = documents.read(repetition.result, Result)
-        several = len({one.pair for one in plan.experiments}) > 1
-        path = applications_words.paths(plan.endpoints).get(
-            item.cell.endpoint, f"/{item.cell.endpoint}"
-        )
-        if len(plan.tunings) > 1:
-            path += f", tuning {item.cell.tuning}"
-        what = progress.measurement(item, path, (found.server or "") if several else "")
-        met = ""
-        if item.slo is not None and found.error is None:
-            met = outcomes.objective_met(search.judge(item, found))
-        tell(f"{what}: {cell_lines.result(found)}{met}")
-        return found.error is not None
-
-    def _tell_block(
-        self,
-        plan: Plan,
-        kept: Records,
-        last: NextMeasurement | None,
-        following: NextMeasurement | None,
-    ) -> None:
-        """Print what a comparison of variants or candidates says after a block."""
-        block = last.block if last is not None else None
-        if not block or (following is not None and following.block == block):
-            return
-        if plan.ab is not None:
-            tell(words.after_block(block, verdict.table(plan.ab, kept)))
-        if plan.matrix is not None:
-            now = matrix.one_of(plan).standing(kept)
-            tell(matrix_words.after_block(plan, block, now, matrix.compare(plan, kept, now)))
-
-    def _tell_disturbance(
-        self, plan: Plan, kept: Records, pair: int, began: Began, total: int
-    ) -> Began:
-        """Print once what makes results few, and that void ones are not repeated any more."""
-        own = replace(plan, experiments=[one for one in plan.experiments if one.pair == pair])
-        found = repeats.disturbance(own, kept)
-        due = {
-            "early": disturbances.early(found) if repeats.is_early(found, total) else "",
-            "spent": disturbances.spent(found) if found.withheld else "",
-        }
-        now = {name: text for name, text in due.items() if text and name not in began.told}
-        for text in now.values():
-            tell(text)
-        return replace(began, told=(*began.told, *now))
-
-    def _tell_abandoned(self, document: Progress, own: set[str]) -> None:
-        for cell_id, error in document.abandoned.items():
-            if cell_id in own:
-                tell(f"Skipped after 2 failed attempts: {cell_id}: {formatting.one_line(error)}")

@@ -1,4 +1,9 @@
-"""Action plugin lab.bench.original; loadlab/bundle/original.py does the work."""
+"""Action plugin lab.bench.original: reads the run that a new one repeats, and verifies a bundle.
+
+Its result: ``path`` of a temporary file with the run, ``made_with``: the variables of the role that
+made its hosts, and ``line``: which run is repeated, and how far it was verified.
+loadlab/bundle/original.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +12,33 @@ from typing import Any
 
 from ansible import constants
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.bundle import original
 from loadlab.report.words import reproduction_words
 from loadlab.run import documents
-from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import ORIGINAL
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The run to repeat.
+
+    - like: path of a bundle or of a run's folder, or the name of a run in results/
+    - root: top folder of the lab
+    """
+
+    like: str
+    root: Path
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        try:
-            found = original.read(args["like"], Path(args["root"]))
-        except PlanError as refusal:
-            raise PlanError(f"{refusal} Nothing was changed.") from None
+    def work(self, args: Arguments) -> dict[str, Any]:
+        repeated = original.read(args.like, args.root)
         # Ansible removes this folder when it ends.
         path = Path(constants.DEFAULT_LOCAL_TMP) / ORIGINAL
-        documents.write(path, documents.encode(found))
+        documents.write(path, documents.encode(repeated))
         return {
             "path": str(path),
-            "made_with": found.recipe.made_with,
-            "line": reproduction_words.source(found.source),
+            "made_with": repeated.recipe.made_with,
+            "line": reproduction_words.source(repeated.source),
         }

@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.own_exporter: checks that an exporter runs on the host under test."""
+"""Action plugin lab.bench.own_exporter: refuses an exporter that is another machine's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import http.client
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils import exporter
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.run import formatting
 from loadlab.run.errors import LabError
-from loadlab.telemetry import node_exporter
+from loadlab.telemetry import exporter, node_exporter
 
 
 def moment(seconds: int) -> str:
@@ -19,11 +19,22 @@ def moment(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The exporter, and the host that it should be of.
+
+    - url: of the exporter's page, as the controller reaches it
+    - booted: boot time of the host from its /proc/stat, unix seconds
+    """
+
+    url: str
+    booted: int
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        url, booted = args["url"], args["booted"]
+    def work(self, args: Arguments) -> dict[str, Any]:
+        url = args.url
         try:
-            found = node_exporter.booted(exporter.fetch(url))
+            booted = node_exporter.booted(exporter.fetch(url))
         except (OSError, ValueError, http.client.HTTPException) as problem:
             raise LabError(
                 f"The telemetry of this host cannot be read at {url}: "
@@ -31,10 +42,11 @@ class ActionModule(ControllerAction):
                 "loadlab-exporter runs there; playbooks/deploy.yml puts it there. No load "
                 "was offered."
             ) from None
-        if found != booted:
+        if booted != args.booted:
             raise LabError(
-                f"The telemetry at {url} is another machine's: that was booted at {moment(found)}, "
-                f"and this host at {moment(booted)}. Let nothing else on this machine listen there "
-                "(ss -ltnp says what does), and run the same command again. No load was offered."
+                f"The telemetry at {url} is another machine's: that was booted at "
+                f"{moment(booted)}, and this host at {moment(args.booted)}. Let nothing else on "
+                "this machine listen there (ss -ltnp says what does), and run the same command "
+                "again. No load was offered."
             )
         return {}

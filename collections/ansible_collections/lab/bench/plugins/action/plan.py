@@ -1,4 +1,10 @@
-"""Action plugin lab.bench.plan; loadlab/kinds/plan_run.py does the work."""
+"""Action plugin lab.bench.plan: checks the user's options and plans the cells to measure.
+
+Its result: ``plan`` (class Plan in loadlab/plan/plan_document.py), ``cross_checked``: the plan if
+every client has the generator of cross-checks, None if it is the same, and in words: ``notes`` on
+what a matrix compares and why there is no curve, the ``applications`` from outside the tree, and
+what is ``unlike`` the run to repeat. loadlab/kinds/plan_run.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -10,54 +16,75 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     for_ansible,
 )
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from loadlab.history.reproduction import deviations, recipe
+from loadlab.kinds import all_kinds
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
-from loadlab.plan import option_specs
+from loadlab.model.study import Scalar
+from loadlab.plan.check_options import Spec, given_of
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
-from loadlab.report.words import applications_words, curves_words, matrix_words, reproduction_words
+from loadlab.plan.user_options import Request
+from loadlab.report.words import applications_words, curves_words, reproduction_words
 from loadlab.run import documents, revision
-from loadlab.run.errors import PlanError
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """What a stage asks to be planned; the rest is described in loadlab/plan/user_options.py.
+
+    - specs: the options of the role run, as its argument specs have them
+    - options: option -> value, None or "" where none was given
+    - original: file with the run to repeat, from lab.bench.original; "" to repeat none
+    - made_with: variables of the role that makes the hosts, which decide what the hosts are
+    """
+
+    root: Path
+    specs: dict[str, Spec]
+    options: dict[str, Any]
+    user: list[str] = []
+    begin: bool = False
+    needs_framework: bool = True
+    needs_run: bool = False
+    cross_check: bool = False
+    python: str | None = None
+    kind: str | None = None
+    stage: str = "run"
+    pairs: int = 1
+    clients: int = 1
+    host_kind: str = ""
+    inventory_args: str = ""
+    original: str = ""
+    made_with: dict[str, Scalar] = {}
 
 
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        root = Path(args["root"])
-        own = ("root", "specs", "given", "original", "made_with")
-        rest = {key: args[key] for key in args if key not in own}
-        original = documents.read(Path(args["original"]), Original) if args["original"] else None
-        try:
-            request = Request(
-                **rest,
-                root=root,
-                specs=option_specs.specs_of(args["specs"]),
-                given=option_specs.given_of(args["given"]),
-                now=datetime.datetime.now(),
-                lab=revision.revision(root),
-                original=original,
-            )
-            found = plan(request)
-            checked = found if request.cross_check else plan(replace(request, cross_check=True))
-            more = len(checked.experiments) > len(found.experiments)
-            unlike = [] if original is None else self._unlike(original, found, root, args)
-            return {
-                "plan": for_ansible(found),
-                "cross_checked": for_ansible(checked) if more else None,
-                "told": "\n".join(
-                    filter(None, [matrix_words.planned(found), curves_words.told(found)])
-                ),
-                "applications": applications_words.found(found),
-                "unlike": unlike,
+    def work(self, args: Arguments) -> dict[str, Any]:
+        original = documents.read(Path(args.original), Original) if args.original else None
+        values = asdict(args)
+        request = Request(
+            **{
+                **{name: values[name] for name in Request.__struct_fields__ if name in values},
+                "given": given_of(args.options),
+                "now": datetime.datetime.now(),
+                "lab": revision.revision(args.root),
+                "original": original,
             }
-        except PlanError as refusal:
-            raise PlanError(f"{refusal} Nothing was changed.") from None
+        )
+        planned = plan(request)
+        checked = planned if request.cross_check else plan(replace(request, cross_check=True))
+        more = len(checked.experiments) > len(planned.experiments)
+        notes = [all_kinds.of_plan(planned).announcement(planned), curves_words.told(planned)]
+        return {
+            "plan": for_ansible(planned),
+            "cross_checked": for_ansible(checked) if more else None,
+            "notes": "\n".join(filter(None, notes)),
+            "applications": applications_words.found(planned),
+            "unlike": [] if original is None else self._unlike(original, planned, args),
+        }
 
-    def _unlike(
-        self, original: Original, planned: Plan, root: Path, args: dict[str, Any]
-    ) -> list[str]:
+    def _unlike(self, original: Original, planned: Plan, args: Arguments) -> list[str]:
         """Return lines on what differs from the original before anything is changed."""
-        here = recipe.of_plan(planned, root, args["made_with"])
+        here = recipe.of_plan(planned, args.root, args.made_with)
         return reproduction_words.before(deviations.planned(original.recipe, here))

@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from msgspec import Struct
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """One or more lines."""
+
+    msg: str
 
 
 class ActionModule(ControllerAction):
     """Prints ``msg`` at once, whatever the callback shows of ordinary results."""
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, Any]:
         if self.variables.get("progress_quiet") and not self._task.check_mode:
             return {}
-        for line in args["msg"].rstrip().splitlines():
+        for line in args.msg.rstrip().splitlines():
             tell(line)
         return {}

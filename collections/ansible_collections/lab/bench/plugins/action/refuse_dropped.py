@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.run.errors import LabError
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """Names of the hosts that Ansible dropped from the play; none where it dropped none."""
+
+    hosts: list[str]
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        if args["hosts"]:
-            raise LabError(f"The run ends here, without {', '.join(args['hosts'])}.")
+    def work(self, args: Arguments) -> dict[str, Any]:
+        if args.hosts:
+            raise LabError(f"The run ends here, without {', '.join(args.hosts)}.")
         return {}

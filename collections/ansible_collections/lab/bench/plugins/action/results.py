@@ -1,4 +1,10 @@
-"""Action plugin lab.bench.results; loadlab/kinds/derive_run.py does the work."""
+"""Action plugin lab.bench.results: derives the documents of a run, but for its report.
+
+result.json, summary.json with its exports, and manifest.json. The action's result, in words:
+``table`` of the results, ``unmeasured``: a study's cells without a valid repetition, ``resume``:
+the command that resumes the run, ``void``: why no measurement is valid, "" where one is, and
+``abandoned``: cells that failed, with the last error. loadlab/kinds/derive_run.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +12,60 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.history.reproduction import build_reproduction as reproduction
-from loadlab.kinds import derive_run, run_end
+from loadlab.kinds import all_kinds, derive_run, run_end
 from loadlab.report.words import disturbances, repetitions_words
 from loadlab.run import documents
 from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A run, and what the manifest says of its machines.
+
+    - run_dir: the run's folder; root: top folder of the lab
+    - hosts: inventory name -> description; instances: host -> its cloud instance, as Found in
+      loadlab/hosts/ec2_price.py has it, empty for a host that is none
+    - logs: host -> log of its services
+    - controller: its description
+    """
+
+    run_dir: Path
+    root: Path
+    hosts: dict[str, Any]
+    instances: dict[str, Any] = {}
+    logs: dict[str, str]
+    controller: dict[str, Any]
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir, root = Path(args["run_dir"]), Path(args["root"])
+    def work(self, args: Arguments) -> dict[str, Any]:
+        run_dir = args.run_dir
         run = RunDir(run_dir)
         run.logs.mkdir(exist_ok=True)
         try:
-            for host, log in args["logs"].items():
+            for host, log in args.logs.items():
                 documents.write(run.log(host), log.encode(errors="backslashreplace"))
             derive_run.results(run_dir)
-            instances = {name: one for name, one in args["instances"].items() if one}
-            derive_run.describe(run_dir, root, args["hosts"], args["controller"], instances)
-            table = run_end.derived(run_dir, *derive_run.summary(run_dir))
+            instances = {name: instance for name, instance in args.instances.items() if instance}
+            derive_run.describe(run_dir, args.root, args.hosts, args.controller, instances)
+            table = run_end.derived(run_dir, derive_run.summary(run_dir))
             reproduction.write(run_dir)
-        except LabError as problem:
+        except ValueError as problem:
             raise LabError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        unmeasured = [repetitions_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
+        unmeasured = [repetitions_words.unmeasured(cell) for cell in derive_run.unmeasured(run_dir)]
         abandoned = [
-            repetitions_words.abandoned(*one) for one in derive_run.abandoned(run_dir).items()
+            repetitions_words.abandoned(*cell) for cell in derive_run.abandoned(run_dir).items()
         ]
+        kind = all_kinds.of_run(run_dir)
         void = derive_run.void_reasons(run_dir)
         return {
             "changed": True,
             "table": table,
             "unmeasured": unmeasured,
-            "resume": run_end.resumed(run_dir),
-            "void": disturbances.nothing_valid(void, run_end.more_repetitions(run_dir)),
-            "abandoned": unmeasured if derive_run.is_without_best(run_dir) else abandoned,
+            "resume": kind.resume_command(run_dir),
+            "void": disturbances.nothing_valid(void, kind.more_repetitions(run_dir)),
+            "abandoned": kind.unmeasured(run, abandoned, unmeasured),
         }

@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.room; loadlab/plan/needs.py does the work."""
+"""Action plugin lab.bench.room: refuses a controller with too little disk or memory for a run.
+
+``line`` of the result: what the run needs on each machine, "" where nothing is to be measured.
+loadlab/plan/needs.py does the work.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +12,46 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from msgspec import Struct
 
 from loadlab.plan import needs
 from loadlab.plan.needs import Room
 from loadlab.plan.plan_document import HostNeeds, Needs, Plan
 from loadlab.report.words import needs_words as words
-from loadlab.run.errors import PlanError
 
 _NONE = HostNeeds(disk_bytes=0, memory_bytes=0)
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A run, and the machine that it is begun on.
+
+    - root: top folder of the lab, which has results/
+    - hosts: number of host pairs that are containers of the controller
+    - base_bytes: what these need besides the measurements
+    """
+
+    plan: Plan
+    root: Path
+    hosts: int = 0
+    base_bytes: int = 0
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        plan = decode(args["plan"], Plan)
+    def work(self, args: Arguments) -> dict[str, Any]:
         # Hosts are made even where nothing is to be measured.
-        found = plan.needs or Needs(client=_NONE, server=_NONE, controller=_NONE, temporary_bytes=0)
-        results, temporary = Path(args["root"]), Path(tempfile.gettempdir())
-        try:
-            needs.refuse_controller(
-                found,
-                _room(results),
-                _room(temporary),
-                results.stat().st_dev == temporary.stat().st_dev,
-                args["hosts"],
-                args["base_bytes"],
-            )
-        except PlanError as refusal:
-            raise PlanError(f"{refusal} Nothing was changed.") from None
-        return {"line": words.told(plan.needs) if plan.needs else ""}
+        room = args.plan.needs or Needs(
+            client=_NONE, server=_NONE, controller=_NONE, temporary_bytes=0
+        )
+        results, temporary = args.root, Path(tempfile.gettempdir())
+        needs.refuse_controller(
+            room,
+            _room(results),
+            _room(temporary),
+            results.stat().st_dev == temporary.stat().st_dev,
+            args.hosts,
+            args.base_bytes,
+        )
+        return {"line": words.told(args.plan.needs) if args.plan.needs else ""}
 
 
 def _room(path: Path) -> Room:

@@ -1,5 +1,10 @@
-"""Action plugin lab.bench.same_hosts; loadlab/hosts/identity.py and planning/resume.py do
-the work."""
+"""Action plugin lab.bench.same_hosts: resumes a run only on the hosts that it was started on.
+
+Records the hosts in plan.json. For an existing run the new plan replaces the old one and the
+resuming command is added; its start and earlier comparisons stay, and a plan without cells changes
+nothing. A run that has measured nothing yet may resume on any hosts. loadlab/hosts/identity.py and
+planning/resume.py do the work.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +13,74 @@ from typing import Any
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
+from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.hosts import identity
 from loadlab.hosts.identity import RunHost
-from loadlab.plan import plan_document, resume
+from loadlab.hosts.pairs import Pair
+from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Run
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
 
-def _instance(args: dict[str, Any], name: str) -> dict[str, str]:
-    """Return the instance type and image of a host that is a cloud instance."""
-    found = args["instances"].get(name) or {}
-    return {"instance_type": found["type"], "image": found["image"]} if found else {}
+def _instance(instance: dict[str, Any]) -> dict[str, str]:
+    """Return the instance type and image of a host; nothing of one that is no instance."""
+    return {"instance_type": instance["type"], "image": instance["image"]} if instance else {}
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A run and the present hosts.
+
+    - run_dir: the run's folder
+    - hosts: name -> identity, from the filter lab.bench.host_identity
+    - instances: host -> its cloud instance with type and image, empty for a host that is none
+    - pairs: from the filter lab.bench.pairs
+    - now: what plan.json would be for a new run
+    - new: whether the run is new; then only the plan of plan.json is written again
+    """
+
+    run_dir: Path
+    hosts: dict[str, dict[str, Any]]
+    instances: dict[str, dict[str, Any]] = {}
+    pairs: list[Pair]
+    now: Run | None = None
+    new: bool = False
 
 
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run = RunDir(Path(args["run_dir"]))
+    def work(self, args: Arguments) -> dict[str, Any]:
+        run = RunDir(args.run_dir)
         if not run.plan.exists():
             # In check mode a new run has no plan.json.
             return {}
         earlier = plan_document.read(run.path)
         present = {
-            name: {"pair": pair["number"], **args["hosts"][name], **_instance(args, name)}
-            for pair in args["pairs"]
-            for name in pair["hosts"]
+            name: {
+                "pair": pair.number,
+                **args.hosts[name],
+                **_instance(args.instances.get(name, {})),
+            }
+            for pair in args.pairs
+            for name in pair.hosts
         }
-        found = identity.check_same_hosts(
+        identities = identity.check_same_hosts(
             run.run_id,
-            decode(earlier.hosts or {}, dict[str, RunHost]),
-            decode(present, dict[str, RunHost]),
+            convert(earlier.hosts or {}, dict[str, RunHost]),
+            convert(present, dict[str, RunHost]),
             earlier.inventory_args,
             measured=bool(run.repetitions()),
         )
-        hosts = msgspec.to_builtins(found)
+        hosts = msgspec.to_builtins(identities)
         content = replace(earlier, hosts=hosts)
-        now = documents.decode(args["now"], Run, run.plan.name) if args["now"] else None
-        if now is not None and args["new"]:
+        now = args.now
+        if now is not None and args.new:
             # Its generator may have been settled since.
             content = replace(content, plan=now.plan)
         elif now is not None and now.plan.experiments:
-            content = resume.resumed(content, now)
+            content = plan_document.resumed(content, now)
         if content != earlier and not self._task.check_mode:
             documents.write(run.plan, documents.encode(content))
         # Recording that the run was resumed does not count as a change.

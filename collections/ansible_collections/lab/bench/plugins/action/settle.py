@@ -6,17 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from msgspec import Struct
 
 from loadlab.kinds import derive_run
 from loadlab.report.words import repetitions_words
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A run.
+
+    - run_dir: its folder, with everything fetched from the hosts
+    - unfetched: server (of its pair) and reason of each host whose files could not be fetched
+    """
+
+    run_dir: Path
+    unfetched: list[dict[str, Any]] = []
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir = Path(args["run_dir"])
-        lost = derive_run.unfinished(run_dir, args["unfetched"])
-        for one in lost:
-            one.fail(repetitions_words.cut_off(one.step, one.unfetched))
-            tell(f"{one.repetition.place} was cut off, and is kept as failed.")
-        derive_run.results(run_dir)
+    def work(self, args: Arguments) -> dict[str, Any]:
+        lost = derive_run.unfinished(args.run_dir, args.unfetched)
+        for unfinished in lost:
+            unfinished.fail(repetitions_words.cut_off(unfinished.step, unfinished.unfetched))
+            tell(f"{unfinished.repetition.place} was cut off, and is kept as failed.")
+        derive_run.results(args.run_dir)
         return {"changed": bool(lost)}

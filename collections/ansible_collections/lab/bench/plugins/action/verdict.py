@@ -1,4 +1,7 @@
-"""Action plugin lab.bench.verdict; loadlab/results/verdict gave the verdict."""
+"""Action plugin lab.bench.verdict: gives ansible-playbook the exit status of a run's verdict.
+
+The callback lab.bench.terminal ends with it, unless a task failed.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
-from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds import all_kinds
 from loadlab.model import Verdict
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The run's folder, and whether a metric that is undecided gives a status of its own."""
+
+    run_dir: Path
+    undecided_fails: bool = False
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        found = documents.read(RunDir(Path(args["run_dir"])).verdict, Verdict)
-        status = verdict.exit_status(found.answer, undecided_fails=args["undecided_fails"])
-        return {"answer": found.answer, "exit_status": status}
+    def work(self, args: Arguments) -> dict[str, Any]:
+        run = RunDir(args.run_dir)
+        kind = all_kinds.of_run(run.path)
+        return {
+            "answer": documents.read(run.verdict, Verdict).answer,
+            "exit_status": kind.exit_status(run, undecided_fails=args.undecided_fails),
+        }

@@ -1,27 +1,54 @@
-"""Action plugin lab.bench.verify_answers; loadlab/stacks/contract.py does the work."""
+"""Action plugin lab.bench.verify_answers: compares answers with the endpoints' contracts.
+
+``answers`` of the result: endpoint -> status, sha256 of the body, body_bytes and wire_bytes.
+loadlab/stacks/contract.py does the work.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
 
 from loadlab.stacks.contract import ContractError, cut, times, verified
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """Endpoints and what they answered.
+
+    - contracts: endpoint -> contract, as in files/endpoints.yml or requests.yml
+    - answers: the whole answers to the requests of the filter verification_requests, as
+      `curl --include` prints them, each followed by the mark
+    - mark: text that separates an answer, its time and the next answer
+    - dataset: the content of files/dataset.yml
+    - before: endpoint -> answer that the run recorded earlier
+    """
+
+    contracts: dict[str, Any]
+    answers: str
+    mark: str
+    dataset: dict[str, Any]
+    before: dict[str, Any] = {}
+
+
 class ActionModule(ControllerAction):
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, Any]:
         try:
-            contracts = args["contracts"]
-            asked = [(name, n) for name, one in contracts.items() for n in range(times(one))]
-            answers = cut(args["answers"], args["mark"], asked)
+            contracts = args.contracts
+            requests = [
+                (name, number)
+                for name, contract in contracts.items()
+                for number in range(times(contract))
+            ]
+            answers = cut(args.answers, args.mark, requests)
             return {
                 "answers": {
                     name: verified(
                         contract,
-                        [answers[one] for one in asked if one[0] == name],
-                        args["dataset"],
-                        args["before"].get(name),
+                        [answers[request] for request in requests if request[0] == name],
+                        args.dataset,
+                        args.before.get(name),
                     )
                     for name, contract in contracts.items()
                 }

@@ -1,4 +1,8 @@
-"""Action plugin lab.bench.watch: scrapes the hosts and shows the progress during a load."""
+"""Action plugin lab.bench.watch: records the hosts and shows the progress until a load ends.
+
+One scrape a second; a failed one is recorded as such, and the verdict judges the gaps. Where SSH
+ended, and with it the port forward of an exporter, it connects anew.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +20,17 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     under_way,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import forwarded
-from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
+from msgspec import Struct
 
+from loadlab.generators.load_run import Scraped
 from loadlab.plan import plan_document, progress
 from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
 from loadlab.report.words import repetitions_words
-from loadlab.run import documents
 from loadlab.run.run_dir import RepetitionDir
+from loadlab.telemetry.exporter import forwarded
+from loadlab.telemetry.recording import Recording
 
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
 # second once their time is over.
@@ -34,57 +39,80 @@ ASK_EVERY_S = 2
 LATE_S = 0.5
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A load that is under way.
+
+    - dir: folder of the repetition on the controller
+    - path: of the endpoint; server: inventory name of the server, if there are several
+    - seconds: warm-up and measurement together, 0 for a load without a duration; the host is asked
+      only after that, as an overloaded server needs longer to answer what was sent
+    - most: limit of the load's time, seconds
+    - until: shell command for the host, each second after ``seconds``, or every two where that is
+      0; status 0 means that the load has ended, and its output is the progress
+    - scrape: path of the recording on the controller -> host
+    """
+
+    item: Measuring
+    dir: Path
+    path: str
+    server: str = ""
+    seconds: float
+    most: float
+    until: str
+    scrape: dict[str, Scraped]
+
+
 class ActionModule(ControllerAction):
     """Records each host into the repetition's folder and shows the progress."""
 
     _requires_connection = True
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, Any]:
         begun = time.monotonic()
         over = threading.Event()
         with contextlib.ExitStack() as recordings:
             try:
-                for path, host in args["scrape"].items():
-                    recording = Recording(Path(path), host["exporter"], over, self._reconnect(host))
+                for path, host in args.scrape.items():
+                    recording = Recording(Path(path), host.exporter, over, self._reconnect(host))
                     recordings.callback(recording.end)
                 self._follow(args, begun)
             finally:
                 over.set()
         return {"changed": True}
 
-    def _reconnect(self, host: Mapping[str, str]) -> Callable[[], object] | None:
+    def _reconnect(self, host: Scraped) -> Callable[[], object] | None:
         """Return what opens the port forward of a host's exporter again, if it has one."""
-        if not forwarded(host["exporter"]):
+        if not forwarded(host.exporter):
             return None
-        return Elsewhere(self, host["name"], self.variables).reconnect
+        return Elsewhere(self, host.name, self.variables).reconnect
 
-    def _follow(self, args: dict[str, Any], begun: float) -> None:
+    def _follow(self, args: Arguments, begun: float) -> None:
         """Show the progress until the load is over."""
-        expected = math.ceil(args["seconds"])
+        expected = math.ceil(args.seconds)
         ask_every_s = 1 if expected else ASK_EVERY_S
-        item = documents.decode(args["item"], Measuring, "item")
-        what = progress.measurement(item, args["path"], args["server"])
-        repetition = RepetitionDir(Path(args["dir"]))
+        item = args.item
+        title = progress.measurement(item, args.path, args.server)
+        repetition = RepetitionDir(args.dir)
         resume = plan_document.resume_args(repetition.run_dir.path)
-        stopped = repetitions_words.stopped(what, repetition.number, resume)
+        stopped = repetitions_words.stopped(title, repetition.number, resume)
         ends = time.time() + item.seconds_left
-        for second in range(math.ceil(args["most"]) + 1):
+        for second in range(math.ceil(args.most) + 1):
             wait = begun + second - time.monotonic()
             if wait < -LATE_S:
                 continue
             time.sleep(max(wait, 0.0))
             if second < expected:
-                far = f"{second} of {args['seconds']:.0f} s"
+                far = f"{second} of {args.seconds:.0f} s"
             elif (second - expected) % ask_every_s == 0:
-                over, far = self._ask(args["until"])
+                over, far = self._ask(args.until)
                 if over:
                     break
             until = progress.until(ends, time.time())
             under_way(
                 Status(
                     plain(self.variables["inventory_hostname"]),
-                    f"{what}: {far}; {until}",
-                    f"{args['server']} [{item.position}/{item.total}] {far}",
+                    f"{title}: {far}; {until}",
+                    f"{args.server} [{item.position}/{item.total}] {far}",
                     ends,
                     stopped,
                 )

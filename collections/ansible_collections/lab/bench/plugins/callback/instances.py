@@ -60,7 +60,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     def _teardown(self) -> int:
         arguments = context.CLIARGS
         words = [word for source in arguments["inventory"] or () for word in ("-i", source)]
-        words += [word for given in arguments["extra_vars"] for word in ("-e", given)]
+        words += [word for option in arguments["extra_vars"] for word in ("-e", option)]
         command = [sys.argv[0], *words, str(ROOT / "playbooks" / "teardown.yml")]
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
-import shutil
-import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from ansible import context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.plugins.loader import filter_loader
 from msgspec import structs
 
-from loadlab.report.terminal.progress_line import Status, UnderWay, cut
-from loadlab.report.terminal.wrapping import wrapped
+from loadlab.report.terminal.screen import Screen
 from loadlab.report.words.failures import Failure, failure, last_lines
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
@@ -36,8 +26,7 @@ description:
     intervals, without control characters.
   - The last lines of a playbook that failed are the cause and the remedy, for each host that failed
     or was lost.
-  - C(ansible-playbook) ends with the status that C(lab.bench.verdict) or C(lab.bench.compare)
-    returned.
+  - C(ansible-playbook) ends with the status that C(lab.bench.verdict) returned.
   - A terminal gets long lines broken between words; a command stays whole, to be copied.
   - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
     and where I(show_changed) is set. A failed task is always shown.
@@ -56,17 +45,14 @@ author: the lab's developers
 """
 
 
-# Their results have the exit status of the playbook.
-GATES = ("lab.bench.verdict", "lab.bench.compare")
+# Its result has the exit status of the playbook.
+GATE = "lab.bench.verdict"
 # A host that it does not reach is refused with the remedy.
 FIRST_CONTACT = "lab.bench.first_contact"
 # Ends a run that lost a host; what happened to the host is the cause.
 CONSEQUENCE = "lab.bench.refuse_dropped"
 # Exit status of a playbook that lost a host, whatever failed for it.
 LOST = 4
-# Clears the line that the cursor is on.
-CLEAR = "\r\x1b[K"
-TICK_S = 0.5
 
 
 def where(result: Any) -> str:
@@ -78,132 +64,10 @@ def where(result: Any) -> str:
 
 def failure_of(result: Any, host: str, lost: bool) -> Failure:
     """Return what a failed task tells."""
-    found, action = result.result, result.task.action
-    failed = failure(host, {"name": result.task.name, "action": action}, found)
+    action = result.task.action
+    failed = failure(host, {"name": result.task.name, "action": action}, result.result)
     own = action == FIRST_CONTACT if lost else failed.refusal
     return structs.replace(failed, lost=lost, refusal=own)
-
-
-class Screen:
-    """Keeps the status line below everything that Ansible prints in this process.
-
-    All output, including that of workers, passes through Display.display in this process. This
-    class replaces that method and clears the status line before each call.
-    """
-
-    def __init__(self, display: Any, whole: Callable[[], bool]) -> None:
-        """``whole``: whether lines stay as they are, such as those of Ansible and of a diff."""
-        self._whole = whole
-        self._under_way = UnderWay()
-        self._print = display.display
-        # Several threads of this process print: results of workers, callbacks, and the clock below.
-        self._lock = threading.RLock()
-        self._live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._drawn = ""
-        self._heading = ""
-        # The last messages that were printed.
-        self.recent: deque[str] = deque(maxlen=100)
-        self._process = os.getpid()
-        self._ended = threading.Event()
-        display.display = self.display
-        threading.Thread(target=self._tick, daemon=True).start()
-        atexit.register(self._end)
-
-    def display(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """Replaces Display.display; a message without a newline is a Status, from under_way()."""
-        # A worker has a copy of this object; Ansible forwards its output to this process.
-        if os.getpid() != self._process:
-            self._print(msg, *args, **kwargs)
-            return
-        with self._lock:
-            if not kwargs.get("newline", True):
-                self._under_way.says(msgspec.json.decode(msg, type=Status))
-                self._draw()
-                return
-            drawn = self._clear()
-            # The reader may be gone; the run continues.
-            with contextlib.suppress(BrokenPipeError):
-                self._head()
-                self._print(self._fitting(msg), *args, **kwargs)
-            self.recent.append(msg)
-            # Flush, so that a log shows it at once.
-            self._write("")
-            self._under_way.printed(time.monotonic())
-            if drawn:
-                self._draw()
-
-    def _fitting(self, text: str) -> str:
-        """Return a text as the terminal shows it; in a log each message stays one line."""
-        if not self._live or self._whole():
-            return text
-        return wrapped(text, shutil.get_terminal_size().columns)
-
-    def stage(self, heading: str) -> None:
-        """Begin a stage, whose heading is printed when it has something to show."""
-        with self._lock:
-            self.over()
-            self._heading = heading
-
-    def _head(self) -> None:
-        if self._heading:
-            heading, self._heading = self._heading, ""
-            self._print(heading)
-
-    def _clear(self) -> bool:
-        """Clear the status line; return whether there was one."""
-        drawn, self._drawn = self._drawn, ""
-        self._write(CLEAR if drawn else "")
-        return bool(drawn)
-
-    def _tick(self) -> None:
-        while not self._ended.wait(TICK_S):
-            with self._lock:
-                self._draw()
-
-    def _draw(self) -> None:
-        now = time.monotonic()
-        if not self._live:
-            if line := self._under_way.due(now):
-                self.display(f"  {line}")
-            return
-        line = cut(f"  {self._under_way.words(now)}".rstrip(), shutil.get_terminal_size().columns)
-        # Without a status, keep the last line: it is only a moment old.
-        if line and line != self._drawn:
-            if self._heading:
-                self._clear()
-                self._head()
-            self._write(CLEAR + line)
-            self._drawn = line
-
-    def _write(self, text: str) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            sys.stdout.write(text)
-            sys.stdout.flush()
-
-    def begins(self, host: str, task: str) -> None:
-        """Record that a host starts a task."""
-        with self._lock:
-            self._under_way.begins(host, task, time.monotonic())
-
-    def ends(self, host: str) -> None:
-        """Record that a host's task ended."""
-        with self._lock:
-            self._under_way.ends(host)
-
-    def over(self) -> None:
-        """Record that nothing is running any more, and clear the status line."""
-        with self._lock:
-            self._under_way.over()
-            self._clear()
-
-    def _end(self) -> None:
-        """Tell what an interruption cut off, and clear the status line."""
-        self._ended.set()
-        with self._lock:
-            stopped = self._under_way.stopped()
-            self.over()
-            for line in stopped:
-                self.display(line)
 
 
 class CallbackModule(Default):  # type: ignore[misc]
@@ -223,16 +87,16 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._plan: dict[str, Any] = {}
         self._run: dict[str, Any] = {}
         self._status = 0
-        self._screen = Screen(self._display, self._asked)
+        self._screen = Screen(self._display, self._is_detailed)
 
-    def _asked(self) -> bool:
+    def _is_detailed(self) -> bool:
         """Return whether the command line asks for tasks and changes."""
         arguments = context.CLIARGS
         return bool(self._display.verbosity or arguments.get("check") or arguments.get("diff"))
 
-    def _all(self) -> bool:
+    def _shows_changes(self) -> bool:
         """Return whether each changed task is shown."""
-        return self._asked() or bool(self.get_option("show_changed"))
+        return self._is_detailed() or bool(self.get_option("show_changed"))
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Load the lab's filters in this process.
@@ -268,19 +132,19 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._screen.ends(result.host.get_name())
         if isinstance(result.task, TaskInclude):
             return
-        if result.task.action in GATES:
+        if result.task.action == GATE:
             self._status = result.result["exit_status"]
         if result.task.action == "lab.bench.plan":
             self._plan = result.result["plan"]
         if result.task.action == "lab.bench.begin_run":
             self._run = self._plan
-        if self._all():
+        if self._shows_changes():
             super().v2_runner_on_ok(result)
         else:
             self._handle_warnings_and_exception(result)
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
-        if self._all():
+        if self._shows_changes():
             super().v2_runner_item_on_ok(result)
         else:
             self._handle_warnings_and_exception(result)
@@ -333,15 +197,15 @@ class CallbackModule(Default):  # type: ignore[misc]
                 self._display.display(line, color="red")
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
-        if self._all():
+        if self._shows_changes():
             super().v2_playbook_on_no_hosts_remaining()
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._screen.stage("")
         ended = {*stats.failures, *stats.dark}
-        causes = [one for host, one in self._failures.items() if host in ended]
+        causes = [failed for host, failed in self._failures.items() if host in ended]
         # A refusal needs no recap. Any other failure may have left a host half changed.
-        if self._all() or not all(one.refusal for one in causes):
+        if self._shows_changes() or not all(cause.refusal for cause in causes):
             super().v2_playbook_on_stats(stats)
         self._tell(causes)
         # Ansible has no status of a playbook's own. It cleans up, and passes this one on.

@@ -54,7 +54,7 @@ def read(url: str, certificates: str) -> tuple[str, str]:
 
 
 @functools.cache
-def found() -> package_sources.Found:
+def sources() -> package_sources.Found:
     """Return what this machine fetches from; one task may ask several times."""
     return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home(), LOCK)
 
@@ -69,4 +69,4 @@ class LookupModule(LookupBase):  # type: ignore[misc]
     def run(
         self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Any]:
-        return [crates()] if terms == ["crates"] else [msgspec.to_builtins(found())]
+        return [crates()] if terms == ["crates"] else [msgspec.to_builtins(sources())]

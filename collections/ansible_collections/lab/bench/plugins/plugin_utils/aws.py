@@ -1,119 +1,35 @@
-"""The connection to Amazon EC2, and its errors as messages with a remedy."""
+"""The base of the actions that ask Amazon EC2."""
 
 from __future__ import annotations
 
-import functools
-import itertools
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-import boto3
-import jmespath
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from loadlab.hosts import ec2 as aws
+from loadlab.hosts import ec2, ec2_client
 from loadlab.run.errors import LabError
-
-# Seconds between two questions for the same.
-ASK_EVERY_S = 5
-# Longest time for which EC2 does not know everywhere what it has just created or ended, s.
-LAG_S = 120
-
-# Endings of the codes for an id that EC2 does not know, and for a resource that another one uses.
-UNKNOWN_YET = (".NotFound", ".Unknown")
-USED_YET = ("DependencyViolation", ".InUse")
-
-
-@functools.cache
-def _session() -> tuple[boto3.Session, frozenset[str]]:
-    """Return a session, which reads the descriptions of AWS's services once, and EC2's regions."""
-    session = boto3.Session()
-    known = (
-        session.get_available_regions("ec2", partition)
-        for partition in session.get_available_partitions()
-    )
-    return session, frozenset(itertools.chain.from_iterable(known))
-
-
-def client(region: str, service: str = "ec2") -> Any:
-    """Return a boto3 client, with credentials from AWS's own places."""
-    return _session()[0].client(
-        service, region, config=Config(connect_timeout=10, retries={"mode": "standard"})
-    )
-
-
-def code(problem: BotoCoreError | ClientError) -> str:
-    """Return EC2's code of an error, or the name of botocore's exception."""
-    answer: Any = getattr(problem, "response", {})
-    return str(answer.get("Error", {}).get("Code") or type(problem).__name__)
-
-
-def insist(call: Callable[..., Any], endings: tuple[str, ...], **words: Any) -> Any:
-    """Call EC2 again while the code of its error has one of these endings, for LAG_S at most."""
-    end = time.monotonic() + LAG_S
-    while True:
-        try:
-            return call(**words)
-        except ClientError as problem:
-            if not code(problem).endswith(endings) or time.monotonic() > end:
-                raise
-        time.sleep(1)
-
-
-def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
-    """Wait for the interfaces of terminated instances, which end a little later.
-
-    ``name`` and ``value``: of the filter. Raises LabError where some stay.
-    """
-    filters = [{"Name": name, "Values": [value]}]
-    end = time.monotonic() + LAG_S
-    while found := ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]:
-        if time.monotonic() > end:
-            names = ", ".join(interface["NetworkInterfaceId"] for interface in found)
-            raise LabError(
-                f"{names}: still there {LAG_S} s after the instances ended. Run "
-                f"`{aws.TEARDOWN}`; see in AWS's console what keeps them where that does not help."
-            )
-        time.sleep(ASK_EVERY_S)
-
-
-def tagged(ec2: Any, value: str) -> dict[str, list[str]]:
-    """Return kind -> ids, or names, of the resources whose tag loadlab has this value."""
-    found = {}
-    for kind, (call, rows, name) in aws.KINDS.items():
-        filters = [{"Name": "tag:loadlab", "Values": [value]}]
-        if kind == "instance":
-            filters.append({"Name": "instance-state-name", "Values": aws.STATES})
-        if ec2.can_paginate(call):
-            answer = ec2.get_paginator(call).paginate(Filters=filters).build_full_result()
-        else:
-            answer = getattr(ec2, call)(Filters=filters)
-        names = jmespath.search(f"{rows}.{name}", answer)
-        if names:
-            found[kind] = sorted(names)
-    return found
 
 
 class Ec2Action(ControllerAction):
-    """Asks EC2; its errors fail the task with a message and the remedy."""
+    """Asks EC2 in the region of the argument ``region``; its errors are messages with the remedy.
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        region = args["region"]
-        known = _session()[1]
-        if region not in known:
+    Credentials come from AWS's own places, the endpoint from AWS_ENDPOINT_URL where that is set.
+    """
+
+    ec2: Any
+
+    def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        region, regions = str(values["region"]), ec2_client.regions()
+        if region not in regions:
             raise LabError(
                 f"AWS_REGION: '{region}' is not a region of EC2. There are: "
-                f"{', '.join(sorted(known))}. Nothing was changed."
+                f"{', '.join(sorted(regions))}. Nothing was changed."
             )
         try:
-            return self.ask(client(region), args)
+            self.ec2 = ec2_client.client(region)
+            return super().act(values)
         except (BotoCoreError, ClientError) as problem:
-            told = aws.refusal(code(problem), str(problem), region)
-            raise LabError(told or f"EC2 in {region}: {problem}") from problem
-
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys of the action's result. Raises LabError to fail the task."""
-        raise NotImplementedError
+            refusal = ec2.refusal(ec2_client.code(problem), str(problem), region)
+            raise LabError(refusal or f"EC2 in {region}: {problem}") from problem

@@ -1,27 +1,26 @@
 """The base of the lab's action plugins, which run on the controller in Ansible's own process.
 
 A module would be packed, copied and started for each call, which takes time between two
-measurements. The options and the documentation of an action are in plugins/modules/ under the same
-name.
+measurements. An action has no module: the record that its work() takes says and checks its
+arguments.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
-import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import HostLost
-from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 
 from loadlab.model import Record
 from loadlab.report.terminal.progress_line import Status
 from loadlab.run import documents
-from loadlab.run.errors import LabError
+from loadlab.run.errors import LabError, PlanError
 from loadlab.run.formatting import printable
 
 
@@ -36,35 +35,28 @@ def under_way(status: Status) -> None:
     Display().display(msgspec.json.encode(status).decode(), newline=False)
 
 
-def options(action: str) -> dict[str, Any]:
-    """Return the documented options of an action plugin, by its Python name, as an
-    argument spec."""
-    module = import_module(action.replace(".plugins.action.", ".plugins.modules."))
-    documented: dict[str, Any] = yaml.load(module.DOCUMENTATION, Loader=yaml.CSafeLoader)
-    return dict(documented["options"])
-
-
 def for_ansible(record: Record) -> dict[str, Any]:
     """Return a record as the values of a result, where a whole number has no fraction.
 
     Templates then write a rate of 1,000 requests/s as 1000.
     """
-    found: dict[str, Any] = _whole(msgspec.to_builtins(record))
-    return found
+    values: dict[str, Any] = _whole(msgspec.to_builtins(record))
+    return values
 
 
 def _whole(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
+        return {key: _whole(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_whole(each) for each in value]
+        return [_whole(child) for child in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class ControllerAction(ActionBase):  # type: ignore[misc]
-    """Checks the arguments against the documented options and returns the result of work().
+    """Turns the task's arguments into the record that work() takes, and returns its result.
 
-    A LabError of work() fails the task with its text. HostLost names the host in ``lost``.
+    A LabError of work() fails the task with its text; a PlanError is a refusal before anything
+    was changed. HostLost names the host in ``lost``.
     """
 
     TRANSFERS_FILES = False
@@ -72,12 +64,28 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     # Of the task.
     variables: dict[str, Any]
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+    def work(self, args: Any) -> dict[str, Any]:
         """Do the action's work; return the keys of its result.
 
-        ``args``: of Python's own types. Raises LabError to fail the task.
+        ``args``: a msgspec.Struct, which each action annotates. Raises LabError to fail the task.
         """
         raise NotImplementedError
+
+    @classmethod
+    def arguments(cls, values: Mapping[str, Any]) -> Any:
+        """Return a task's arguments as the record of work(); None stands for the default.
+
+        Raises LabError naming an argument that is unknown, missing or of a wrong type.
+        """
+        record: Any = get_type_hints(cls.work)["args"]
+        if unknown := set(values) - set(record.__struct_fields__):
+            raise LabError(f"the action has no argument {', '.join(sorted(unknown))}")
+        present = {name: value for name, value in values.items() if value is not None}
+        return convert(present, record)
+
+    def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Do the action's work with the arguments of a task."""
+        return self.work(self.arguments(values))
 
     def put(self, path: Path, data: bytes) -> bool:
         """Write the file if it differs, except in check mode; return whether it differed."""
@@ -91,9 +99,10 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     ) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         self.variables = task_vars or {}
-        _, args = self.validate_argument_spec(options(type(self).__module__))
         try:
-            return {**result, "changed": False, **self.work(plain(args))}
+            return {**result, "changed": False, **self.act(self._task.args)}
+        except PlanError as refusal:
+            return {**result, "failed": True, "msg": f"{refusal} Nothing was changed."}
         except LabError as problem:
             return {**result, "failed": True, "msg": str(problem)}
         except HostLost as lost:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from loadlab.run.errors import LabError
 
 
-class Said(Struct, frozen=True):
+class Answer(Struct, frozen=True):
     """What came of a command: its exit status, its output, and the seconds that it took."""
 
     code: int
@@ -63,41 +63,45 @@ class Elsewhere:
     def reconnect(self) -> None:
         """Connect anew where there is no connection any more, with one attempt.
 
-        Raises AnsibleConnectionFailure where the host is out of reach.
+        Raises ConnectionError where the host is out of reach.
         """
         connection = self._action._connection
         retries = connection.get_option("reconnection_retries")
         connection.set_option("reconnection_retries", 0)
         try:
             self._action._low_level_execute_command("true", sudoable=False)
+        except AnsibleConnectionFailure as problem:
+            raise ConnectionError(str(problem)) from problem
         finally:
             connection.set_option("reconnection_retries", retries)
 
-    def run(self, command: str) -> Said:
+    def run(self, command: str) -> Answer:
         """Run a command of the shell. Raises AnsibleConnectionFailure where the host is out of
         reach."""
         begun = time.monotonic()
         # As the module raw does.
-        found = self._action._low_level_execute_command(command, executable=False)
+        result = self._action._low_level_execute_command(command, executable=False)
         took_s = time.monotonic() - begun
-        return Said(found["rc"], found["stdout"], found["stderr"], took_s)
+        return Answer(result["rc"], result["stdout"], result["stderr"], took_s)
 
 
-def at_once(hosts: Mapping[str, Elsewhere], commands: Mapping[str, str]) -> dict[str, Said]:
+def at_once(hosts: Mapping[str, Elsewhere], commands: Mapping[str, str]) -> dict[str, Answer]:
     """Run a command on each of several hosts, all at once, and wait for all.
 
     Raises HostLost where a host is out of reach, and else LabError with the reasons of all that
     fail; with the hosts' names where there are several.
     """
     with ThreadPoolExecutor(len(commands)) as pool:
-        each = {name: pool.submit(hosts[name].run, text) for name, text in commands.items()}
-    for name, one in each.items():
-        lost = one.exception()
+        futures = {name: pool.submit(hosts[name].run, text) for name, text in commands.items()}
+    for name, future in futures.items():
+        lost = future.exception()
         if isinstance(lost, AnsibleConnectionFailure):
             raise HostLost(name, lost)
     named = {name: f"{name}: " if len(commands) > 1 else "" for name in commands}
-    said = {name: one.result() for name, one in each.items()}
-    reasons = [f"{named[name]}{one.failure()}" for name, one in said.items() if one.code]
+    answers = {name: future.result() for name, future in futures.items()}
+    reasons = [
+        f"{named[name]}{answer.failure()}" for name, answer in answers.items() if answer.code
+    ]
     if reasons:
         raise LabError("; ".join(reasons))
-    return said
+    return answers

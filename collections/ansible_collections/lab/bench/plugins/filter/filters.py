@@ -1,0 +1,311 @@
+"""The lab's filters: functions of loadlab by the names that templates have for them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
+
+from loadlab.generators import calibration, load_run, proof, registry, split
+from loadlab.hosts import (
+    cloud_init,
+    ec2,
+    ec2_access,
+    ec2_launch,
+    ec2_price,
+    ec2_quota,
+    hardware,
+    host_in_use,
+    identity,
+    local_lab,
+    pairs,
+    probe,
+    qdisc,
+)
+from loadlab.hosts.probe import HostProbe
+from loadlab.hosts.qdisc import NetworkProfile
+from loadlab.model import TuningLedger
+from loadlab.plan.plan_document import Plan
+from loadlab.report.words import failures, outcomes, planned_words
+from loadlab.report.words import generators_words as generator_words
+from loadlab.results import build_manifest
+from loadlab.run import arrivals, documents, fingerprint
+from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
+from loadlab.stacks import application, contract, servers
+from loadlab.telemetry import iperf3
+from loadlab.tuning import host_state, ledger, service_ledger, sizing
+from loadlab.tuning.ledger import HostLedgers
+from loadlab.tuning.sizing import PooledStack, Sizes
+
+# What a login needs -> the rest of the name of Ansible's variable.
+_LOGIN = {
+    "address": "host",
+    "user": "user",
+    "port": "port",
+    "key": "ssh_private_key_file",
+    "arguments": "ssh_common_args",
+}
+
+
+def run_path(run_dir: Path, name: str, *args: str | int) -> str | list[Any]:
+    """Return a path of a run, by the name of an attribute or method of RunDir and its arguments."""
+    return _named(RunDir(run_dir), name, args)
+
+
+def repetition_path(folder: Path, name: str, *args: Any) -> str | list[Any]:
+    """Return a path of a repetition, by the name of an attribute or method of RepetitionDir."""
+    return _named(RepetitionDir(folder), name, args)
+
+
+def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) -> str | list[Any]:
+    attribute = getattr(folder, name)
+    value = attribute(*args) if callable(attribute) else attribute
+    return value if isinstance(value, list) else str(getattr(value, "path", value))
+
+
+def calibration_path(folder: Path, part: str, number: int) -> str:
+    """Return the folder of one part of a calibration."""
+    return str(CalibrationDir(folder).part(part, number).path)
+
+
+def calibration_recordings(folder: Path, parts: Sequence[str], number: int) -> list[dict[str, str]]:
+    """Return the recordings on the server of the parts of a calibration: src there, dest here."""
+    folders = [CalibrationDir(folder).part(name, number) for name in parts]
+    return [
+        {"src": f"{part.on_hosts}/{path.name}", "dest": str(path)}
+        for part in folders
+        for path in (part.cores, part.processes)
+    ]
+
+
+def document(path: Path) -> dict[str, Any]:
+    """Return a JSON document, empty where there is none."""
+    return documents.load(path) if path.exists() else {}
+
+
+def rsync_excludes(stack: dict[str, Any]) -> list[str]:
+    """Return rsync's options that leave out what is never copied of an application's folder."""
+    return [f"--exclude={pattern}" for pattern in application.never_copied(stack["app"])]
+
+
+def use_of_host(
+    text: str, use: dict[str, Any], tunings: dict[str, dict[str, Any]]
+) -> dict[str, object]:
+    """Return whether and how the lab uses a host; see loadlab/hosts/host_in_use.py.
+
+    ``text``: from in_use.sh; ``use``: the fields of Use; ``tunings``: as in the plan.
+    """
+    settings = {
+        name: {row["name"]: str(row["value"]) for row in profile.get("postgresql", [])}
+        for name, profile in tunings.items()
+    }
+    host = host_in_use.parse(text)
+    demanded = convert({**use, "postgresql": settings}, host_in_use.Use)
+    return {
+        "refusal": host_in_use.refusal(host, demanded),
+        "taken": host_in_use.taken(host, demanded),
+        "owned": host_in_use.owned(host, demanded),
+        "noted": host.owned,
+    }
+
+
+def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a measurement depends on, from the variables of a host that was checked."""
+    host = variables["host_check_host"]
+    programs = variables.get("load_tools_programs", {})
+    return {
+        "cpus": host["cpus"],
+        "interface": host["interface"],
+        "exporter": variables["host_check_exporter"]["url"],
+        "snaps": [
+            name for name, reported in programs.items() if reported["program"].get("snap_revision")
+        ],
+    }
+
+
+def sizes(host: HostProbe, hosts: list[HostProbe], stacks: list[PooledStack], root: Path) -> Sizes:
+    """Return the sizes of a host; ``stacks`` as in the plan, ``root``: the lab's folder."""
+    return sizing.sizes(host, hosts, stacks, sizing.largest_pool(root))
+
+
+def tuning_document(
+    hosts: Iterable[Mapping[str, Any]], profile: str, written: Mapping[str, Any]
+) -> Any:
+    """Return tuning.json.
+
+    ``hosts``: the variables of each host. ``written``: the document that this run has, empty where
+    there is none.
+    """
+    earlier = convert(written, TuningLedger) if written else None
+    recorded = earlier.hosts if earlier and earlier.profile == profile else {}
+    rows = {}
+    for host in hosts:
+        name = str(host["inventory_hostname"])
+        facts = {key: host[key] for key in HostLedgers.__struct_fields__ if key in host}
+        rows[name] = ledger.host_rows(convert(facts, HostLedgers), recorded.get(name, []))
+    return msgspec.to_builtins(TuningLedger(profile=str(profile), hosts=rows))
+
+
+def fetched_sources(variables: Mapping[str, Any]) -> Any:
+    """Return the servers that packages of a host without internet come from, None with internet."""
+    online = boolean(variables.get("hosts_online", True))
+    return None if online else variables.get("package_sources", [])
+
+
+def login(variables: Mapping[str, Any]) -> dict[str, str]:
+    """Return how a host is logged in on, from its variables."""
+    return {
+        name: str(variables.get(f"ansible_{variable}", "")) for name, variable in _LOGIN.items()
+    }
+
+
+def shares(load: dict[str, Any], names: list[str]) -> list[split.Share]:
+    """Return each client's share of a load {rate, connections}: [{name, rate, connections}]."""
+    return split.shares(load["rate"], load["connections"], names)
+
+
+def proof_refusal(text: str, name: str, host: str) -> str:
+    """Return why a generator did not prove itself; empty where it did."""
+    return generator_words.proof_refusal(host, name, proof.outcome(text))
+
+
+def failure(result: dict[str, Any], task: dict[str, Any]) -> str:
+    """Return why a task failed and what to do."""
+    return failures.reason(failures.failure("", task, result))
+
+
+def announced(plan: Plan, usd: float) -> str:
+    """Return the first line of a run; ``usd``: price of its hosts an hour, 0 where unknown."""
+    return planned_words.line(plan, usd or None)
+
+
+def qdisc_obstacle(profile: NetworkProfile, text: str, name: str, interface: str) -> str | None:
+    """Return why a profile cannot be applied; ``text``: what tc printed."""
+    return qdisc.obstacle(profile, qdisc.root(text), name, interface)
+
+
+def qdisc_commands(profile: NetworkProfile, text: str, interface: str) -> list[str]:
+    """Return the commands that apply a profile; ``text``: what tc printed."""
+    return qdisc.commands(profile, qdisc.root(text), interface)
+
+
+def qdisc_differences(profile: NetworkProfile, text: str) -> list[str]:
+    """Return what differs from a profile; ``text``: what tc printed."""
+    return qdisc.differences(profile, qdisc.root(text))
+
+
+# Each argument becomes what its annotation says, and the answer plain values.
+FILTERS: dict[str, Callable[..., Any]] = {
+    "ablation_power": outcomes.ablation_power,
+    "announced": announced,
+    "aws_budget_refusal": ec2_price.budget_refusal,
+    "aws_estimate": ec2_price.estimate,
+    "aws_image": ec2_launch.image,
+    "aws_images": ec2_launch.images,
+    "aws_lifetime_s": ec2_price.lifetime_s,
+    "aws_named_sources": ec2_access.named_sources,
+    "aws_needed_s": ec2_price.needed_s,
+    "aws_no_image": ec2_launch.no_image,
+    "aws_over_quota": ec2_quota.over_quota,
+    "aws_own_source": ec2_access.own_source,
+    "aws_remarks": ec2.remarks,
+    "aws_shut_out": ec2_access.shut_out,
+    "aws_unfit": ec2.unfit,
+    "calibrating": registry.calibrating,
+    "calibration_path": calibration_path,
+    "calibration_plan": calibration.plan,
+    "calibration_recordings": calibration_recordings,
+    "command_line": build_manifest.command_line,
+    "console": ec2.console,
+    "contract_text": lambda name: contract.TEXTS[name]().decode("ascii"),
+    "directory_refusal": local_lab.directory_refusal,
+    "document": document,
+    "exporter_address": lambda address: f"{address}:{host_in_use.EXPORTER_PORT}",
+    "failure": failure,
+    "fingerprint": fingerprint.fingerprint,
+    "first_boot": cloud_init.first_boot,
+    "forward_refusal": local_lab.forward_refusal,
+    "generators": registry.described,
+    "hardware_warnings": hardware.warnings,
+    "host_identity": identity.identity,
+    "host_in_use": use_of_host,
+    "host_settings": sizing.host_settings,
+    "iperf3_to_repeat": iperf3.to_repeat,
+    "lab_paths": host_in_use.paths,
+    "ledger_not_taken": ledger.not_taken,
+    "load_run_failure": load_run.failure,
+    "lock_without": servers.without,
+    "nginx_for": sizing.nginx,
+    "of_play": fingerprint.of_play,
+    "of_roles": fingerprint.of_roles,
+    "open_files": sizing.open_files,
+    "pairs": pairs.of_inventory,
+    "pairs_refusal": pairs.refusal,
+    "parse_hardware": hardware.parse,
+    "parse_probe": probe.parse,
+    "parse_programs": proof.parse,
+    "pools_refusal": sizing.pools_refusal,
+    "postgresql_conf_dir": service_ledger.postgresql_conf_dir,
+    "postgresql_outdated": service_ledger.postgresql_outdated,
+    "postgresql_rows": service_ledger.postgresql_rows,
+    "postgresql_settings": sizing.postgresql_settings,
+    "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
+    "proof_refusal": proof_refusal,
+    "proofs_due": proof.missing_proofs,
+    "qdisc_commands": qdisc_commands,
+    "qdisc_differences": qdisc_differences,
+    "qdisc_obstacle": qdisc_obstacle,
+    "relay_ms": qdisc.relay_ms,
+    "repetition_path": repetition_path,
+    "rsync_excludes": rsync_excludes,
+    "rsync_options": arrivals.rsync_options,
+    "run_path": run_path,
+    "server_command": servers.command,
+    "serving_rows": service_ledger.serving_rows,
+    "shares": shares,
+    "sizes": sizes,
+    "sources_refusal": failures.sources_refusal,
+    "subnet_refusal": local_lab.subnet_refusal,
+    "tuning_rows": host_state.rows,
+    "tuning_state": host_state.decide,
+    "tuning_unrestored": ledger.unrestored,
+    "verification_requests": contract.requests,
+}
+# These read some of a host's variables, which Ansible templates when they are read.
+OF_VARIABLES: dict[str, Callable[..., Any]] = {
+    "fetched_sources": fetched_sources,
+    "load_run_host": load_run_host,
+    "login": login,
+    "tuning_document": tuning_document,
+}
+
+
+def adapted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of Ansible's values: see FILTERS. It raises ValueError with the path and
+    the reason where a value does not fit."""
+
+    @functools.cache
+    def types() -> tuple[inspect.Signature, dict[str, Any]]:
+        return inspect.signature(function), get_type_hints(function)
+
+    @functools.wraps(function)
+    def call(*values: Any, **options: Any) -> Any:
+        signature, hints = types()
+        bound = signature.bind(*values, **options)
+        for name, value in bound.arguments.items():
+            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            bound.arguments[name] = convert(value, Any if several else hints.get(name, Any))
+        return msgspec.to_builtins(function(*bound.args, **bound.kwargs))
+
+    return call
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {**{name: adapted(function) for name, function in FILTERS.items()}, **OF_VARIABLES}

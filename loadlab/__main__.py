@@ -1,0 +1,210 @@
+"""The commands that touch no host: python -m loadlab show|compare|bundle|verify|grade.
+
+A command that is refused ends with status 2, and so does verify where a bundle is not verified;
+compare ends with the statuses of a gate, docs/gate.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from loadlab.bundle import archive, grade, signature, verify
+from loadlab.bundle.archive import BundleError
+from loadlab.history import run_comparison
+from loadlab.kinds import run_end
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds.lesson import words
+from loadlab.report.sections import comparison_section
+from loadlab.report.terminal.wrapping import wrapped
+from loadlab.run import documents
+from loadlab.run.catalog import runs
+from loadlab.run.errors import PlanError, ResultError
+from loadlab.run.formatting import printable
+from loadlab.run.run_dir import LATEST, RUN_ID, RunDir
+
+ROOT = Path(__file__).parents[1]
+# A command: its options and the folder of all runs -> its exit status.
+Command = Callable[[argparse.Namespace, Path], int]
+# As of a playbook that failed; argparse ends with it too.
+REFUSED = 2
+# The first characters of a cell that a spreadsheet takes for a formula.
+_FORMULA = tuple("=+@\t\r")
+
+
+def _print(line: str) -> None:
+    """Print a line, which may contain a server's text; a terminal gets it between words."""
+    text = printable(line)
+    columns = shutil.get_terminal_size().columns
+    print(wrapped(text, columns) if sys.stdout.isatty() else text, flush=True)
+
+
+def _print_all(lines: Sequence[str]) -> None:
+    for line in lines:
+        _print(line)
+
+
+def show(options: argparse.Namespace, results: Path) -> int:
+    """Print the end of a run again, or its progress, also while another process measures it."""
+    named = options.run_id == LATEST or RUN_ID.fullmatch(options.run_id)
+    run_dir = (results / options.run_id).resolve()
+    if not named or not RunDir(run_dir).plan.exists():
+        raise PlanError(
+            f"run_id: '{options.run_id}' is not in results/. {runs(results)} Give another, or "
+            "begin one with ansible-playbook lab.yml -e framework=<name>. Nothing was changed."
+        )
+    try:
+        _print_all(run_end.shown(run_dir, time.time()))
+    except ResultError as problem:
+        raise ResultError(f"{problem} in {run_dir}. Nothing was changed.") from problem
+    return 0
+
+
+def compare(options: argparse.Namespace, results: Path) -> int:
+    """Compare the cells that runs share; write compare-<base>.json into the last head's folder."""
+    compared = run_comparison.compare(results, options.base, options.head)
+    path = RunDir(results / compared.head[-1]).comparison(*compared.base)
+    documents.write(path, documents.encode(compared))
+    _print_all([*comparison_section.lines(compared.comparisons), f"Comparison: {path}"])
+    answer = run_comparison.answer(compared)
+    return verdict.exit_status(answer, undecided_fails=options.undecided_fails)
+
+
+def bundle(options: argparse.Namespace, results: Path) -> int:
+    """Pack a run as <run_id>.tar.gz beside the runs; the same files give the same bytes."""
+    archive.refuse(results, options.run_id)
+    sign = None
+    if options.sign:
+        signature.refuse_key(options.sign)
+        terminal = signature.terminal_of(os.getpid())
+        sign = partial(signature.sign, key=options.sign, terminal=terminal, announce=_print)
+    run_dir = (results / options.run_id).resolve()
+    path = RunDir(run_dir).bundle
+    try:
+        packed = archive.pack(run_dir, path, sign)
+    except BundleError as refusal:
+        raise BundleError(f"run_id: '{options.run_id}' {refusal}. Nothing was written.") from None
+    signer = packed["signer"]
+    _print_all(
+        [
+            f"Bundle: {path}",
+            f"{packed['files']} files, {packed['bytes']} bytes, SHA-256 {packed['sha256']}",
+            f"Signed by {signer}" if signer else "Not signed; --sign <private SSH key> signs it",
+            f"Elsewhere: python -m loadlab verify {path.name}",
+        ]
+    )
+    return 0
+
+
+def verify_bundle(options: argparse.Namespace, results: Path) -> int:
+    """Derive every document of a bundle again from its raw files, and compare.
+
+    Writes the report as derived again, and the state of each file, into <run_id>.derived beside the
+    bundle. Refuses an archive that differs from what bundle writes.
+    """
+    archive.refuse_absent(options.bundle)
+    path = Path(options.bundle)
+    if options.signers:
+        signature.refuse_signers(options.signers)
+    with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
+        try:
+            outcome = verify.verify(path, ROOT, Path(scratch), options.signers)
+        except ValueError as problem:
+            raise BundleError(
+                f"bundle: '{path}' {problem}. It is refused; nothing of it was kept."
+            ) from None
+        folder = verify.keep(outcome, path)
+    _print_all([*outcome.lines(), *verify.kept(folder)])
+    if not outcome.verified:
+        raise BundleError(f"{path}: {outcome.refusal(folder)}")
+    return 0
+
+
+def grade_bundles(options: argparse.Namespace, results: Path) -> int:
+    """Verify the bundles of a lesson in a folder; print a table of the class, and keep it there."""
+    grades = list(grade.grades(options.bundles, ROOT))
+    rows = [words.grade(row) for row in grades]
+    text = io.StringIO()
+    csv.writer(text).writerows([words.GRADES, *map(_without_formulas, rows)])
+    path = Path(options.bundles) / "grades.csv"
+    documents.write(path, text.getvalue().encode())
+    _print_all([*words.table(rows), *words.graded(grades), f"Table: {path}"])
+    return 0
+
+
+def _without_formulas(row: Sequence[str]) -> Iterator[str]:
+    """Yield a row's words so that a spreadsheet takes none of a bundle's for a formula."""
+    for word in row:
+        yield f"'{word}" if word.startswith(_FORMULA) else word
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    whole = argparse.ArgumentParser(prog="python -m loadlab", description=__doc__)
+    commands = whole.add_subparsers(required=True, metavar="command")
+
+    def add(
+        name: str, run: Command, about: str, *parents: argparse.ArgumentParser
+    ) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=about, description=about, parents=parents)
+        command.set_defaults(run=run)
+        return command
+
+    of_run = argparse.ArgumentParser(add_help=False)
+    of_run.add_argument("run_id", nargs="?", default=LATEST, help="by default the latest")
+    add("show", show, "print the results or the progress of a run", of_run)
+    command = add("compare", compare, "compare the cells that runs share")
+    command.add_argument("base", nargs="?", default="", help="run_ids with commas between")
+    command.add_argument("head", nargs="?", default="", help="run_ids with commas between")
+    command.add_argument(
+        "--undecided-fails",
+        action="store_true",
+        help=f"end with status {verdict.UNDECIDED} where a metric is undecided",
+    )
+    command = add("bundle", bundle, "pack a run into one archive", of_run)
+    command.add_argument("--sign", type=Path, metavar="KEY", help="SSH key that signs the bundle")
+    command = add("verify", verify_bundle, "derive all numbers of a bundle again")
+    command.add_argument("bundle", nargs="?", default="", help="path of the archive")
+    command.add_argument(
+        "--signers", type=Path, metavar="FILE", help="list of signers, one of whom must have signed"
+    )
+    command = add("grade", grade_bundles, "make a table of a class from bundles of a lesson")
+    command.add_argument("bundles", nargs="?", default="", help="folder with the bundles")
+    return whole
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Carry out a command; return its exit status. Raises ValueError where it is refused.
+
+    ``results``: the folder of all runs.
+    """
+    options = parser().parse_args(arguments)
+    status: int = options.run(options, results)
+    return status
+
+
+def main() -> int:
+    """Carry out the command line's command; return its exit status."""
+    try:
+        return run(sys.argv[1:], ROOT / "results")
+    except ValueError as refusal:
+        sys.stdout.flush()
+        print(printable(str(refusal)), file=sys.stderr)
+        return REFUSED
+    except BrokenPipeError:
+        # The reader is gone, such as head. Nothing is left to be flushed at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""The budget of kinds that add blocks until the answer is clear or it is spent."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from loadlab.run.errors import PlanError
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Pace(Struct, frozen=True):
+    """An invocation's time: unix seconds of its begin and now, and the blocks there were before."""
+
+    began: float
+    now: float
+    blocks_before: int
+
+
+def seconds(option: str | None) -> float:
+    """Return the seconds of the option budget: a number with s, m or h. Raises PlanError."""
+    text = (option or "").strip()
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    budget_s = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if not 30 <= budget_s <= 86_400:
+        raise PlanError(
+            f"budget: '{text}' is no time from 30s to 24h. Give a number with s, m or h, for "
+            "example -e budget=20m."
+        )
+    return budget_s
+
+
+def next_step(resume: str, budget: str | None) -> str:
+    """Return the command that goes on with a run for another budget."""
+    return f"Next: {resume} -e budget={budget}  # more blocks, if undecided"

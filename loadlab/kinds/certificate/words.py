@@ -1,0 +1,65 @@
+"""Words for certificate.json, once for terminal and page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadlab.kinds.certificate.analyse import certified, is_void
+from loadlab.model import Certificate, CertifiedFigure, CertifiedTest
+from loadlab.report import words
+from loadlab.report.words import quantities
+from loadlab.run.formatting import NONE, plural
+
+
+def sentence(certificate: Certificate) -> str:
+    """Return how many of the tests passed, which did not, and which say nothing as they are
+    void."""
+    tests = certified(certificate)
+    count = plural(len(tests), "test")
+    failed = [test for test in tests if not test.passed]
+    if not failed:
+        return f"Certificate {certificate.run_id}: the lab reported the truth in all of {count}."
+    void = [test for test in failed if is_void(test)]
+    untrue = ", ".join(test.name for test in failed if test not in void)
+    passed = len(tests) - len(failed)
+    return " ".join(
+        [
+            f"Certificate {certificate.run_id}: the lab reported the truth in {passed} of {count}.",
+            *([f"It did not in {untrue}."] if untrue else []),
+            *([_void(void)] if void else []),
+        ]
+    )
+
+
+def _void(tests: Sequence[CertifiedTest]) -> str:
+    codes = sorted({reason.code for test in tests for reason in test.reasons})
+    names = ", ".join(test.name for test in tests)
+    return f"{plural(len(tests), 'test')} void ({', '.join(codes)}): {names}."
+
+
+def expected(test: CertifiedTest) -> str:
+    """Return the validity that a test expects, with its codes."""
+    if not test.expected_valid:
+        codes = " or ".join(test.expected_reasons)
+        return f"void: {codes}" if codes else "void"
+    return ", ".join(["valid", *test.expected_findings])
+
+
+def reported(test: CertifiedTest) -> str:
+    """Return the validity that the lab reports, with its reasons."""
+    if test.valid is None:
+        return "; ".join(map(words.reason, test.reasons)) or "not measured"
+    state = "valid" if test.valid else "void"
+    return "; ".join([state, *map(words.coded, test.reasons)])
+
+
+def error(figure: CertifiedFigure) -> str:
+    """Return the error of a figure in percent of its true value."""
+    if figure.reported is None or not figure.true:
+        return NONE
+    return f"{(figure.reported / figure.true - 1) * 100:+.2f} %"
+
+
+def value(metric: str, amount: float | None) -> str:
+    """Return a figure with its unit."""
+    return NONE if amount is None else quantities.quantity(metric, amount)

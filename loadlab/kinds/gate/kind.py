@@ -1,0 +1,95 @@
+"""A gate: variants that are compared block by block, until the answer is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadlab.kinds import budget, controls
+from loadlab.kinds.budget import Pace
+from loadlab.kinds.controls import Controls
+from loadlab.kinds.gate import analyse, blocks_decided, words
+from loadlab.kinds.gate import plan as variants
+from loadlab.kinds.kind import Draft, ResolvedRun
+from loadlab.kinds.study.kind import StudyKind
+from loadlab.kinds.study.study_files import filled
+from loadlab.model import Manifest, Record, Study, Summary, Verdict
+from loadlab.plan import records as recorded
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.records import Records
+from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
+from loadlab.tuning.profiles import TuningProfile
+
+# Answer -> CSS class of its sentence.
+_STATES = {"slower": "missed", "faster": "held", "no difference": "same"}
+
+
+class GateKind(StudyKind):
+    name = "ab"
+    options = variants.NAMES
+    subject = "base"
+    example = "-e base=<variant> -e head=<variant>"
+    playbook = "playbooks/ab.yml"
+
+    def is_planned(self, plan: Plan) -> bool:
+        return plan.ab is not None
+
+    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+        return variants.study(request.root, filled(run.options))
+
+    def schedule(self, draft: Draft) -> PlannedCells:
+        latest = recorded.latest_block(draft.run.records)
+        return variants.with_blocks(draft.request.root, draft.cells, latest)
+
+    def has_cross_checks(self, study: Study | None) -> bool:
+        return False
+
+    def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
+        # Student's t of the summary holds for one look only; verdict.json has the answers.
+        together = [item.cell_id for item in items(controls.certain(draft.cells))]
+        return controls.of_bases(draft.cells, variants.of_base(draft.cells), [], together)
+
+    def complete(self, draft: Draft, plan: Plan) -> Plan:
+        return variants.complete(draft, plan)
+
+    def blocks(self, plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace) -> int:
+        return blocks_decided.blocks(plan, records, failures, pace)
+
+    def after_block(self, plan: Plan, records: Records, block: int) -> str:
+        assert plan.ab is not None
+        return words.after_block(block, analyse.table(plan.ab, records))
+
+    def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
+        assert plan.ab is not None
+        verdict = analyse.build(run.run_id, plan.ab, recorded.load(run.path))
+        return {**super().documents(run, plan, summary), run.verdict: verdict}
+
+    def pages(self, run: RunDir) -> dict[Path, bytes]:
+        """Return comment.md, for a pull request."""
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        manifest = documents.read_or_none(run.manifest, Manifest)
+        return {run.comment: words.comment(verdict, manifest).encode()} if verdict else {}
+
+    def exit_status(self, run: RunDir, *, undecided_fails: bool) -> int:
+        answer = documents.read(run.verdict, Verdict).answer
+        return analyse.exit_status(answer, undecided_fails=undecided_fails)
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        if verdict is None:
+            return []
+        state = _STATES.get(verdict.answer, "inconclusive")
+        return [Headline(state, words.sentence(verdict), anchor="comparison")]
+
+    def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        return [*headlines, *(words.lines(verdict) if verdict else [])]
+
+    def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
+        if plan.ab and plan.ab.baseline:
+            return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
+        return [budget.next_step(self.resume_command(run.path), plan.options.budget)]

@@ -1,0 +1,184 @@
+"""Words for a comparison of variants: sentences, terminal lines and comment.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadlab.model import Answer, HeadVerdict, Manifest, Variant, Verdict, VerdictRow
+from loadlab.model.metric_rows import GATES
+from loadlab.report import words
+from loadlab.report.words import quantities
+from loadlab.run import formatting
+from loadlab.run.formatting import percent
+
+_MARKS: dict[Answer, str] = {
+    "slower": "❌ slower",
+    "undecided": "⚠️ undecided",
+    "faster": "✅ faster",
+    "no difference": "✅ no difference",
+}
+
+
+def answer(row: VerdictRow) -> str:
+    """Return a row's answer in words."""
+    gate = GATES[row.metric]
+    return {"slower": gate.slower, "faster": gate.faster}.get(row.answer, row.answer)
+
+
+def _why(row: VerdictRow) -> str:
+    return words.reason(row.reason)
+
+
+def sentence(verdict: Verdict) -> str:
+    """Return the verdict in one sentence for each head."""
+    return " ".join(_sentence(verdict, head) for head in verdict.heads)
+
+
+def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
+    sides = f"The {_name(head)} ({head.given}) against the base ({verdict.base.given})"
+    if verdict.baseline is not None:
+        parts = [
+            f"{GATES[row.metric].label} {formatting.signed(row.value)}"
+            for row in head.rows
+            if row.value is not None
+        ]
+        return f"{sides} of an earlier sitting: undecided; {', '.join(parts)}."
+    parts = [
+        f"{GATES[row.metric].label} {answer(row)}, {formatting.difference(row)}"
+        for row in head.rows
+        if row.answer in ("slower", "faster")
+    ]
+    for shared in ("no difference", "undecided"):
+        names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
+        parts += [f"{shared} in {', '.join(names)}"] if names else []
+    after = formatting.plural(verdict.blocks, "block")
+    return f"{sides}: {head.answer} after {after}: {'; '.join(parts)}."
+
+
+def _name(head: Variant) -> str:
+    return head.name.replace("head", "head ").strip()
+
+
+def lines(verdict: Verdict) -> list[str]:
+    """Return the verdict for the terminal."""
+    shown = []
+    for head in verdict.heads:
+        title = f"{_name(head)} against base"
+        shown.append(f"{title:<23}{'base':>12}{'head':>12}  {'difference':<28}answer")
+        shown += map(_line, head.rows)
+    return [
+        *shown,
+        f"Verdict after {formatting.plural(verdict.blocks, 'block')} in "
+        f"{formatting.lasting(verdict.measured_s)}: {verdict.answer}",
+    ]
+
+
+def _line(row: VerdictRow) -> str:
+    base, head = (quantities.with_unit(row.metric, side) for side in (row.base, row.head))
+    reason = f": {_why(row)}" if row.answer == "undecided" else ""
+    return (
+        f"  {GATES[row.metric].label:<21}{base:>12}{head:>12}  "
+        f"{formatting.difference(row):<28}{answer(row)}{reason}"
+    )
+
+
+def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
+    """Return what the blocks so far say, in one line; ``tables``: head -> its rows."""
+    parts = [_so_far(rows) for rows in tables.values()]
+    if len(tables) > 1:
+        parts = [f"{head}: {part}" for head, part in zip(tables, parts, strict=True)]
+    return f"After block {done}: {' | '.join(parts)}"
+
+
+def _so_far(rows: list[VerdictRow]) -> str:
+    open_ones = [GATES[row.metric].label for row in rows if row.is_open]
+    decided = [
+        f"{GATES[row.metric].label} {answer(row)} ({formatting.signed(row.value)})"
+        for row in rows
+        if row.answer in ("slower", "faster")
+    ]
+    same = sum(row.answer == "no difference" for row in rows)
+    beside = [
+        f"{GATES[row.metric].label} {formatting.signed(row.value)}"
+        for row in rows
+        if row.reason.code == "two_sittings"
+    ]
+    parts = [
+        *decided,
+        *beside,
+        *([f"no difference in {same} of {len(rows)}"] if same else []),
+        *([f"open: {', '.join(open_ones)}"] if open_ones else []),
+    ]
+    return "; ".join(parts)
+
+
+def comment(verdict: Verdict, manifest: Manifest | None) -> str:
+    """Return comment.md, a comment for a pull request."""
+    paragraphs = [f"### Load test: {_MARKS[verdict.answer]}", ""]
+    for head in verdict.heads:
+        paragraphs += _head(verdict, head)
+    margin = next(row.margin for head in verdict.heads for row in head.rows if row.relative)
+    paragraphs += [
+        "A first look: the base is of an earlier sitting, and two sittings differ though nothing "
+        "is changed. The noise floor is of this sitting alone. Measure base and head in one run "
+        "for an answer."
+        if verdict.baseline is not None
+        else f"No difference means: all of the interval is within {percent(margin)}. Of runs of "
+        f"equal variants, at most {percent(verdict.error_rate)} call any metric slower or faster. "
+        "The noise floor is the difference of the base from itself.",
+        "",
+        *([_environment(manifest), ""] if manifest else []),
+        f"Run `{verdict.run_id}`.",
+    ]
+    return "\n".join(paragraphs) + "\n"
+
+
+def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
+    """Return the part of comment.md on one head."""
+    mark = f": {_MARKS[head.answer]}" if len(verdict.heads) > 1 else ""
+    base = f"`{_option(verdict.base)}`" + (f" of `{verdict.baseline}`" if verdict.baseline else "")
+    paragraphs = [
+        f"{_name(head).capitalize()} `{_option(head)}` against base {base}{mark}, "
+        f"{formatting.plural(verdict.blocks, 'block')} in "
+        f"{formatting.lasting(verdict.measured_s)}.",
+        "",
+        "| metric | base | head | difference (interval) | noise floor | answer |",
+        "|---|--:|--:|--:|--:|---|",
+        *(_row(row) for row in head.rows),
+        "",
+    ]
+    undecided = [row for row in head.rows if row.answer == "undecided"]
+    if undecided and verdict.baseline is None:
+        names: dict[str, list[str]] = {}
+        for row in undecided:
+            names.setdefault(_why(row), []).append(GATES[row.metric].label)
+        reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
+        paragraphs += [f"Undecided: {reasons}.", ""]
+    return paragraphs
+
+
+def _option(variant: Variant) -> str:
+    option = variant.given.replace("`", "'")
+    return f"{option} ({variant.commit[:12]})" if variant.commit else option
+
+
+def _row(row: VerdictRow) -> str:
+    shown = answer(row)
+    cells = [
+        GATES[row.metric].label,
+        quantities.with_unit(row.metric, row.base),
+        quantities.with_unit(row.metric, row.head),
+        formatting.difference(row),
+        percent(row.noise_floor),
+        f"**{shown}**" if row.answer in ("slower", "faster") else shown,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _environment(manifest: Manifest) -> str:
+    hosts = ", ".join(
+        f"{name}: {host.cpu_model}, {formatting.plural(len(host.cpus), 'core')}, {host.os}, "
+        f"Linux {host.kernel}"
+        for name, host in manifest.hosts.items()
+    )
+    return f"Environment: {hosts}."

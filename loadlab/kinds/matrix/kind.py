@@ -1,0 +1,93 @@
+"""A matrix: candidates to serve one application, of which the best is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadlab.kinds import budget
+from loadlab.kinds.budget import Pace
+from loadlab.kinds.kind import Draft, ResolvedRun
+from loadlab.kinds.matrix import analyse, blocks_left, show, words
+from loadlab.kinds.matrix import plan as candidates
+from loadlab.kinds.study.kind import StudyKind
+from loadlab.kinds.study.study_files import filled
+from loadlab.model import MatrixVerdict, Record, Study, Summary
+from loadlab.plan import records as recorded
+from loadlab.plan import repeats
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.records import Records
+from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline, Section
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
+
+
+class MatrixKind(StudyKind):
+    name = candidates.NAME
+    options = (candidates.NAME,)
+    subject = "framework"
+    example = "-e framework=<name>"
+    playbook = "playbooks/matrix.yml"
+    tabulates = False
+    # The rounds chose the candidates, and the answer ranks them.
+    ranks = False
+    drops_failures = True
+
+    def is_planned(self, plan: Plan) -> bool:
+        return plan.matrix is not None
+
+    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+        return candidates.study(request, filled(run.options))
+
+    def schedule(self, draft: Draft) -> PlannedCells:
+        return candidates.as_matrix(draft)
+
+    def has_cross_checks(self, study: Study | None) -> bool:
+        return False
+
+    def complete(self, draft: Draft, plan: Plan) -> Plan:
+        return candidates.complete(draft, plan)
+
+    def announcement(self, plan: Plan) -> str:
+        return words.planned(plan)
+
+    def blocks(self, plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace) -> int:
+        return blocks_left.blocks(plan, records, pace)
+
+    def after_block(self, plan: Plan, records: Records, block: int) -> str:
+        standing = analyse.matrix_of(plan).standing(records)
+        return words.after_block(plan, block, standing, analyse.compare(plan, records, standing))
+
+    def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
+        records = repeats.limited(plan, recorded.load(run.path))
+        verdict = analyse.build(run.run_id, plan, records)
+        return {**super().documents(run, plan, summary), run.matrix: verdict}
+
+    def unmeasured(self, run: RunDir, failed: list[str], void: list[str]) -> list[str]:
+        """Return all cells where no candidate has a valid measurement."""
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        return void if verdict and verdict.best is None else []
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        return [show.headline(verdict)] if verdict else []
+
+    def sections(self, run: RunDir) -> list[Section]:
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        return [show.section(verdict)] if verdict else []
+
+    def chosen(self, run: RunDir) -> set[str] | None:
+        """Return the chosen candidate."""
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        if verdict is None:
+            return None
+        return {row.cell_id for row in verdict.candidates if row.name == verdict.chosen}
+
+    def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        return words.lines(verdict) if verdict else [*headlines]
+
+    def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
+        return [budget.next_step(self.resume_command(run.path), plan.options.budget)]

@@ -1,0 +1,165 @@
+"""Sentences and terminal lines on a matrix."""
+
+from __future__ import annotations
+
+from loadlab.kinds.matrix.analyse import Compared
+from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
+from loadlab.plan.modes.matrix_order import Matrix, Standing
+from loadlab.plan.plan_document import Plan
+from loadlab.report import words
+from loadlab.report.words import labels
+from loadlab.run import formatting
+from loadlab.run.formatting import lasting, percent, plural
+from loadlab.run.run_dir import HERE
+
+RULE = (
+    "Of the best and those within its noise, the simplest is chosen: the one with the fewest "
+    "workers x threads."
+)
+
+
+def title(candidate: Candidate) -> str:
+    """Return a candidate in words: Gunicorn gthread, 2 workers of 4 threads."""
+    server = labels.server_name(str(candidate.options["server"]))
+    kind = str(candidate.options.get("worker_class") or "").split(".")[-1]
+    threads = f" of {candidate.threads} threads" if candidate.threads > 1 else ""
+    return (
+        f"{' '.join(filter(None, [server, kind]))}, {plural(candidate.workers, 'worker')}{threads}"
+    )
+
+
+def planned(plan: Plan) -> str:
+    """Return what is going to be measured and how long it takes; empty without a matrix."""
+    if plan.matrix is None:
+        return ""
+    (matrix,) = (experiment for experiment in plan.experiments if isinstance(experiment, Matrix))
+    rounds = ", ".join(map(str, matrix.rounds))
+    blocks = plan.options.repetitions - sum(matrix.rounds)
+    return (
+        f"Matrix: {plural(len(matrix.candidates), 'candidate')} for "
+        f"{plural(plan.matrix.cores, 'core')}. {plural(len(matrix.rounds), 'round')} of {rounds} "
+        f"blocks, each of which leaves the better half; then at most {plural(blocks, 'block')} of "
+        f"the best {matrix.finalists} and what they are compared with. It takes at most "
+        f"{lasting(plan.matrix.budget_s)}; deployment and calibration come in addition."
+    )
+
+
+def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> str:
+    """Return what the blocks so far say, in one line."""
+    assert plan.matrix is not None
+    by_id = {candidate.cell_id: candidate for candidate in plan.matrix.candidates}
+    by_name = {candidate.name: candidate for candidate in plan.matrix.candidates}
+    out = f"; dropped: {len(now.dropped)}" if now.dropped else ""
+    if not now.is_final:
+        going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
+        left = plural(len(going), "candidate")
+        return f"After block {block}: {left} in round {len(now.rounds)}{out}"
+    if not compared.leads:
+        best = "; ".join(title(by_id[item.cell_id]) for item in now.finalists)
+        return f"After block {block}: the best of the rounds are {best}{out}"
+    open_ones = sum(lead.is_open for lead in compared.leads)
+    best = title(by_name[compared.best]) if compared.best else "none"
+    return (
+        f"After block {block}: best {best}; {open_ones} of "
+        f"{plural(len(compared.leads), 'comparison')} open{out}"
+    )
+
+
+# How the best compares with others, as a sentence names it.
+_OPENED = {
+    "within the noise": "Within its noise",
+    "undecided": "Undecided whether it beats",
+}
+
+
+def sentence(verdict: MatrixVerdict) -> str:
+    """Return the answer in a few sentences."""
+    rows = {row.name: row for row in verdict.candidates}
+    if verdict.best is None or verdict.chosen is None:
+        return "No candidate has a valid measurement."
+    sentences = [f"Best of {len(rows)} candidates: {title(rows[verdict.best])}."]
+    for answer in ("within the noise", "undecided"):
+        names = [lead.name for lead in verdict.leads if standing(lead) == answer]
+        if names:
+            sentences.append(
+                f"{_OPENED[answer]}: {'; '.join(title(rows[name]) for name in names)}."
+            )
+    if not verdict.leads:
+        alone = sum(row.contends for row in verdict.candidates) == 1
+        sentences.append(
+            "No other was left to compare it with."
+            if alone
+            else "No block compared the contenders: the budget ended with the rounds."
+        )
+    chosen = rows[verdict.chosen]
+    gains = [
+        f"{formatting.difference(lead)} over {reference} ({title(rows[lead.name])})"
+        for reference, lead in (
+            ("its server's own default", verdict.over_own_default),
+            ("2n+1 workers", verdict.over_rule),
+        )
+        if lead is not None
+    ]
+    taken = "it" if verdict.chosen == verdict.best else title(chosen)
+    sentences.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
+    return " ".join(sentences)
+
+
+def standing(lead: MatrixLead) -> str:
+    """Return how another compares with the best."""
+    if lead.answer == "faster":
+        return "slower"
+    return "within the noise" if lead.within_noise else "undecided"
+
+
+def memory(row: MatrixRow) -> str:
+    """Return a candidate's memory with its unit."""
+    return formatting.NONE if row.memory_bytes is None else formatting.size(row.memory_bytes)
+
+
+def lines(verdict: MatrixVerdict) -> list[str]:
+    """Return the answer for the terminal."""
+    rows = {row.name: row for row in verdict.candidates}
+    table = [
+        f"{'candidate':<44}{'goodput':>10}{'p99':>10}{'memory':>10}  {'best over it':<26}answer"
+    ]
+    leads = {lead.name: lead for lead in verdict.leads}
+    for row in verdict.candidates:
+        if not row.contends:
+            continue
+        lead = leads.get(row.name)
+        figures = (
+            f"{formatting.rate(row.goodput):>10}{formatting.ms(row.p99_us):>10}{memory(row):>10}"
+        )
+        beside = formatting.difference(lead) if lead else ""
+        answer = standing(lead) if lead else "best" if row.name == verdict.best else ""
+        table.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
+    front = [title(row) for row in verdict.candidates if row.on_front]
+    lost = [row for row in verdict.candidates if row.out and row.out.code != "candidate_behind"]
+    return [
+        *table,
+        *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
+        *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
+        f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "
+        f"{sentence(verdict)}",
+        *([f"Its files as measured: {files(rows[verdict.chosen])}"] if verdict.chosen else []),
+    ]
+
+
+def files(row: MatrixRow) -> str:
+    """Return the folder of the run with the unit and nginx.conf of a candidate."""
+    return str(HERE.stack(row.stack))
+
+
+def _why(row: MatrixRow) -> str:
+    return words.reason(row.out) if row.out else ""
+
+
+def note(verdict: MatrixVerdict) -> str:
+    """Return how the answers are to be read."""
+    return (
+        f"The best over each contender, by {plural(verdict.blocks, 'block')} after the rounds. "
+        f"Within the noise: not certainly slower, and by {percent(verdict.margin)} at most. Of "
+        f"runs of equal candidates, at most {percent(verdict.error_rate)} call any two different. "
+        f"{RULE}"
+    )

@@ -1,0 +1,36 @@
+"""A run of options alone: the cells of one application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadlab.kinds.kind import Kind, ResolvedRun
+from loadlab.kinds.study.study_files import filled
+from loadlab.model import OptionValue, Study
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.user_options import Request
+from loadlab.run.errors import PlanError
+
+
+class SingleKind(Kind):
+    def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
+        return True
+
+    def is_planned(self, plan: Plan) -> bool:
+        return True
+
+    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+        options = filled(run.options)
+        if options.get("budget"):
+            raise PlanError(
+                f"budget: '{options['budget']}' is of a comparison of variants only. Give base and "
+                "head to playbooks/ab.yml, or leave budget out."
+            )
+        if options.get("scale"):
+            raise PlanError(
+                f"scale: '{options['scale']}' is of a study only. Give -e study=<name>."
+            )
+        return None
+
+    def has_cross_checks(self, study: Study | None) -> bool:
+        return True

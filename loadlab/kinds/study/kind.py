@@ -1,0 +1,73 @@
+"""A study: the cells that its file names, and claims about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from loadlab.kinds import controls
+from loadlab.kinds.controls import Controls
+from loadlab.kinds.kind import Draft, Kind, ResolvedRun
+from loadlab.kinds.study import analyse, show, study_files, words
+from loadlab.model import Calibration, Claims, Manifest, Record, Study, Summary
+from loadlab.plan import plan_document
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.user_options import Request
+from loadlab.report.html import Headline, Section
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
+from loadlab.tuning.profiles import TuningProfile
+
+
+class StudyKind(Kind):
+    name = "study"
+    options: ClassVar[tuple[str, ...]] = ("study",)
+    subject = "study"
+    example = "-e study=<name>"
+    playbook = "playbooks/study.yml"
+
+    def is_planned(self, plan: Plan) -> bool:
+        return plan.study is not None
+
+    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+        return study_files.find(request.root, run.options, request.kind)
+
+    def has_cross_checks(self, study: Study | None) -> bool:
+        # A certificate has none.
+        return study is not None and not any(cell.expectation for cell in study.cells)
+
+    def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
+        """Return the comparisons and controls of the study; where it compares nothing, a control
+        of its first cell."""
+        if draft.study is None or not draft.study.aa_controls:
+            return Controls()
+        compared = controls.comparisons(draft.cells, tunings)
+        bases = {comparison.base for comparison in compared}
+        certain = controls.certain(draft.cells)
+        if not bases and certain:
+            bases = {certain[0].items[0].cell_id}
+        return controls.of_bases(draft.cells, bases, compared)
+
+    def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
+        assert plan.study is not None
+        return {run.claims: analyse.build(summary, plan.study)}
+
+    def headlines(self, run: RunDir) -> list[Headline]:
+        document = documents.read_or_none(run.claims, Claims)
+        return [show.headline(document)] if document and document.claims else []
+
+    def sections(self, run: RunDir) -> list[Section]:
+        document = documents.read_or_none(run.claims, Claims)
+        study = plan_document.read(run.path).plan.study
+        assert study is not None
+        sections = [show.claims(document)] if document and document.claims else []
+        if document and document.source:
+            manifest = documents.read_or_none(run.manifest, Manifest)
+            calibration = documents.read_or_none(run.calibration().document, Calibration)
+            sections.append(show.publication(document, study.publication, manifest, calibration))
+        return sections
+
+    def table(self, run: RunDir, summary: Summary) -> str:
+        claims = documents.read_or_none(run.claims, Claims)
+        return "\n".join([super().table(run, summary), *(words.lines(claims) if claims else [])])

@@ -1,0 +1,316 @@
+"""The parts of the page on a study: its claims, and what was published beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loadlab.kinds.study import words
+from loadlab.model import (
+    Calibration,
+    ClaimFigure,
+    ClaimPart,
+    Claims,
+    Erratum,
+    FigureGroup,
+    Manifest,
+    Median,
+    Ratio,
+    UnmeasuredCell,
+)
+from loadlab.model.study import OptionValue, SaturationRate, StudyPublication, StudySetup
+from loadlab.report.html import (
+    Cells,
+    Group,
+    Headline,
+    Link,
+    Part,
+    Row,
+    Section,
+    Table,
+    TableCell,
+    link,
+    table,
+)
+from loadlab.report.words import quantities, repetitions_words
+from loadlab.report.words.quantities import quantity
+from loadlab.run import formatting
+from loadlab.run.formatting import one_line, plural
+from loadlab.run.run_dir import CLAIMS, MANIFEST
+
+# Outcome of a claim -> CSS class, shared with the cells' headlines.
+STATES = {"confirmed": "held", "refuted": "missed", "inconclusive": "void"}
+# A program's name in studies -> its package on the hosts.
+_PACKAGES = {"python": "python3", "uwsgi": "uwsgi-core"}
+NOT_RECORDED = "not recorded"
+
+
+def headline(document: Claims) -> Headline:
+    """Return the outcomes of the claims in a sentence."""
+    outcomes = [claim.outcome for claim in document.claims]
+    worst = next(outcome for outcome in words.OUTCOMES if outcome in outcomes)
+    return Headline(STATES[worst], _text(document, outcomes), anchor="claims")
+
+
+def claims(document: Claims) -> Section:
+    """Return the section of the claims."""
+    parts = [Part(text=document.description), Part(table=_claims(document), css="claims")]
+    return Section("claims", "Claims", "Claims", parts)
+
+
+def publication(
+    document: Claims,
+    published: StudyPublication,
+    manifest: Manifest | None,
+    calibration: Calibration | None,
+) -> Section:
+    """Return the section of the figures, errors and differences of a study that was published."""
+    source = document.source or {}
+    names = [source["title"], source.get("author"), source["date"]]
+    if "commit" in source:
+        names.append(f"commit {source['commit']}")
+    parts = [
+        Part(text=document.question or ""),
+        Part(
+            text="Source: ",
+            link=Link(source["url"], ", ".join(filter(None, names))),
+            after=f". Measured here at scale {document.scale or ''}.",
+            css="lead",
+        ),
+        *(Part(table=_figures(group)) for group in document.figures),
+    ]
+    if errata := _errata(document.errata):
+        parts += [Part(heading="Errors of the source"), Part(table=errata)]
+    if manifest:
+        different = differences(published, manifest, calibration)
+        parts += [Part(heading="Differences"), Part(table=different)]
+    return Section("study", "As it was published", "As published", parts)
+
+
+def _text(document: Claims, outcomes: Sequence[str]) -> str:
+    counts = [f"{outcomes.count(name)} {name}" for name in STATES if name in outcomes]
+    text = (
+        f"{document.kind.capitalize()} {document.name}: of {plural(len(outcomes), 'claim')} "
+        f"{', '.join(counts)}."
+    )
+    if document.unmeasured:
+        text += f" No valid repetition of {', '.join(map(_unmeasured, document.unmeasured))}."
+    return text
+
+
+def _unmeasured(cell: UnmeasuredCell) -> str:
+    return f"{cell.cell} ({one_line(repetitions_words.void_reasons(cell))})"
+
+
+def _claims(document: Claims) -> Table:
+    rows: list[Row | Group | Cells] = []
+    for claim in document.claims:
+        step = words.failing_step(claim)
+        decided = f"{claim.outcome}, by {step}" if step else claim.outcome
+        rows.append(Group(f"{claim.statement}: {decided}"))
+        rows += [_claim_row(part) for part in claim.parts]
+    return table(
+        "Each claim's statements against the bounds that they name; medians of the valid "
+        "repetitions, and ratios by blocks, with an interval where there are enough of them, and "
+        "how many of 100 intervals like it hold the true value. A sweep has in each block the "
+        "level that was best in the other blocks. "
+        f"{quantities.levels()} A ratio no further from its "
+        "bound than a cell is from its A/A control is inconclusive. A claim of several "
+        "statements, or of an order, is confirmed where all are, refuted where one is.",
+        ["metric", "bounds", "published", "cells", "measured", "outcome"],
+        rows,
+        sources=[link(CLAIMS)],
+    )
+
+
+def _claim_row(part: ClaimPart) -> Row:
+    """Return the table row of a statement of a claim."""
+    published = words.published(part)
+    where = part.published.where if part.published else ""
+    return Row([
+        words.metric(part.statement),
+        words.wanted(part.statement),
+        f"{published} ({where})" if published and where else published,
+        "; ".join(_median(part, figure) for figure in part.figures),
+        words.measured(part),
+        TableCell(part.outcome, css=STATES[part.outcome]),
+    ], "" if part.outcome == "confirmed" else "other")  # fmt: skip
+
+
+def _median(part: ClaimPart, figure: ClaimFigure) -> str:
+    if figure.median is None:
+        return f"{figure.cell}: none"
+    median = quantity(words.metric(part.statement), figure.median)
+    return f"{figure.cell}: {median} (n={figure.n})"
+
+
+def _figures(group: FigureGroup) -> Table:
+    """Return the table of a group of published figures beside the measured ones."""
+    if group.not_reproduced:
+        return table(
+            f"{group.title}. Not measured here: {group.not_reproduced}.",
+            ["of", "metric", "published"],
+            [[row.cell, row.metric, quantity(row.metric, row.published)] for row in group.rows],
+            "  n",
+            title=f"{group.title}: published",
+            open=False,
+        )
+    rows = []
+    for row in group.rows:
+        ratio = row.published_ratio
+        rows.append([
+            row.cell,
+            row.metric,
+            quantity(row.metric, row.published),
+            _with_interval(row.measured, _quantity(row.metric)),
+            formatting.NONE if ratio is None else formatting.significant(ratio),
+            _with_interval(row.measured_ratio, formatting.significant),
+            str(row.measured.n),
+        ])  # fmt: skip
+    against = (
+        f" Ratios are to {group.reference}: the absolute figures belong to their machines."
+        if group.reference
+        else ""
+    )
+    return table(
+        f"{group.title} ({group.where}). Medians of the valid repetitions with an interval where "
+        f"there are enough of them; the table of claims has the coverage of few.{against}",
+        ["cell", "metric", "published", "measured", "published ratio", "measured ratio", "n"],
+        rows,
+        "  nnnnn",
+        title=f"{group.title}: published and measured",
+        sources=[link(CLAIMS)],
+    )
+
+
+def _quantity(metric: str) -> Callable[[float], str]:
+    return lambda number: quantity(metric, number)
+
+
+def _with_interval(median: Median | Ratio, show: Callable[[float], str]) -> str:
+    if median.value is None:
+        return formatting.NONE
+    if median.low is None or median.high is None:
+        return show(median.value)
+    return f"{show(median.value)} ({show(median.low)} to {show(median.high)})"
+
+
+def _errata(errata: Sequence[Erratum]) -> Table | None:
+    if not errata:
+        return None
+    rows = [
+        [erratum.mistake, erratum.printed, erratum.corrected, _here(erratum), erratum.where or ""]
+        for erratum in errata
+    ]
+    return table(
+        "What the source printed wrongly by its own or a later account, and how it is to be read.",
+        ["mistake", "printed", "corrected reading", "here", "where"],
+        rows,
+    )
+
+
+def _here(erratum: Erratum) -> str:
+    """Return what was measured of an erratum's cell."""
+    if erratum.cell is None:
+        return formatting.NONE
+    if erratum.measured is None or erratum.metric is None:
+        return f"{erratum.cell}: not measured"
+    shown = _with_interval(erratum.measured, _quantity(erratum.metric))
+    return f"{erratum.cell}, {erratum.metric}: {shown}"
+
+
+def differences(
+    publication: StudyPublication, manifest: Manifest, calibration: Calibration | None
+) -> Table:
+    """Return the table of differences between the published set-up and this one.
+
+    Machines and versions come from manifest.json, the link from calibration.json. The sentences of
+    the study's file come last.
+    """
+    rows: list[Cells] = [
+        *_setup(publication.setup or StudySetup(), manifest, calibration),
+        *([own.name, _plain(own.published), _plain(own.here)] for own in publication.settings),
+        *(
+            (f"rate {rate.name}: {rate.statement}", _rate(rate.published), _rate(rate.here))
+            for rate in publication.rates
+            if rate.here != rate.published
+        ),
+        *((TableCell(words, css="reason"), "", "") for words in publication.differs),
+    ]
+    return table(
+        "What differs between the two set-ups.",
+        ["what", "published", "here"],
+        rows,
+        sources=[link(MANIFEST)],
+    )
+
+
+def _setup(setup: StudySetup, manifest: Manifest, calibration: Calibration | None) -> list[Cells]:
+    """Return the rows of the machines, the link and the versions that differ."""
+    rows: list[Cells] = [
+        ["server", setup.server or NOT_RECORDED, _machine(manifest, "server")],
+        ["client", setup.client or NOT_RECORDED, _machine(manifest, "client")],
+        ["link", setup.link or NOT_RECORDED, _link(calibration)],
+    ]
+    for name, version in (setup.versions or {}).items():
+        here = _version(manifest, name)
+        if here and here != version:
+            rows.append([f"version of {name}", version, here])
+    return rows
+
+
+def _machine(manifest: Manifest, role: str) -> str:
+    machines = [
+        f"{host.cpu_model}, {formatting.plural(len(host.cpus), 'core')} of {host.cores}, "
+        f"{formatting.size(host.memory_bytes)}, {host.os}, Linux {host.kernel}, virtualisation "
+        f"{host.virtualisation}"
+        for host in manifest.hosts.values()
+        if host.role == role
+    ]
+    return "; ".join(dict.fromkeys(machines)) or NOT_RECORDED
+
+
+def _link(calibration: Calibration | None) -> str:
+    if calibration is None:
+        return "not measured"
+    ways = (calibration.iperf3.client_to_server, calibration.iperf3.server_to_client)
+    return (
+        " and ".join(formatting.bits(direction.bits_per_second) for direction in ways) + " (iperf3)"
+    )
+
+
+def _version(manifest: Manifest, name: str) -> str:
+    """Return the version of a program here, pinned or a package of the server; empty
+    where unknown."""
+    name = name.lower()
+    pinned = {
+        version.partition(" ;")[0]
+        for pin, version in manifest.pins.items()
+        if pin.rpartition("/")[2] == name and not pin.startswith("controller/")
+    }
+    if pinned:
+        return ", ".join(sorted(pinned))
+    for host in manifest.hosts.values():
+        if host.role == "server":
+            packages = host.packages
+            # Debian's package postgresql has no version of its own; postgresql-17 has.
+            package = packages.get(_PACKAGES.get(name, name)) or ""
+            newest = [v for p, v in packages.items() if p.removeprefix(f"{name}-").isdecimal()]
+            return (newest[0] if newest else package).partition("-")[0]
+    return ""
+
+
+def _plain(value: OptionValue) -> str:
+    if value is None:
+        return "left to the lab"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _rate(rate: float | SaturationRate | None) -> str:
+    if rate is None:
+        return NOT_RECORDED
+    if isinstance(rate, SaturationRate):
+        return (
+            f"{formatting.percent(rate.fraction)} of the lowest saturation of "
+            f"{' and '.join(rate.of)}"
+        )
+    return f"{rate:,g} requests/s"

@@ -1,0 +1,135 @@
+"""Words for claims.json, which analyse.py judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement
+from loadlab.report import words
+from loadlab.report.words.outcomes import bound
+from loadlab.report.words.quantities import quantity
+from loadlab.report.words.repetitions_words import void_reasons
+from loadlab.run import formatting
+
+# The outcome of a claim is the first of these that any of its parts has.
+OUTCOMES = ("refuted", "inconclusive", "confirmed")
+
+
+def lines(claims: Claims) -> list[str]:
+    """Return a line for each claim of claims.json and for each cell that was not measured.
+
+    For a longer order the line shows only the step that decided.
+    """
+    shown = []
+    for claim in claims.claims:
+        parts = [
+            f"{metric(part.statement)} of {wanted(part.statement)}{more}; "
+            + (f"published {text}; " if (text := published(part)) else "")
+            + measured(part)
+            for part, more in _shown_parts(claim.parts)
+        ]
+        shown.append(f"{claim.outcome}: {claim.statement} ({'; '.join(parts)})")
+    return shown + [
+        f"not measured: {cell.cell}: {void_reasons(cell)}" for cell in claims.unmeasured
+    ]
+
+
+def _shown_parts(parts: Sequence[ClaimPart]) -> list[tuple[ClaimPart, str]]:
+    """Return the parts to show, each with a note."""
+    shown: list[tuple[ClaimPart, str]] = []
+    for order, group in groupby(parts, key=lambda part: part.order):
+        steps = list(group)
+        if order is None:
+            shown += [(part, "") for part in steps]
+        else:
+            shown.append((deciding(steps), f" (deciding step of {len(steps)})"))
+    return shown
+
+
+def deciding(steps: Sequence[ClaimPart]) -> ClaimPart:
+    """Return the step that decided an order: of the worst outcome, the one with the
+    smallest ratio."""
+
+    def key(step: ClaimPart) -> tuple[int, float]:
+        return OUTCOMES.index(step.outcome), -1.0 if step.value is None else step.value
+
+    return min(steps, key=key)
+
+
+def failing_step(claim: Claim) -> str:
+    """Return the step that kept a longer order from being confirmed, in words; "" where there is
+    none."""
+    steps = [part for part in claim.parts if part.order is not None]
+    decided = deciding(steps) if steps else None
+    if decided is None or not claim.outcome == decided.outcome != "confirmed":
+        return ""
+    return wanted(decided.statement)
+
+
+def measured(part: ClaimPart) -> str:
+    """Return the measured value of one part, in words, or why there is none."""
+    reasons = [words.reason(part.reason)] if part.reason else []
+    low, high = part.interval or (None, None)
+    if low is not None and high is None:
+        least = formatting.significant(low, 2)
+        reasons.insert(
+            0, f"at least {least} times, and without a bound above, for the other may be 0"
+        )
+    if part.value is None:
+        return "; ".join(reasons)
+    shown = _shown(part)
+    interval = ""
+    if low is not None and high is not None:
+        level = formatting.percent(part.level)
+        interval = f", {shown(low)} to {shown(high)} ({level} interval)"
+    return "; ".join([f"measured {shown(part.value)}{interval}", *reasons])
+
+
+def published(part: ClaimPart) -> str:
+    """Return the published value of one part, in words; empty where there is none."""
+    source = part.published
+    if source is None:
+        return ""
+    value = "" if source.value is None else _shown(part)(source.value)
+    return ", ".join(filter(None, [value, source.statement]))
+
+
+def _shown(part: ClaimPart) -> Callable[[float], str]:
+    """Return the function that formats the part's value: in the metric's unit, or as a ratio."""
+    statement = part.statement
+    unit_of = statement.metric if statement.cell and statement.over is None else None
+    return lambda number: quantity(unit_of, number)
+
+
+def metric(statement: ClaimStatement) -> str:
+    """Return the statement's metric, or its two: goodput / load.rate."""
+    return " / ".join(filter(None, [statement.metric, statement.over]))
+
+
+def goal(part: ClaimPart) -> str:
+    """Return the measured value of one part beside its bounds, in words."""
+    statement = part.statement
+    value = measured(part) if part.value is None else f"measured {_shown(part)(part.value)}"
+    of = f" ({' / '.join(statement.ratio)})" if statement.ratio else ""
+    return f"{value}, goal {_limits(statement)}{of}"
+
+
+def wanted(statement: ClaimStatement) -> str:
+    """Return the statement's cells and bounds in words."""
+    if statement.order is not None:
+        return " > ".join(statement.order)
+    subject = statement.cell or " / ".join(statement.ratio or ())
+    if statement.against is not None:
+        subject = f"({subject}) / ({' / '.join(statement.against)})"
+    return f"{subject}: {_limits(statement)}"
+
+
+def _limits(statement: ClaimStatement) -> str:
+    united = statement.metric if statement.cell and statement.over is None else None
+    limits = [
+        f"{name} {bound(united, number)}"
+        for name, number in (("at least", statement.at_least), ("at most", statement.at_most))
+        if number is not None
+    ]
+    return ", ".join(limits)

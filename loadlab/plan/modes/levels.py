@@ -1,0 +1,227 @@
+"""Cells whose load the plan or a saturation decides: one level (fixed, or scaled), or rising ones.
+
+The first block decides where a sweep stops; later blocks measure the same levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal, Self
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from loadlab.model import Item, Purpose, Reason
+from loadlab.model.base import Above0, doc
+from loadlab.plan.modes.mode import Experiment, again, with_rate
+from loadlab.plan.modes.stopping import (
+    ONCE,
+    Point,
+    SweepRule,
+    end_of_sweep,
+    is_left_once,
+    likely_left,
+    saturation_tries,
+    tries_left,
+    tries_of,
+)
+from loadlab.plan.records import Records, by_block, measured, valid
+
+# Significant digits of a scaled rate.
+DIGITS = 2
+
+
+class OneCell(Experiment, kw_only=True, frozen=True):
+    """An experiment of one cell."""
+
+    item: Annotated[Item, doc("The cell; of a rate that is scaled, without the rate.")]
+
+    @property
+    def items(self) -> list[Item]:
+        """The item."""
+        return [self.item]
+
+    def map_items(self, change: Callable[[Item], Item]) -> Self:
+        """Return it with its item changed."""
+        return replace(self, item=change(self.item))
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Self:
+        """Return the experiment that measures the cell again."""
+        return replace(self, item=again(self.item, cell_id, purpose))
+
+    def _is_left_once(self, repetitions: int, records: Records) -> bool | None:
+        """Return whether the only measurement is left; None of a cell that each block has."""
+        if self.item.purpose not in (*ONCE, "saturation"):
+            return None
+        return is_left_once(self.item, self.tries(self.item, repetitions), records)
+
+
+class Fixed(OneCell, kw_only=True, frozen=True, tag="fixed"):
+    """One cell. No statistics use a saturation, a profile, a trace or a check: these are measured
+    once."""
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the item, until the block is complete; a saturation's is the last block."""
+        once = self._is_left_once(block, records)
+        left = tries_left(self.item.cell_id, block, records, self.void_tries)
+        return self.item if (left if once is None else once) else None
+
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely measurements left; a saturation is likely valid at once."""
+        once = self._is_left_once(repetitions, records)
+        if once is not None:
+            return int(once)
+        return likely_left(self.item.cell_id, repetitions, records, self.void_tries)
+
+    def tries(self, item: Item, repetitions: int) -> int:
+        """Return how often the item is measured until a measurement is valid."""
+        if item.purpose == "saturation":
+            return saturation_tries(repetitions)
+        return super().tries(item, repetitions)
+
+
+class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
+    """One cell at a fraction of the least saturation: in every block, or once with py-spy.
+
+    A cell of a curve belongs to the first block alone, and its saturation to every block.
+    """
+
+    fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
+    saturations: Annotated[
+        dict[str, str],
+        doc(
+            "The study's name of each cell -> cell_id of its saturation; of a curve the closed "
+            "loop's cell_id -> the same."
+        ),
+    ]
+    whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
+
+    def goodputs(self, records: Records) -> dict[str, float | None]:
+        """Return name -> goodput of its saturation in requests/s; None where none is valid."""
+        firsts = {name: valid(cell_id, records)[:1] for name, cell_id in self.saturations.items()}
+        return {name: first[0].goodput if first else None for name, first in firsts.items()}
+
+    def rate(self, records: Records) -> float | None:
+        """Return the rate in requests/s; None where a saturation is missing."""
+        least = min(goodput or 0.0 for goodput in self.goodputs(records).values())
+        rate = float(f"{self.fraction * least:.{DIGITS}g}")
+        if self.whole or rate.is_integer():
+            rate = round(rate)
+        return rate if rate > 0 else None
+
+    def known_items(self, records: Records) -> list[Item]:
+        """Return the item with its rate, where that is known."""
+        rate = self.rate(records)
+        return [] if rate is None else [with_rate(self.item, rate)]
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the item with its rate; None while a saturation is missing."""
+        cell_id = self.item.cell_id
+        left = tries_left(cell_id, block, records, self.void_tries)
+        once = self._is_left_once(1, records)
+        if once is not None:
+            left = int(once)
+        elif self._is_of_curve and block > 1:
+            left = 0
+        return next(iter(self.known_items(records)), None) if left else None
+
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely number left; 0 where a saturation was void in all of its tries."""
+        saturations = self.saturations.values()
+        if any(self._is_lacking(cell_id, repetitions, records) for cell_id in saturations):
+            return 0
+        once = self._is_left_once(1, records)
+        if once is not None:
+            return int(once)
+        blocks = min(1, repetitions) if self._is_of_curve else repetitions
+        return likely_left(self.item.cell_id, blocks, records, self.void_tries)
+
+    @property
+    def _is_of_curve(self) -> bool:
+        return self.item.purpose == "curve"
+
+    def _is_lacking(self, cell_id: str, repetitions: int, records: Records) -> bool:
+        """Return whether a saturation has no valid measurement and no tries left."""
+        if valid(cell_id, records):
+            return False
+        if not self._is_of_curve:
+            tries = tries_of(cell_id, records, saturation_tries(repetitions))
+            return len(measured(cell_id, records)) >= tries
+        blocks = range(1, repetitions + 1)
+        return not any(tries_left(cell_id, block, records, self.void_tries) for block in blocks)
+
+
+class Stop(Struct, kw_only=True, frozen=True):
+    """The ``index`` of the last level that is measured, and the ``reason`` to stop there."""
+
+    index: int
+    reason: Reason
+
+
+class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
+    """Rising levels of connections or rates, until more load brings no more throughput."""
+
+    by: Annotated[Literal["rate", "connections"], doc("What rises.")]
+    levels: Annotated[
+        Annotated[list[Item], Meta(min_length=1)], doc("The item of each level, ascending.")
+    ]
+    rule: Annotated[SweepRule, doc("When it stops.")]
+
+    @property
+    def items(self) -> list[Item]:
+        """The items of all levels."""
+        return self.levels
+
+    def map_items(self, change: Callable[[Item], Item]) -> Sweep:
+        """Return it with the item of each level changed."""
+        return replace(self, levels=[change(item) for item in self.levels])
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Fixed:
+        """Return the experiment that measures the lowest level again, as it always is measured."""
+        item = again(self.levels[0], cell_id, purpose)
+        return Fixed(pair=self.pair, void_tries=self.void_tries, item=item)
+
+    def value(self, item: Item) -> float:
+        """Return the level of an item: its connections, or its rate in requests/s."""
+        load = item.cell.load
+        return load.connections if self.by == "connections" else load.rate or 0.0
+
+    def stop(self, records: Records) -> Stop | None:
+        """Return where the sweep stops, by the first valid measurement of each level in block 1.
+
+        None while that is open, and where only the highest level ends it. A level that is void in
+        all tries does not decide.
+        """
+        before: Point | None = None
+        for index, item in enumerate(self.levels[:-1]):
+            if tries_left(item.cell_id, 1, records, self.void_tries):
+                return None
+            tried = by_block(item.cell_id, records).get(1, [])
+            first = next((repetition for repetition in tried if repetition.validity.valid), None)
+            if first is None:
+                continue
+            point = Point(level=self.value(item), goodput=first.goodput or 0.0)
+            reason = end_of_sweep(self.rule, self.by, first, point, before)
+            if reason is not None:
+                return Stop(index=index, reason=reason)
+            before = point
+        return None
+
+    def measured_levels(self, records: Records) -> list[Item]:
+        """Return the items that are measured, as far as it is known."""
+        stop = self.stop(records)
+        return list(self.levels if stop is None else self.levels[: stop.index + 1])
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the next level's item to measure in this block."""
+        for item in self.measured_levels(records):
+            if tries_left(item.cell_id, block, records, self.void_tries):
+                return item
+        return None
+
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely number of measurements left, of the levels known so far."""
+        return sum(
+            likely_left(item.cell_id, repetitions, records, self.void_tries)
+            for item in self.measured_levels(records)
+        )

@@ -1,0 +1,128 @@
+"""A certificate: what the lab reports of known faults beside what was injected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.kinds.certificate import analyse
+from loadlab.kinds.certificate.analyse import Injected
+from loadlab.model import (
+    CertifiedTest,
+    Expectation,
+    Reason,
+    Repetition,
+    ServiceProcesses,
+    Truth,
+    Validity,
+)
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import RunDir
+from tests.unit.builders import planned_study, present, processes, repetition, summary, void
+
+LOGGED = Injected("stall", 100, {"right": 95, "error": 5}, 0.2, [(50_000, 90), (1_000_000, 10)])
+FOUND = summary()
+CELL = FOUND.cells[0]
+
+
+def certify(expected: Expectation, rep: Repetition, log: Injected | None = LOGGED) -> CertifiedTest:
+    study = planned_study(cells={"stall": [CELL.cell_id]}, expectations={"stall": expected})
+    found = replace(FOUND, cells=[replace(CELL, repetitions=[rep])])
+    built = analyse.build(found, study, {} if log is None else {"stall": log})
+    assert built.passed == built.tests[0].passed
+    return built.tests[0]
+
+
+def reported(metric: str, value: float) -> Repetition:
+    rep = repetition(requests=100)
+    if metric.startswith("latency_us."):
+        assert rep.latency_us
+        latency = replace(rep.latency_us, **{metric.removeprefix("latency_us."): value})
+        return replace(rep, latency_us=latency)
+    assert rep.errors
+    return replace(rep, errors=replace(rep.errors, status_5xx=int(value)))
+
+
+@pytest.mark.parametrize(
+    ("truth", "value", "passed"),
+    [
+        (Truth(metric="latency_us.p99", within=0.02), 1_019_000, True),
+        (Truth(metric="latency_us.p99", within=0.02), 1_021_000, False),
+        (Truth(metric="latency_us.p99", within=0.02), 979_000, False),
+        (Truth(metric="latency_us.p50", within=0.02), 50_400, True),
+        (Truth(metric="errors.status_5xx"), 5, True),
+        (Truth(metric="errors.status_5xx"), 4, False),
+        (Truth(metric="errors.status_5xx", fraction=0.04), 4, True),
+        (Truth(metric="errors.status_5xx", fraction=0.04, slack=1), 5, True),
+        (Truth(metric="errors.status_5xx", value=7), 5, False),
+    ],
+)
+def test_a_figure_passes_within_its_limit_only(truth: Truth, value: float, passed: bool) -> None:
+    test = certify(Expectation(fault="", truths=[truth]), reported(truth.metric, value))
+    assert [figure.passed for figure in test.figures] == [passed]
+    assert test.passed is passed
+
+
+def test_a_figure_without_a_log_fails_and_has_no_true_value() -> None:
+    expected = Expectation(fault="", truths=[Truth(metric="latency_us.p99", within=0.02)])
+    (figure,) = certify(expected, repetition(), None).figures
+    assert (figure.true, figure.limit, figure.passed) == (None, None, False)
+
+
+@pytest.mark.parametrize(("share", "passed"), [(0.5, True), (0.6, False)])
+def test_time_in_the_kernel_is_beside_what_was_burned_there(share: float, passed: bool) -> None:
+    """The application used 5 ms of CPU for each of 100 requests, half of it on purpose inside."""
+    log = replace(LOGGED, cpu_s=0.5, kernel_s=0.25)
+    hosts = present(repetition().telemetry)
+    services = ServiceProcesses(
+        nginx=None, application=processes(cpu_s=0.5, system_share=share), postgresql=None
+    )
+    server = replace(hosts.server, processes=services)
+    rep = repetition(requests=100, telemetry=replace(hosts, server=server))
+    truths = [Truth(metric=f"server_{name}_us", within=0.03) for name in ("cpu", "kernel")]
+    figures = certify(Expectation(fault="", truths=truths), rep, log).figures
+    assert [figure.true for figure in figures] == [5000, 2500]
+    assert [figure.passed for figure in figures] == [True, passed]
+
+
+@pytest.mark.parametrize(
+    ("validity", "passed"),
+    [
+        (void("foreign_cpu"), True),
+        (void("steal"), False),
+        (Validity(valid=True, reasons=[], findings=[Reason(code="foreign_cpu")]), False),
+    ],
+)
+def test_a_fault_of_the_instrument_has_to_void_for_its_reason(
+    validity: Validity, passed: bool
+) -> None:
+    expected = Expectation(fault="", valid=False, reasons=["foreign_cpu", "generator_cpu"])
+    assert certify(expected, repetition(validity=validity)).passed is passed
+
+
+def test_a_fault_of_the_server_may_not_void() -> None:
+    assert not certify(Expectation(fault=""), repetition(validity=void("steal"))).passed
+    assert certify(Expectation(fault=""), repetition()).passed
+
+
+def test_an_expected_finding_has_to_be_there() -> None:
+    expected = Expectation(fault="", findings=["retransmits"])
+    found = Validity(valid=True, reasons=[], findings=[Reason(code="retransmits")])
+    assert not certify(expected, repetition()).passed
+    assert certify(expected, repetition(validity=found)).passed
+
+
+def test_the_log_is_read_to_the_last_load_of_a_name(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.logs.mkdir()
+    line = '2026-11-22T10:00:00.000000+0000 server python[7]: {{"injected": {}}}'
+    one = '{"name": "a", "requests": 1, "answers": {}, "cpu_s": 0.1, "residence_us": [[5, 1]]}'
+    run.log("server").write_text(
+        "\n".join(["some words", line.format(one), line.format(one.replace("1,", "2,", 1))])
+    )
+    assert analyse.injected(run) == {"a": Injected("a", 2, {}, 0.1, [(5, 1)])}
+    run.log("server").write_text(line.format('{"name": 1}'))
+    with pytest.raises(ResultError, match=r"server\.log: Expected `str`, got `int`"):
+        analyse.injected(run)

@@ -1,0 +1,244 @@
+"""A matrix from its plan to its answer, in a simulated run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from loadlab.kinds import all_kinds, derive_run, page, run_end
+from loadlab.kinds.matrix import analyse
+from loadlab.kinds.matrix import words as matrix_words
+from loadlab.model import MatrixVerdict
+from loadlab.plan import schedule
+from loadlab.report.render import render
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
+from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_24_candidates_fit_into_half_an_hour_and_the_best_is_found() -> None:
+    made, runs = plan(budget="30m"), 20
+    assert made.matrix is not None
+    assert len(made.matrix.candidates) == 24
+    machines = [Machine(made, spread(made, seed), seed=seed) for seed in range(runs)]
+    answers = [(machine, machine.run()) for machine in machines]
+    assert sum(nearly(machine, found, found.chosen) for machine, found in answers) == runs
+    assert max(machine.now for machine in machines) - BEGAN <= 1800
+
+
+def test_of_equal_candidates_the_simplest_is_taken() -> None:
+    made = plan(budget="1h")
+    assert made.matrix is not None
+    truth = {one.name: 1000.0 for one in made.matrix.candidates}
+    found = Machine(made, truth, noise=0.01).run()
+    rows = {row.name: row for row in found.candidates}
+    assert found.chosen is not None
+    near = [found.best or "", *(lead.name for lead in found.leads if lead.within_noise)]
+    assert len(near) > 1
+    least = min(rows[name].workers * rows[name].threads for name in near)
+    assert rows[found.chosen].workers * rows[found.chosen].threads == least
+
+
+def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() -> None:
+    made = plan(budget="1h")
+    assert made.matrix is not None
+    truth = {one.name: 500.0 for one in made.matrix.candidates}
+    truth |= {"gunicorn-gthread-1x4": 1000.0, "gunicorn-gthread-3x1": 800.0}
+    found = Machine(made, truth).run()
+    assert found.best == found.chosen == "gunicorn-gthread-1x4"
+    default, rule = found.over_own_default, found.over_rule
+    assert default is not None
+    assert rule is not None
+    assert (default.name, rule.name) == ("gunicorn-sync-1x1", "gunicorn-gthread-3x1")
+    for lead, true in ((default, 1.0), (rule, 0.25)):
+        assert lead.low is not None
+        assert lead.high is not None
+        assert lead.low < true < lead.high
+        assert lead.answer == "faster"
+    assert "Take it: +" in matrix_words.sentence(found)
+
+
+def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:
+    made = plan(budget="30m")
+    failing = ("granian-1x1", "waitress-1x4")
+    machine = Machine(made, spread(made, 3), failing=failing)
+    found = machine.run()
+    rows = {row.name: row for row in found.candidates}
+    assert found.best not in (None, *failing)
+    for name in failing:
+        out = rows[name].out
+        assert out is not None
+        assert out.code == "candidate_failed"
+        assert len(machine.found[rows[name].cell_id]) == 2
+    assert "Dropped: Granian, 1 worker: failed twice in a row: server: Start it" in "\n".join(
+        matrix_words.lines(found)
+    )
+
+
+def test_contender_that_fails_late_is_dropped_and_the_others_keep_their_blocks() -> None:
+    made = plan(budget="30m")
+    usual = Machine(made, spread(made, 3), seed=3).run()
+    first = max(usual.candidates, key=lambda row: row.blocks).name
+    machine = Machine(made, spread(made, 3), seed=3, failing=(first,), from_block=12)
+    found = machine.run()
+    rows = {row.name: row for row in found.candidates}
+    out = rows[first].out
+    assert out is not None
+    assert out.code == "candidate_failed"
+    assert not rows[first].contends
+    assert found.blocks >= 7
+    assert found.best not in (None, first)
+    # Nobody took its place in the rounds.
+    after = {name: row.last_round for name, row in rows.items()}
+    assert after == {row.name: row.last_round for row in usual.candidates}
+    assert all(machine.plan.experiments[0].next_item(at, machine.kept) is None for at in (1, 2, 7))
+
+
+def test_control_that_fails_ends_and_the_contenders_go_on() -> None:
+    made = plan(budget="30m")
+    truth = spread(made, 3)
+    every = tuple(f"{name}-aa" for name in truth)
+    machine = Machine(made, truth, seed=3, failing=every)
+    found = machine.run()
+    assert found.blocks >= 8
+    assert found.noise_floor is None
+    assert {lead.answer for lead in found.leads} == {"undecided"}
+    # The outlook counts the contenders' blocks, so the run goes on.
+    more = replace(made, options=replace(made.options, repetitions=50))
+    failures = schedule.consecutive_failures(machine.kept, {})
+    ahead = schedule.outlook(more, machine.kept, 0, failures)
+    assert ahead.total >= ahead.position
+
+
+def test_candidate_that_nothing_is_left_to_compare_with_is_taken() -> None:
+    made = plan(framework="nodejs", budget="30m")
+    truth = spread(made, 1)
+    one, *others = truth
+    found = Machine(made, truth, failing=tuple(others)).run()
+    assert (found.best, found.chosen, found.leads) == (one, one, [])
+    assert "No other was left to compare it with." in matrix_words.sentence(found)
+
+
+def test_default_that_is_chosen_is_compared_with_its_rule() -> None:
+    made = plan(server="gunicorn", budget="1h")
+    assert made.matrix is not None
+    truth = {one.name: 500.0 for one in made.matrix.candidates}
+    # Two of gthread and one of gevent lead the rounds; the default is as good and simpler.
+    truth |= {f"gunicorn-gthread-{name}": 1000.0 for name in ("1x4", "2x4", "1x16")}
+    truth |= {"gunicorn-sync-1x1": 995.0}
+    found = Machine(made, truth, noise=0.01, void=0.0).run()
+    assert found.chosen == "gunicorn-sync-1x1"
+    assert found.over_own_default is None
+    assert found.over_rule is not None
+    assert found.over_rule.name == "gunicorn-sync-3x1"
+
+
+def test_run_of_which_every_candidate_fails_has_no_answer() -> None:
+    made = plan(budget="30m")
+    truth = spread(made, 1)
+    found = Machine(made, truth, failing=tuple(truth)).run()
+    assert (found.best, found.chosen, found.leads) == (None, None, [])
+    assert matrix_words.sentence(found) == "No candidate has a valid measurement."
+
+
+def test_run_of_which_every_measurement_is_void_has_no_best(tmp_path: Path) -> None:
+    made = plan(server="gunicorn", budget="30m")
+    machine = Machine(made, spread(made, 2))
+    machine.run()
+    several = [one for found in machine.found.values() for one in found]
+    builders.write_plan(tmp_path, made)
+    builders.store(tmp_path, *(replace(one, validity=builders.void("steal")) for one in several))
+    derive_run.summary(tmp_path)
+    assert len(derive_run.unmeasured(tmp_path)) == 11
+    kind = all_kinds.of_plan(made)
+    assert kind.unmeasured(RunDir(tmp_path), ["a cell"], ["all cells"]) == ["all cells"]
+
+
+def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
+    figures = {
+        "fast": (1000.0, 5.0, 90.0),
+        "small": (500.0, 5.0, 30.0),
+        "beaten": (500.0, 6.0, 30.0),
+        "twin": (1000.0, 5.0, 90.0),
+    }
+    assert analyse._front(figures) == {"fast", "small", "twin"}
+
+
+def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> None:
+    made = plan(budget="30m")
+    assert made.matrix is not None
+    late = replace(made, matrix=replace(made.matrix, budget_s=500.0))
+    machine = Machine(late, spread(made, 5))
+    found = machine.run()
+    assert (found.blocks, found.leads) == (0, [])
+    # The first round and what was begun of the second.
+    assert {row.last_round for row in found.candidates} == {1, 2}
+    assert machine.now - BEGAN < 600
+    assert machine.truth[found.best or ""] >= 0.9 * max(machine.truth.values())
+    assert "the budget ended with the rounds" in matrix_words.sentence(found)
+
+
+def test_interrupted_run_goes_on_where_it_was() -> None:
+    made = plan(budget="30m", server="gunicorn")
+    whole, cut = (Machine(made, spread(made, 1), void=0.0) for _ in range(2))
+    for position in range(1, 40):
+        item = schedule.next_item(made, cut.kept, {}, None, 0)
+        assert item is not None
+        assert item.position == position
+        cut.measure(item, item.block or 0)
+        if position == 20:
+            made = plan(budget="30m", server="gunicorn")
+    whole.run()
+    for cell_id, several in cut.found.items():
+        those = [(one.block, one.goodput) for one in whole.found[cell_id]]
+        assert [(one.block, one.goodput) for one in several] == those[: len(several)]
+
+
+def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path) -> None:
+    made = plan(server="gunicorn", budget="30m")
+    truth = {**spread(made, 2), "gunicorn-gthread-1x4": 2000.0}
+    machine = Machine(made, truth, failing=("gunicorn-gevent-3x1",))
+    machine.run()
+    builders.write_plan(tmp_path, made)
+    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
+    derive_run.summary(tmp_path)
+    found = documents.read(RunDir(tmp_path).matrix, MatrixVerdict)
+    assert found.chosen == "gunicorn-gthread-1x4"
+    rows = {row.name: row for row in found.candidates}
+    assert rows[found.chosen].on_front
+    assert rows[found.chosen].memory_bytes == 50_000_000
+    headline = page.build(tmp_path).shown[0]
+    assert headline.text.startswith("Best of 11 candidates: Gunicorn gthread, 1 worker of")
+    html = render(ROOT / "roles/report/templates/report.html.j2", page.build(tmp_path))
+    text = html.decode()
+    assert 'id="matrix"' in text
+    assert f"stacks/{rows[found.chosen].stack}/nginx.conf" in text
+    assert "failed twice in a row: server: Start it: it does not start" in text
+    assert "not among the best 5 of 11 in round 1" in text
+    # Nothing else on the page says which is best.
+    built = page.build(tmp_path)
+    (board,) = built.boards
+    assert board.title == "flask on Gunicorn (unix, http, gthread, 1 worker, 4 threads, " + (
+        "connections kept) on /hello"
+    )
+    assert not built.ranking
+
+
+def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) -> None:
+    made = plan(server="gunicorn", budget="30m")
+    machine = Machine(made, spread(made, 2))
+    machine.run()
+    builders.write_plan(tmp_path, made)
+    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
+    summary = derive_run.summary(tmp_path)
+    # The control is known from the results alone.
+    assert {floor.metric for floor in summary.noise_floor} >= {"goodput"}
+    assert run_end.derived(tmp_path, summary) == ""
+    assert all_kinds.of_plan(made).unmeasured(RunDir(tmp_path), ["a cell"], []) == []
+    lines = run_end.lines(tmp_path, ["one sentence for each candidate"])
+    assert lines[0].startswith("candidate ")
+    assert sum(line.startswith("Matrix after ") for line in lines) == 1

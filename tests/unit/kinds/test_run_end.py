@@ -1,0 +1,207 @@
+"""The last lines of a run, from its documents."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.kinds import page, run_end
+from loadlab.model import (
+    Certificate,
+    Disturbance,
+    Expectation,
+    Progress,
+    Summary,
+)
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents, lock
+from loadlab.run.errors import ResultError
+from tests.unit import builders
+
+NOW = 1_000_000.0
+
+
+class Run:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        shutil.copytree(builders.RUN, path)
+        self.plan()
+        self.progress()
+
+    def plan(self, kind: str | None = None, repetitions: int = 1) -> None:
+        study = builders.planned_study(
+            kind=kind or "",
+        )
+        plan = replace(builders.plan(repetitions=repetitions), study=study if kind else None)
+        builders.write_plan(self.path, plan)
+        run = replace(
+            plans.read(self.path),
+            started="2026-11-20T17:16:47Z",
+            inventory_args="-i inventory/aws",
+        )
+        documents.write(self.path / "plan.json", documents.encode(run))
+
+    def progress(self, **changed: Any) -> None:
+        found = Progress(
+            run_id="mine",
+            updated=NOW,
+            done=4,
+            total=4,
+            seconds_left=0.0,
+            ends=NOW - 60,
+            abandoned={},
+        )
+        documents.write(self.path / "progress.json", documents.encode(replace(found, **changed)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path / "mine")
+
+
+RESUME = "-e run_id=mine -i inventory/aws"
+COMPARE = "      python -m loadlab compare mine <run_id>  # another run against this one"
+
+
+def test_shown_of_a_finished_run_has_table_headlines_and_next_commands(run: Run) -> None:
+    (run.path / "report.html").touch()
+    first, head, *lines = run_end.shown(run.path, NOW)
+    assert first == "Run mine, started 2026-11-20T17:16:47Z"
+    assert head.startswith("endpoint")
+    assert lines[-5].endswith("held 1,000 requests/s on /index: p99 1.84 ms, no errors.")
+    assert lines[-4:] == [
+        "Lab: 0.2.0, 85e66e59875ff4530d43a890fde4c7527db6f23e",
+        f"Report: {run.path}/report.html",
+        f"Next: ansible-playbook lab.yml {RESUME} -e repetitions=5  # more repetitions",
+        COMPARE,
+    ]
+
+
+def test_what_made_results_few_is_told_before_the_next_commands_and_on_the_page(run: Run) -> None:
+    disturbance = Disturbance(
+        measured=12, void=9, outside=9, code="foreign_cpu", host="server", part=0.35,
+        repeats_s=10, repeats_max_s=40, withheld=0,
+    )  # fmt: skip
+    summary = replace(documents.read(run.path / "summary.json", Summary), disturbance=disturbance)
+    documents.write(run.path / "summary.json", documents.encode(summary))
+    told = (
+        "9 of 12 measurements are void, all because programs that are not the lab's take 35 % of "
+        "the server's CPU (foreign_cpu). Stop what else runs on the host; with local hosts, on the "
+        "controller. Run again in a quieter hour."
+    )
+    before, following, _ = run_end.lines(run.path, [])[-3:]
+    assert (before, following[:6]) == (told, "Next: ")
+    assert page.build(run.path).shown[-1].text == told
+
+
+def test_the_page_of_all_runs_is_named_where_there_are_several(run: Run) -> None:
+    named = f"All runs: {run.path.parent}/index.html"
+    assert named not in run_end.lines(run.path, [])
+    (run.path.parent / "index.html").touch()
+    assert named not in run_end.lines(run.path, [])
+    (run.path.parent / "another" / "cells").mkdir(parents=True)
+    assert named in run_end.lines(run.path, [])
+
+
+def test_shown_of_a_running_run_has_progress_and_results_so_far(run: Run) -> None:
+    """Its summary is of an earlier time, and another process holds it."""
+    lock.take(run.path, os.getpid(), "")
+    run.progress(done=3, ends=NOW + 57)
+    first, *table = run_end.shown(run.path, NOW)
+    running = f"Run mine is running in process {os.getpid()}: "
+    assert first.startswith(f"{running}3 of 4 measured, all over in 57 s, at ")
+    assert [line.split()[0] for line in table if "oha" in line] == ["agents", "index"]
+    assert "Report" not in "".join(table)
+    (run.path / "progress.json").unlink()
+    shutil.rmtree(run.path / "cells")
+    assert run_end.shown(run.path, NOW) == [f"{running}no load was offered yet"]
+
+
+def test_shown_of_an_interrupted_run_says_how_to_resume_it(run: Run) -> None:
+    (run.path / "summary.json").unlink()
+    run.progress(done=3)
+    first, *rest = run_end.shown(run.path, NOW)
+    assert first == "Run mine is not finished: 3 of 4 measured"
+    assert rest[-1] == f"Next: ansible-playbook lab.yml {RESUME}  # measures what is missing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "repetitions", "progress", "expected"),
+    [
+        (None, 5, {}, [f"lab.yml {RESUME} -e repetitions=10  #", "loadlab compare"]),
+        ("study", 3, {}, [f"playbooks/study.yml {RESUME} -e repetitions=5  #", "loadlab compare"]),
+        ("study", 3, {"abandoned": {"cell-1": "broken"}}, [f"playbooks/study.yml {RESUME}  #"]),
+        ("lesson", 3, {}, []),
+    ],
+)
+def test_following_names_the_useful_commands(
+    run: Run, kind: str | None, repetitions: int, progress: dict[str, Any], expected: list[str]
+) -> None:
+    run.plan(kind, repetitions)
+    run.progress(**progress)
+    lines = run_end.following(run.path)
+    assert len(lines) == len(expected)
+    assert all(words in line for words, line in zip(expected, lines, strict=True))
+
+
+def test_a_lesson_has_its_figures_on_its_page_alone(run: Run) -> None:
+    summary = builders.summary()
+    run.plan(None, 1)
+    assert run_end.derived(run.path, summary)
+    run.plan("lesson", 1)
+    assert run_end.derived(run.path, summary) == ""
+    assert run_end.reported(run.path, ["an answer"]) == [f"Report: {run.path / 'report.html'}"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        (True, ["lab.yml -e framework=<name> -i inventory/aws  # its report names this certif"]),
+        (
+            False,
+            ["see in the report's section Certificate", "playbooks/certify.yml -i inventory/aw"],
+        ),
+    ],
+)
+def test_following_a_certificate_names_what_to_do_with_it(
+    run: Run, passed: bool, words: list[str]
+) -> None:
+    run.plan("study")
+    begun = plans.read(run.path)
+    assert begun.plan.study is not None
+    known = Expectation(fault="none", valid=True)
+    study = replace(begun.plan.study, expectations={"one": known})
+    begun = replace(
+        begun, plan=replace(begun.plan, study=study, inventory_args=begun.inventory_args)
+    )
+    documents.write(run.path / "plan.json", documents.encode(begun))
+    found = Certificate(run_id="mine", finished=None, tests=[], noise=[], passed=passed)
+    documents.write(run.path / "certificate.json", documents.encode(found))
+    lines = run_end.following(run.path)
+    assert len(lines) == len(words)
+    assert all(each in line for each, line in zip(words, lines, strict=True))
+    run.progress(done=3)
+    (line,) = run_end.following(run.path)
+    assert line.startswith("Next: ansible-playbook playbooks/certify.yml -e run_id=mine")
+
+
+@pytest.mark.parametrize("schema", [{}, {"schema": "lab/1"}])
+@pytest.mark.parametrize("lost", [("summary.json", "progress.json", "cells"), ("cells",)])
+def test_shown_of_a_run_of_an_older_lab_says_what_reads_it(
+    run: Run, schema: dict[str, str], lost: tuple[str, ...]
+) -> None:
+    """Whatever it holds: its plan.json has no thresholds, and its summary.json is older too."""
+    for path in (run.path / "plan.json", run.path / "summary.json"):
+        path.write_bytes(documents.dump({"started": "", "argv": [], "plan": {}, **schema}))
+    for name in lost:
+        path = run.path / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(ResultError) as refusal:
+        run_end.shown(run.path, NOW)
+    assert "from version 0.1 of the lab or a state before 0.2.0" in str(refusal.value)
+    assert str(refusal.value).endswith("names under lab, or measure again as a new run")

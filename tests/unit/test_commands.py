@@ -1,0 +1,88 @@
+"""What the commands of python -m loadlab print and write; tests/unit/test_bad_inputs.py has what
+they refuse."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from loadlab import __main__ as commands
+from loadlab.bundle import signature
+from loadlab.bundle.archive import BundleError
+from tests.unit.bundle import test_verify as recorded
+from tests.unit.history import test_run_comparison as runs
+
+original = recorded.original
+
+
+def printed(capsys: pytest.CaptureFixture[str], results: Path, *arguments: str) -> list[str]:
+    assert commands.run(arguments, results) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_run_is_shown_packed_verified_and_graded(
+    original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    run = Path(shutil.copytree(original, results / "a-run"))
+    (results / "latest").symlink_to("a-run")
+    assert printed(capsys, results, "show")[0].startswith("Run a-run, started ")
+
+    bundle, counts, signed, elsewhere = printed(capsys, results, "bundle", "a-run")
+    path = results / "a-run.tar.gz"
+    assert bundle == f"Bundle: {path}"
+    with tarfile.open(path) as archive:
+        assert counts.startswith(f"{len(archive.getnames()) - 1} files, {path.stat().st_size} byte")
+    assert signed == "Not signed; --sign <private SSH key> signs it"
+    assert elsewhere == "Elsewhere: python -m loadlab verify a-run.tar.gz"
+
+    lines = printed(capsys, results, "verify", str(path))
+    assert "Files that differ: 0." in lines[-3]
+    assert lines[-1] == f"State of each file: {results / 'a-run.derived' / 'files.txt'}"
+
+    # A spreadsheet would take the name for a formula.
+    shutil.move(path, results / "=1+1.tar.gz")
+    lines = printed(capsys, results, "grade", str(results))
+    assert lines[1].startswith("=1+1 ")
+    assert lines[-1] == f"Table: {results / 'grades.csv'}"
+    assert (results / "grades.csv").read_text().splitlines()[1].startswith("'=1+1,")
+
+    (run / "summary.json").write_bytes((run / "summary.json").read_bytes() + b"\n")
+    commands.run(["bundle"], results)
+    with pytest.raises(
+        BundleError, match=r"a-run\.tar\.gz: Not every file is what the raw files g"
+    ):
+        commands.run(["verify", str(path)], results)
+
+
+def test_a_bundle_is_signed_and_its_signer_demanded(
+    original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(original, tmp_path / "a-run")
+    key = tmp_path / "key"
+    signature._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
+    signed = printed(capsys, tmp_path, "bundle", "a-run", "--sign", str(key))[2]
+    assert signed.startswith("Signed by SHA256:")
+    signers = tmp_path / "signers"
+    signers.write_text(f"alice {Path(f'{key}.pub').read_text()}")
+    bundle = str(tmp_path / "a-run.tar.gz")
+    lines = printed(capsys, tmp_path, "verify", bundle, "--signers", str(signers))
+    assert any(line.startswith("Signed by alice, SHA256:") for line in lines)
+    signers.write_text("")
+    with pytest.raises(BundleError, match=r"No signer of .* signed it"):
+        commands.run(["verify", bundle, "--signers", str(signers)], tmp_path)
+
+
+@pytest.mark.parametrize(("options", "status"), [([], 0), (["--undecided-fails"], 10)])
+def test_runs_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], status: int
+) -> None:
+    runs.write(tmp_path, "old")
+    runs.write(tmp_path, "new", 1.5)
+    assert commands.run(["compare", "old", "new", *options], tmp_path) == status
+    path = tmp_path / "new" / "compare-old.json"
+    assert capsys.readouterr().out.splitlines()[-1] == f"Comparison: {path}"
+    assert path.exists()
