@@ -27,8 +27,8 @@ def names(folder: Path, pattern: str) -> list[str]:
 
     apps/*/app.yml gives the folder names, files/x/*.yml the file stems.
     """
-    found = folder.glob(pattern)
-    return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in found)
+    paths = folder.glob(pattern)
+    return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in paths)
 
 
 def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None:

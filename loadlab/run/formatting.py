@@ -142,9 +142,9 @@ def lasting(seconds: float) -> str:
     return f"{60 * hours + minutes} min" if seconds < 7200 else f"{hours} h {minutes} min"
 
 
-def plural(number: int, one: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return '1 error', '2 errors' or 'no errors'."""
-    return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"
+    return f"{'no' if number == 0 else f'{number:,}'} {noun}{'' if number == 1 else 's'}"
 
 
 def one_line(text: str, limit: int = 400) -> str:

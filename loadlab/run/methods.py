@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import msgspec
-import yaml
 
 from loadlab.model import Record
 from loadlab.model.base import Above0, Fraction, NotNegative, doc
 from loadlab.run import documents
+from loadlab.run.catalog import load_yaml
 
 FILE = Path("files") / "methods.yml"
 ROOT = Path(__file__).parents[2]
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class ComparisonRule(Record, kw_only=True, frozen=True):
@@ -74,7 +74,7 @@ def read(record: type[R], root: Path = ROOT) -> R:
 
     Raises ResultError for a value that is missing or out of range.
     """
-    values = yaml.safe_load(documents.text(root / FILE))
+    values = load_yaml(root / FILE)
     names = {field.name for field in msgspec.structs.fields(record)}
     return documents.decode(
         {name: value for name, value in values.items() if name in names}, record, str(FILE)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Exercise, PlannedStudy, Prediction, Reader
 from loadlab.run import documents
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import LabError, PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir
 
@@ -94,12 +94,12 @@ def answer(word: str, prediction: Prediction) -> str:
     if prediction.options is not None:
         letter = word.strip().lower()
         if letter not in prediction.options:
-            raise ValueError(f"'{word}' is none of {', '.join(prediction.options)}.")
+            raise LabError(f"'{word}' is none of {', '.join(prediction.options)}.")
         return letter
     try:
         number = float(word)
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"'{word}' is no number of {prediction.unit}, 0 or more.")
+        raise LabError(f"'{word}' is no number of {prediction.unit}, 0 or more.")
     return word.strip()
