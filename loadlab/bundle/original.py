@@ -12,13 +12,10 @@ from loadlab.plan import plan_document as plans
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import one_line
 from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, RUN_ID, SUMMARY, RunDir
 
 # Documents without which a run cannot be repeated and compared.
 NEEDED = (PLAN, MANIFEST, SUMMARY)
-# How many documents a refusal names.
-_SHOWN = 5
 
 
 def read(like: str, root: Path) -> Original:
@@ -59,11 +56,9 @@ def _of_bundle(path: Path, like: str, root: Path) -> Original:
         except ValueError as problem:
             raise PlanError(f"like: '{like}' {problem}. It is refused.") from None
         if altered := sorted(outcome.of("differs")):
-            more = f" and {len(altered) - _SHOWN} more" if len(altered) > _SHOWN else ""
-            shown = ", ".join(one_line(name, 200) for name in altered[:_SHOWN])
             raise PlanError(
                 f"like: '{like}' is refused, as these files are not what its raw files give: "
-                f"{shown}{more}. See each difference with python -m loadlab verify "
+                f"{verify.listing(altered)}. See each difference with python -m loadlab verify "
                 f"{like}, and get the bundle again from its maker."
             )
         try:

@@ -7,7 +7,7 @@ Each file of the bundle then has one of four states; see State. Writes only belo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -170,9 +170,7 @@ class Outcome:
         if self.of("differs"):
             sentences.append("Not every file is what the raw files give.")
         if doubtful := self.unverified():
-            more = f" and {len(doubtful) - SHOWN} more" if len(doubtful) > SHOWN else ""
-            shown = ", ".join(one_line(name, 200) for name in doubtful[:SHOWN])
-            sentences.append(f"Not verified: {shown}{more}.")
+            sentences.append(f"Not verified: {listing(doubtful)}.")
         if sentences and self.other is not None:
             sentences.append(
                 f"Verify again with lab revision {one_line(self.revision, 40)}, or trust only the "
@@ -181,6 +179,12 @@ class Outcome:
         if not self.trusted:
             sentences.append(f"No signer of {self.signers} signed it.")
         return " ".join(sentences)
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return the first names of documents, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(one_line(name, 200) for name in names[:SHOWN]) + more
 
 
 def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None) -> Outcome:
@@ -226,14 +230,14 @@ def keep(outcome: Outcome, archive: Path) -> Path:
     Raises BundleError where it cannot be written.
     """
     folder = archive.with_name(f"{archive.name.removesuffix('.tar.gz')}.derived")
-    listing = "".join(
+    states = "".join(
         "\t".join(one_line(word) for word in (checked.state, name, *checked.reasons)) + "\n"
         for name, checked in sorted(outcome.files.items())
     )
     report = RunDir(outcome.run_dir).report
     try:
         folder.mkdir(exist_ok=True)
-        documents.write(folder / LISTING, listing.encode())
+        documents.write(folder / LISTING, states.encode())
         # A report of an earlier verification must not pass for this one's.
         (folder / report.name).unlink(missing_ok=True)
         if report.exists():

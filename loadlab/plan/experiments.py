@@ -257,22 +257,20 @@ def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
     """Raise PlanError where a curve that the user asked for cannot be measured."""
     if not options.curve:
         return
-    generator = registry.get(options.generator)
-    obstacle = ""
+    reason = no_curve(root, options)
     if study:
         obstacle = "a study or lesson has the cells of its file alone"
     elif not check_options.has_one_load(options):
         obstacle = (
             "it belongs to one constant rate, and a sweep, a search or a batch has its own loads"
         )
-    elif generator.mode != "constant":
-        obstacle = f"generator={generator.name} is a closed loop"
-    elif no_curve(root, options) is not None:
-        obstacle = (
-            f"generator={generator.name} measures at least {generator.duration_min_s} s of a rate"
-        )
-    if obstacle:
-        raise PlanError(f"curve: it cannot be measured: {obstacle}. Leave curve out.")
+    elif reason is None:
+        return
+    elif reason.code == "curve_closed_loop":
+        obstacle = f"generator={options.generator} is a closed loop"
+    else:
+        obstacle = f"generator={options.generator} measures at least {reason.value} s of a rate"
+    raise PlanError(f"curve: it cannot be measured: {obstacle}. Leave curve out.")
 
 
 def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) -> Scaled:

@@ -24,6 +24,7 @@ from loadlab.model import (
     Item,
     Load,
     Manifest,
+    PlannedStudy,
     Processes,
     Progress,
     PythonClient,
@@ -32,6 +33,7 @@ from loadlab.model import (
     RepetitionSetup,
     Result,
     ServiceProcesses,
+    StudyPublication,
     Summary,
     Thresholds,
     TuningLedger,
@@ -323,16 +325,17 @@ def progress(run: RunDir, **changes: Any) -> None:
     documents.write(run.progress, documents.encode(replace(written, **changes)))
 
 
-def plan(**given: Any) -> Plan:
-    """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
-    and without a curve unless it is."""
-    ask = Request(
-        root=ROOT,
+def plan(root: Path = ROOT, /, **options: Any) -> Plan:
+    """Return the plan of a new run of the lab with these options: aiohttp unless another framework,
+    a study or a lesson is given, and without a curve unless it is."""
+    framework = {} if {"study", "lesson"} & options.keys() else {"framework": "aiohttp"}
+    request = Request(
+        root=root,
         specs=SPECS,
-        given={"framework": "aiohttp", "curve": False, **given},
+        given={**framework, "curve": False, **options},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
-    return planning.plan(ask)
+    return planning.plan(request)
 
 
 def write_plan(run_dir: Path, made: Plan) -> None:
@@ -340,6 +343,21 @@ def write_plan(run_dir: Path, made: Plan) -> None:
     run_dir.mkdir(parents=True, exist_ok=True)
     run = Run(started="", argv=[], plan=made, inventory_args="", place="", thresholds=thresholds())
     documents.write(RunDir(run_dir).plan, documents.encode(run))
+
+
+def planned_study(**changes: Any) -> PlannedStudy:
+    """Return a plan's study with these changes: else without cells, claims and a publication."""
+    study = PlannedStudy(
+        kind="study",
+        name="one",
+        scale=None,
+        description="one",
+        claims=[],
+        cells={},
+        left_out_keys={},
+        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
+    )
+    return replace(study, **changes)
 
 
 def lesson(*cells: str, **changes: Any) -> dict[str, Any]:

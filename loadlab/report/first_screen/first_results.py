@@ -67,30 +67,32 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     """Return the table of measured cells; None where there are none."""
     if not entries:
         return None
-    known = _floors(floors)
+    floor_of = _floors(floors)
     compared = ""
     if len({_group(entry) for entry in entries}) < len(entries):
         words = ", ".join(
-            f"{quantities.label(metric)} {formatting.percent(known[metric])}"
+            f"{quantities.label(metric)} {formatting.percent(floor_of[metric])}"
             for _, _, metric in HEAD
-            if metric in known
+            if metric in floor_of
         )
-        why = FEW_BLOCKS if floors else NO_CONTROL
-        compared = COMPARED.format(floor=words) if known else UNFLOORED.format(why=why)
+        cause = FEW_BLOCKS if floors else NO_CONTROL
+        compared = COMPARED.format(floor=words) if floor_of else UNFLOORED.format(why=cause)
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
         for name, of in FACETS.items()
     }
-    found = table(
+    results = table(
         EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared,
-        [_head(*one, known) for one in HEAD],
+        [_head(*column, floor_of) for column in HEAD],
         [_row(entry) for entry in entries],
         "  " + "n" * (len(HEAD) - 2),
         sources=[link(SUMMARY)],
     )
-    several = {name: values for name, values in facets.items() if len(values) > 1}
-    return Table(found.caption, found.head, found.rows, sources=found.sources, facets=several)
+    varied = {name: values for name, values in facets.items() if len(values) > 1}
+    return Table(
+        results.caption, results.head, results.rows, sources=results.sources, facets=varied
+    )
 
 
 def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> TableCell:
@@ -129,14 +131,14 @@ def _group(entry: Entry) -> str:
 
 
 def _row(entry: Entry) -> Row:
-    found, headline = entry.cell.statistics, headlines.headline(entry)
-    goodput = found.goodput.median if found.goodput else None
+    statistics, headline = entry.cell.statistics, headlines.headline(entry)
+    goodput = statistics.goodput.median if statistics.goodput else None
     spent = entry.cell.cost
-    times = latency_columns.cells_of(found, NAMES, found.responses)
-    response = latency_columns.response_time(found.response_time)
-    errors = headlines.total(found.errors)
+    times = latency_columns.cells_of(statistics, NAMES, statistics.responses)
+    response = latency_columns.response_time(statistics.response_time)
+    errors = headlines.total(statistics.errors)
     server, client = cells_section.both_cpus(headlines.valid(entry.cell))
-    mean = found.response_time.mean_us if found.response_time else None
+    mean = statistics.response_time.mean_us if statistics.response_time else None
     return Row(
         [
             TableCell(entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}"),
@@ -144,12 +146,16 @@ def _row(entry: Entry) -> Row:
             _cell(formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate),
             _cell(formatting.rate(goodput), goodput),
             *(
-                TableCell(one.text, title=one.title, value=_number(_ms(entry, name, one.text)))
-                for name, one in zip(NAMES, times, strict=True)
+                TableCell(
+                    table_cell.text,
+                    title=table_cell.title,
+                    value=_number(_ms(entry, name, table_cell.text)),
+                )
+                for name, table_cell in zip(NAMES, times, strict=True)
             ),
             TableCell(response.text, title=response.title, value=_number(mean and mean / 1000)),
             _cell(formatting.count(errors), errors),
-            _cell(formatting.count(found.unsent), found.unsent),
+            _cell(formatting.count(statistics.unsent), statistics.unsent),
             *(_cost(metric, spent.sample(metric)) for metric in ("cpu", "switches", "memory")),
             f"{server}, {client}",
         ],
@@ -165,9 +171,9 @@ def _cell(text: str, value: float | None) -> TableCell:
     return TableCell(text, value=_number(value))
 
 
-def _cost(metric: str, found: Sample | None) -> TableCell:
+def _cost(metric: str, sample: Sample | None) -> TableCell:
     """Return a part of the cost; the pointer over it shows the interval."""
-    median, span = None if found is None else found.median, quantities.span(metric, found)
+    median, span = None if sample is None else sample.median, quantities.span(metric, sample)
     return TableCell(
         quantities.number(metric, median),
         title=f"interval {span}" if span else "",
@@ -187,16 +193,16 @@ def _ms(entry: Entry, name: str, shown: str) -> float | None:
 
 def _files(entry: Entry) -> list[Link]:
     """Return the raw files of each repetition."""
-    found = []
+    links = []
     for rep in entry.cell.repetitions:
         folder = HERE.repetition(entry.cell.cell_id, rep.repetition)
-        found.append(link(folder.result, f"{folder.path.name}/{RESULT}"))
-        found += [
+        links.append(link(folder.result, f"{folder.path.name}/{RESULT}"))
+        links += [
             link(folder.path / name, f"{folder.path.name}/{name}")
             for name in rep.raw_sha256
             if Path(name).name in registry.outputs()
         ]
-    return found
+    return links
 
 
 def dots(cell: CellSummary) -> str:

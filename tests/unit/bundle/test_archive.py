@@ -56,9 +56,9 @@ def test_what_was_packed_is_unpacked(run_dir: Path, archive: Path, tmp_path: Pat
 
 def test_pack_returns_files_bytes_and_checksum(run_dir: Path, tmp_path: Path) -> None:
     archive = tmp_path / "b.tar.gz"
-    told = bundle.pack(run_dir, archive)
+    packed = bundle.pack(run_dir, archive)
     data = archive.read_bytes()
-    assert told == {
+    assert packed == {
         "files": len(content(run_dir)),
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -147,9 +147,9 @@ def added(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", **more: Any)
 
 def altered(name: str, **changed: Any) -> Change:
     def change(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-        (found,) = (member for member, _ in members if member.name == name)
+        (header,) = (member for member, _ in members if member.name == name)
         for key, value in changed.items():
-            setattr(found, key, value)
+            setattr(header, key, value)
 
     return change
 

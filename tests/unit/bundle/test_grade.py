@@ -51,17 +51,17 @@ def test_a_lesson_verifies_with_its_pages(taught: Path, tmp_path: Path) -> None:
 def test_the_table_of_a_class(taught: Path, original: Path, tmp_path: Path) -> None:
     archive.pack(taught, tmp_path / "anna.tar.gz")
     altered = Path(shutil.copytree(taught, tmp_path / "run" / "a-run"))
-    told = documents.read(altered / "lesson.json", LessonResult)
-    documents.write(altered / "lesson.json", documents.encode(replace(told, right=2)))
+    lesson = documents.read(altered / "lesson.json", LessonResult)
+    documents.write(altered / "lesson.json", documents.encode(replace(lesson, right=2)))
     archive.pack(altered, tmp_path / "bert.tar.gz")
     archive.pack(original, tmp_path / "cora.tar.gz")
     (tmp_path / "dora.tar.gz").write_bytes(b"no archive")
-    found = list(grade.grades(str(tmp_path), builders.ROOT))
-    assert [(one.bundle, one.verified) for one in found] == [
+    graded = list(grade.grades(str(tmp_path), builders.ROOT))
+    assert [(row.bundle, row.verified) for row in graded] == [
         ("anna", True), ("bert", False), ("cora", True), ("dora", False),
     ]  # fmt: skip
-    rows = {one.bundle: words.grade(one) for one in found}
-    right = str(told.right)
+    rows = {row.bundle: words.grade(row) for row in graded}
+    right = str(lesson.right)
     assert rows["anna"][:4] == ["anna", "keepalive", right, "2"]
     assert rows["anna"][-2:] == ["yes", ""]
     # The figures of an altered bundle are those derived again.
@@ -69,7 +69,7 @@ def test_the_table_of_a_class(taught: Path, original: Path, tmp_path: Path) -> N
     assert rows["bert"][-1].startswith("lesson.json: right: ")
     assert rows["cora"][-2:] == ["yes", "the run of no lesson"]
     assert rows["dora"][-2] == "no"
-    assert words.graded(found)[0] == "4 bundles, 2 verified. Not verified: bert, dora."
+    assert words.graded(graded)[0] == "4 bundles, 2 verified. Not verified: bert, dora."
     lines = words.table(list(rows.values()))
     assert len(lines) == 5
     assert lines[0].split() == list(words.GRADES)

@@ -34,13 +34,13 @@ def packed(run_dir: Path, folder: Path) -> Path:
 
 
 def test_a_bundle_is_verified_and_read(bundle: Path, run_dir: Path) -> None:
-    found = originals.read(str(bundle), ROOT)
-    assert (found.source.run_id, found.source.signer) == ("a-run", None)
-    assert found.source.sha256 == documents.digest_of(bundle)
-    assert found.source.unverified == []
-    assert found.summary == documents.read(RunDir(run_dir).summary, Summary)
-    assert found.recipe.given["framework"] == "aiohttp"
-    assert found.recipe.locks is not None
+    original = originals.read(str(bundle), ROOT)
+    assert (original.source.run_id, original.source.signer) == ("a-run", None)
+    assert original.source.sha256 == documents.digest_of(bundle)
+    assert original.source.unverified == []
+    assert original.summary == documents.read(RunDir(run_dir).summary, Summary)
+    assert original.recipe.given["framework"] == "aiohttp"
+    assert original.recipe.locks is not None
     assert list(bundle.parent.iterdir()) == [bundle]
 
 
@@ -56,10 +56,11 @@ def test_a_run_is_read_by_its_name_and_by_its_path(run_dir: Path, tmp_path: Path
 def test_an_altered_bundle_is_refused_by_the_file(run_dir: Path, tmp_path: Path) -> None:
     change(run_dir / "summary.json", "cells", 0, "statistics", "n", to=99)
     path = packed(run_dir, tmp_path / "altered")
-    with pytest.raises(PlanError, match="is refused, as these files are not what its raw") as why:
+    words = "is refused, as these files are not what its raw"
+    with pytest.raises(PlanError, match=words) as refusal:
         originals.read(str(path), ROOT)
-    assert "summary.json" in str(why.value)
-    assert f"python -m loadlab verify {path}" in str(why.value)
+    assert "summary.json" in str(refusal.value)
+    assert f"python -m loadlab verify {path}" in str(refusal.value)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -72,8 +73,8 @@ def test_documents_of_another_revision_are_named(
 ) -> None:
     page = run_dir / "report.html"
     page.write_text(page.read_text().replace("<title>", "<title>Older ", 1))
-    found = originals.read(str(packed(run_dir, tmp_path / "older")), ROOT)
-    assert found.source.unverified == ["report.html"]
+    original = originals.read(str(packed(run_dir, tmp_path / "older")), ROOT)
+    assert original.source.unverified == ["report.html"]
     # By the very lab that made it, the same words are an alteration.
     monkeypatch.setattr(revision, "of", lambda root: CLEAN)
     with pytest.raises(PlanError, match=r"report\.html"):
@@ -106,9 +107,9 @@ def test_the_comparison_with_the_original_is_verified_too(run_dir: Path, tmp_pat
     for name in ("manifest", "summary"):
         change(again / f"{name}.json", "run_id", to="again")
     change(again / "plan.json", "plan", "run_id", to="again")
-    found = build_reproduction.write(again)
-    assert found is not None
-    assert found.run_id == "again"
+    original = build_reproduction.write(again)
+    assert original is not None
+    assert original.run_id == "again"
 
     def outcome(name: str) -> verify.Outcome:
         scratch = tmp_path / name

@@ -55,19 +55,19 @@ def test_a_signature_names_its_key(tmp_path: Path, kind: str) -> None:
 
 
 def test_any_change_of_content_or_signature_is_refused(tmp_path: Path) -> None:
-    made = sign(new(tmp_path / "key"))
-    middle = len(made) // 2
-    changed = made[:middle] + (b"A" if made[middle : middle + 1] != b"A" else b"B")
-    for content, given in (
-        (CONTENT + b"\n", made),
-        (CONTENT, changed + made[middle + 1 :]),
-        (CONTENT, made[:100]),
+    signed = sign(new(tmp_path / "key"))
+    middle = len(signed) // 2
+    other = b"A" if signed[middle : middle + 1] != b"A" else b"B"
+    for content, changed in (
+        (CONTENT + b"\n", signed),
+        (CONTENT, signed[:middle] + other + signed[middle + 1 :]),
+        (CONTENT, signed[:100]),
         (CONTENT, b"\x1b[2J"),
     ):
         with pytest.raises(
             SignatureError, match=r"^has a signature that is not of its files: "
         ) as no:
-            signature.check(content, given)
+            signature.check(content, changed)
         assert str(no.value).isprintable()
 
 
@@ -81,7 +81,7 @@ def test_a_signature_for_another_purpose_does_not_count(tmp_path: Path) -> None:
 
 def test_the_list_of_signers_gives_the_name(tmp_path: Path) -> None:
     key, other = new(tmp_path / "key"), new(tmp_path / "other")
-    made, its = sign(key), fingerprint(key)
+    signed, its = sign(key), fingerprint(key)
     listed = tmp_path / "signers"
     for text, name in (
         (f"maker@example.com {public(key)}", "maker@example.com"),
@@ -94,7 +94,7 @@ def test_the_list_of_signers_gives_the_name(tmp_path: Path) -> None:
         ("", None),
     ):
         listed.write_text(text)
-        assert signature.check(CONTENT, made, listed) == Signer(its, name), text
+        assert signature.check(CONTENT, signed, listed) == Signer(its, name), text
 
 
 def test_a_list_of_signers_that_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -206,11 +206,11 @@ def test_the_passphrase_is_asked_for_on_the_terminal(tmp_path: Path, typed: str)
     assert termios.tcgetattr(terminal)[3] & termios.ECHO
     os.close(user)
     os.close(terminal)
-    told = f"ssh-keygen asks for the passphrase of {key}; type it, then Enter.\n"
+    lines = f"ssh-keygen asks for the passphrase of {key}; type it, then Enter.\n"
     if typed == PASSPHRASE:
-        assert output == f"{told}{fingerprint(key)}\n"
+        assert output == f"{lines}{fingerprint(key)}\n"
     else:
-        assert output == told
+        assert output == lines
         assert f"sign: '{key}' did not sign: the passphrase was wrong. Nothing was" in errors
 
 

@@ -122,8 +122,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def derive_all(run: Path) -> None:
     """Derive every document of the run as the lab that made it does."""
-    found = judge_calibration.derive(CalibrationDir(run / "calibration"), 1, "oha", THRESHOLDS)
-    files.write(run / "calibration.json", files.encode(found))
+    folder = CalibrationDir(run / "calibration")
+    calibration = judge_calibration.derive(folder, 1, "oha", THRESHOLDS)
+    files.write(run / "calibration.json", files.encode(calibration))
     derive_run.results(run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(revision, "of", lambda root: CLEAN)
@@ -185,11 +186,11 @@ def test_a_run_of_an_unknown_lab_is_refused(run_dir: Path, lab: Any) -> None:
 def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     outcome = verify(run_dir)
     assert outcome.verified
-    there = {path.relative_to(run_dir).as_posix() for path in run_dir.rglob("*") if path.is_file()}
-    missing = outcome.files.keys() - there
+    paths = {path.relative_to(run_dir).as_posix() for path in run_dir.rglob("*") if path.is_file()}
+    missing = outcome.files.keys() - paths
     assert {Path(name).name for name in missing} <= {oha_database.DATABASE}
-    assert outcome.files.keys() - missing == there
-    assert set(outcome.of("same")) == {name for name in there if derived(name)}
+    assert outcome.files.keys() - missing == paths
+    assert set(outcome.of("same")) == {name for name in paths if derived(name)}
     assert len(outcome.of("same")) == 14
     assert outcome.numbers > 1000
     assert set(outcome.of("hashed")) == set(raw_files(run_dir))
@@ -226,7 +227,7 @@ def test_a_number_that_the_raw_files_do_not_give_is_told(run_dir: Path) -> None:
     outcome = verify(run_dir)
     assert not outcome.verified
     for name, *_, words in NUMBERS:
-        assert any(words in told for told in outcome.of("differs")[name]), words
+        assert any(words in difference for difference in outcome.of("differs")[name]), words
     assert NUMBERS[0][-1] in "\n".join(outcome.lines())
 
 
@@ -244,15 +245,15 @@ def test_a_figure_of_a_text_that_the_documents_do_not_give_is_told(run_dir: Path
         (run_dir / name).write_text(changed)
     differs = verify(run_dir).of("differs")
     assert differs.keys() == befores.keys()
-    assert all("7.77" in told[0] for told in differs.values())
+    assert all("7.77" in differences[0] for differences in differs.values())
 
 
 def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
     page = (run_dir / "report.html").read_text()
     cells = re.findall(r'<td class="n">([0-9.,]+)</td>', page)
-    one, other = next((a, b) for a, b in itertools.pairwise(cells) if a != b)
-    swap = {f">{one}<": f">{other}<", f">{other}<": f">{one}<"}
-    changed = re.sub("|".join(map(re.escape, swap)), lambda found: swap[found[0]], page)
+    figure, other = next((a, b) for a, b in itertools.pairwise(cells) if a != b)
+    swap = {f">{figure}<": f">{other}<", f">{other}<": f">{figure}<"}
+    changed = re.sub("|".join(map(re.escape, swap)), lambda match: swap[match[0]], page)
     (run_dir / "report.html").write_text(changed)
     assert list(verify(run_dir).of("differs")) == ["report.html"]
 
@@ -264,10 +265,7 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
             ["summary.json", "metrics.prom", "cells.csv", HGRM, f"{OHA}/result.json"],
             "the bundle has none, and one was derived",
         ),
-        (
-            [f"{OHA}/cell.json", f"{CEILING}/wrk.txt"],
-            "the bundle has one, and none was derived",
-        ),
+        ([f"{OHA}/cell.json", f"{CEILING}/wrk.txt"], "the bundle has one, and none was derived"),
     ],
 )
 def test_a_file_too_few_is_told(run_dir: Path, names: list[str], words: str) -> None:
@@ -296,11 +294,11 @@ def test_a_table_that_differs_in_anything_is_told(
     original: Path, tmp_path: Path, change: Callable[[str], str]
 ) -> None:
     text = (original / "cells.csv").read_bytes().decode()
-    given = tmp_path / "cells.csv"
-    given.write_bytes(change(text).encode())
-    assert given.read_bytes() != text.encode()
+    bundled = tmp_path / "cells.csv"
+    bundled.write_bytes(change(text).encode())
+    assert bundled.read_bytes() != text.encode()
     compared = Comparison()
-    compared.files(given, original / "cells.csv")
+    compared.files(bundled, original / "cells.csv")
     assert compared.differences
 
 
@@ -324,7 +322,7 @@ def test_any_byte_of_a_raw_file_shows_in_its_result(
     whole = path.read_bytes()
     changed = bytearray(whole)
     changed[where % len(whole)] ^= mask
-    given = files.load(path.parent / "result.json")
+    bundled = files.load(path.parent / "result.json")
     path.write_bytes(changed)
     try:
         in_force = judge_calibration.in_force(original, path.parent, THRESHOLDS)
@@ -336,7 +334,7 @@ def test_any_byte_of_a_raw_file_shows_in_its_result(
     finally:
         path.write_bytes(whole)
     compared = Comparison()
-    compared._json(given, json.loads(files.dump(again)), "")
+    compared._json(bundled, json.loads(files.dump(again)), "")
     assert compared.differences
 
 
@@ -453,10 +451,10 @@ ALTERATIONS: dict[str, Callable[[str], str]] = {
 def test_an_altered_report_is_another_with_the_same_figures(
     original: Path, tmp_path: Path, name: str
 ) -> None:
-    given = tmp_path / "report.html"
-    given.write_text(ALTERATIONS[name]((original / "report.html").read_text()))
+    bundled = tmp_path / "report.html"
+    bundled.write_text(ALTERATIONS[name]((original / "report.html").read_text()))
     compared = Comparison()
-    compared.files(given, original / "report.html")
+    compared.files(bundled, original / "report.html")
     assert compared.differences == []
     assert compared.more == ["its figures are the same; its words, layout or drawings are not"]
 
@@ -470,11 +468,11 @@ def test_an_altered_report_is_named_and_the_derived_one_is_put_beside_it(
     assert altered != page
     (run_dir / "report.html").write_text(altered)
     outcome = verify(run_dir)
-    made, *why = outcome.of("not verified")["report.html"]
-    assert made.startswith(f"made by lab 0.2.0, revision {'0' * 40}, and this is lab ")
-    assert why == ["its figures are the same; its words, layout or drawings are not"]
+    source, *sentence = outcome.of("not verified")["report.html"]
+    assert source.startswith(f"made by lab 0.2.0, revision {'0' * 40}, and this is lab ")
+    assert sentence == ["its figures are the same; its words, layout or drawings are not"]
     assert not outcome.verified
-    assert f"Not verified ({made}):\n  report.html: its figures are" in "\n".join(outcome.lines())
+    assert f"Not verified ({source}):\n  report.html: its figures are" in "\n".join(outcome.lines())
     folder = rederive.keep(outcome, run_dir.parent / "bundle.tar.gz")
     assert outcome.refusal(folder) == (
         f"Not verified: report.html. Verify again with lab revision {'0' * 40}, or trust only the "
@@ -484,7 +482,7 @@ def test_an_altered_report_is_named_and_the_derived_one_is_put_beside_it(
     assert (folder / "report.html").read_text() == page
     listed = (folder / "files.txt").read_text().splitlines()
     assert {line.split("\t")[1] for line in listed} == set(outcome.files)
-    assert f"not verified\treport.html\t{made}\t{why[0]}" in listed
+    assert f"not verified\treport.html\t{source}\t{sentence[0]}" in listed
     monkeypatch.setattr(revision, "of", lambda root: CLEAN)
     assert set(verify(run_dir).of("differs")) == {"report.html"}
 
@@ -525,18 +523,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two SSH keys, and a list of signers that has the maker's."""
     folder = tmp_path_factory.mktemp("keys")
     for name in ("maker", "forger"):
-        words = [
-            "ssh-keygen",
-            "-q",
-            "-t",
-            "ed25519",
-            "-N",
-            "",
-            "-C",
-            name,
-            "-f",
-            str(folder / name),
-        ]
+        key = str(folder / name)
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key]
         subprocess.run(words, check=True)
     public = (folder / "maker.pub").read_text()
     (folder / "signers").write_text(f'maker@example.com namespaces="loadlab" {public}')
@@ -546,11 +534,12 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def signed_by(run_dir: Path, key: Path) -> str:
     """Pack the run, signed; return the key's fingerprint."""
     sign = partial(signature.sign, key=key, terminal=None, announce=pytest.fail)
-    told = bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", sign)["signer"]
+    signer = bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", sign)["signer"]
     words = ["ssh-keygen", "-l", "-f", str(key)]
-    known = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()[1]
-    assert told == known
-    return known
+    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    fingerprint = output.split()[1]
+    assert signer == fingerprint
+    return fingerprint
 
 
 def verify_packed(run_dir: Path, signers: Path | None = None) -> Outcome:
@@ -622,24 +611,24 @@ def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None
     slow = link / "rep-2" / "iperf3-server_to_client.json"
     slow.write_text((FIXTURES / "iperf3" / "forward.json").read_text())
 
-    def received(found: Calibration | None) -> float | None:
-        return None if found is None else found.iperf3.server_to_client.bits_per_second
+    def received(calibration: Calibration | None) -> float | None:
+        iperf3 = calibration.iperf3 if calibration else None
+        return iperf3.server_to_client.bits_per_second if iperf3 else None
 
     def bits(place: str) -> float | None:
-        (found,) = judge_calibration.in_force(run_dir, run_dir / place, THRESHOLDS)
-        return received(found)
+        return received(*judge_calibration.in_force(run_dir, run_dir / place, THRESHOLDS))
 
     first = judge_calibration.derive(CalibrationDir(run_dir / "calibration"), 1, "oha", THRESHOLDS)
     newest = judge_calibration.derive(CalibrationDir(run_dir / "calibration"), 2, "oha", THRESHOLDS)
-    one, other = received(first), received(newest)
-    assert one != other
+    figure, other = received(first), received(newest)
+    assert figure != other
     (run_dir / "calibration.json").write_bytes(files.encode(newest))
     # oha's was before both, the client's between them.
-    assert (bits(OHA), bits(CLIENT)) == (None, one)
+    assert (bits(OHA), bits(CLIENT)) == (None, figure)
     second.write_bytes(files.encode(replace(moments, finished=last.started - 1)))
     assert bits(CLIENT) == other
     (link / "rep-2" / "ping.txt").write_text("ping: connect: Network is unreachable\n")
-    assert bits(CLIENT) == one
+    assert bits(CLIENT) == figure
     (run_dir / CLIENT / "run.json").write_text("{")
     assert bits(CLIENT) is None
 
@@ -667,13 +656,12 @@ def test_any_other_value_is_told(values: list[Any], data: st.DataObject) -> None
     other[index] = data.draw(st.none() | st.booleans() | st.integers() | st.text())
     compared = Comparison()
     compared._json({"a": values}, {"a": other}, "")
-    one, two = values[index], other[index]
-    numbers = all(isinstance(each, int | float) and type(each) is not bool for each in (one, two))
-    if numbers:
-        same = abs(one - two) <= TOLERANCE * max(abs(one), abs(two))
+    pair = values[index], other[index]
+    if all(isinstance(value, int | float) and type(value) is not bool for value in pair):
+        same = abs(pair[0] - pair[1]) <= TOLERANCE * max(map(abs, pair))
     else:
-        same = type(one) is type(two) and one == two
-    assert [told[: len(f"a[{index}]: ")] for told in compared.differences] == (
+        same = type(pair[0]) is type(pair[1]) and pair[0] == pair[1]
+    assert [words[: len(f"a[{index}]: ")] for words in compared.differences] == (
         [] if same else [f"a[{index}]: "]
     )
 
@@ -682,11 +670,11 @@ def test_a_histogram_is_what_it_counts() -> None:
     histogram = histograms.from_values([1, 2, 3, 1000])
     packed = histograms.encode(histogram)
     other = histograms.encode(histograms.from_values([1, 2, 3, 2000]))
-    for data, told in ((packed, 0), (other, 1), ("no histogram", 1)):
+    for data, words in ((packed, 0), (other, 1), ("no histogram", 1)):
         compared = Comparison()
         document = {"format": histograms.FORMAT, "unit": "us", "data": packed}
         compared._json({**document, "note": 1}, {**document, "data": data, "note": 1}, "")
-        assert len(compared.differences) == told
+        assert len(compared.differences) == words
 
 
 def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:

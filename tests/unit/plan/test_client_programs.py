@@ -29,8 +29,8 @@ def refusals(
     *names: str,
     binaries: dict[str, str] | None = None,
 ) -> list[str]:
-    found = client_programs.obstacles(host, names, binaries or {}, sys.executable)
-    return [generators_words.refusal(why) for why in found]
+    reasons = client_programs.obstacles(host, names, binaries or {}, sys.executable)
+    return [generators_words.refusal(reason) for reason in reasons]
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from tests.unit import builders
 ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "index"}
 
 
-def planned(*user: str, everywhere: bool = True, clients: int = 1, **given: Any) -> Plan:
+def planned(*user: str, everywhere: bool = True, clients: int = 1, **options: Any) -> Plan:
     return plan(
         Request(
             root=builders.ROOT,
             specs=builders.SPECS,
-            given=given,
+            given=options,
             user=user,
             now=datetime.datetime(2026, 11, 24),
             clients=clients,
@@ -32,30 +32,30 @@ def planned(*user: str, everywhere: bool = True, clients: int = 1, **given: Any)
     )
 
 
-def checks(found: Plan) -> list[Item]:
-    return [item for item in items(found.experiments) if item.purpose == "cross_check"]
+def checks(planned_run: Plan) -> list[Item]:
+    return [item for item in items(planned_run.experiments) if item.purpose == "cross_check"]
 
 
 def test_a_cell_at_a_constant_rate_has_one() -> None:
-    found = planned(**ONE, rate=250.6, duration=5, warmup=1.5)
-    base = items(found.experiments)[0]
-    (check,) = checks(found)
+    planned_run = planned(**ONE, rate=250.6, duration=5, warmup=1.5)
+    base = items(planned_run.experiments)[0]
+    (check,) = checks(planned_run)
     assert check.base == base.cell_id
     assert check.cell_id.endswith("-wrk2-251rps-c64-30s-w2s-cross_check")
     load = check.cell.load
     assert (load.generator, load.rate, load.duration_s, load.warmup_s) == ("wrk2", 251, 30, 2)
     assert check.expected_s == 32
     assert check.input_hashes == base.input_hashes
-    assert found.generators == ["metronome", "wrk", "wrk2"]
+    assert planned_run.generators == ["metronome", "wrk", "wrk2"]
     without = planned(**ONE, everywhere=False, rate=250.6, duration=5, warmup=1.5)
-    assert without.measurements == found.measurements - 1
-    assert without.load_seconds == found.load_seconds - 32
+    assert without.measurements == planned_run.measurements - 1
+    assert without.load_seconds == planned_run.load_seconds - 32
     (long,) = checks(planned(**ONE, duration=45))
     assert long.cell.load.duration_s == 45
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {**ONE, "cross_check": False},
         {**ONE, "generator": "wrk"},
@@ -67,8 +67,8 @@ def test_a_cell_at_a_constant_rate_has_one() -> None:
         {"lesson": "coordinated_omission"},
     ],
 )
-def test_other_cells_have_none(given: dict[str, Any]) -> None:
-    assert checks(planned(**given)) == []
+def test_other_cells_have_none(options: dict[str, Any]) -> None:
+    assert checks(planned(**options)) == []
 
 
 def test_a_rate_below_a_request_a_second_for_each_client_has_none() -> None:
@@ -78,33 +78,37 @@ def test_a_rate_below_a_request_a_second_for_each_client_has_none() -> None:
 
 
 def test_a_study_has_one_of_each_load_that_nothing_disturbs() -> None:
-    found = planned(study="objective")
-    measured = [one for one in items(found.experiments) if one.purpose == "measure"]
-    constant = [one for one in measured if one.cell.load.mode == "constant"]
-    assert {one.base for one in checks(found)} <= {one.cell_id for one in constant}
+    planned_run = planned(study="objective")
+    measured = [item for item in items(planned_run.experiments) if item.purpose == "measure"]
+    constant = [item for item in measured if item.cell.load.mode == "constant"]
+    assert {item.base for item in checks(planned_run)} <= {item.cell_id for item in constant}
     assert checks(planned(study="certificate")) == []
 
 
 def test_its_generators_executable_is_used_by_it_alone() -> None:
     assert checks(planned("wrk2_binary", **ONE))
     others: list[dict[str, Any]] = [{"generator": "wrk"}, {"cross_check": False}]
-    for given in [*others, {"everywhere": False}]:
+    for options in [*others, {"everywhere": False}]:
         with pytest.raises(PlanError, match="wrk2_binary: it would change nothing"):
-            planned("wrk2_binary", **ONE, **given)
+            planned("wrk2_binary", **ONE, **options)
 
 
 def test_it_ends_its_visit_of_the_last_block() -> None:
-    given = {**ONE, "endpoint": "index,hello", "repetitions": 3, "tuning": "stock,reno"}
-    found = planned(**given)
-    those = [(block, one.items[0]) for block, one in schedule.order(found, None)]
-    of_checks = [(block, item) for block, item in those if item.purpose == "cross_check"]
+    options = {**ONE, "endpoint": "index,hello", "repetitions": 3, "tuning": "stock,reno"}
+    planned_run = planned(**options)
+    turns = [
+        (block, experiment.items[0]) for block, experiment in schedule.order(planned_run, None)
+    ]
+    of_checks = [(block, item) for block, item in turns if item.purpose == "cross_check"]
     assert len(of_checks) == 4
     assert {block for block, _ in of_checks} == {3}
-    without = planned(everywhere=False, **given)
-    before = [(block, one.items[0].cell_id) for block, one in schedule.order(without, None)]
-    rest = [(block, item.cell_id) for block, item in those if item.purpose != "cross_check"]
+    without = planned(everywhere=False, **options)
+    before = [
+        (block, experiment.items[0].cell_id) for block, experiment in schedule.order(without, None)
+    ]
+    rest = [(block, item.cell_id) for block, item in turns if item.purpose != "cross_check"]
     assert rest == before
-    last = [item for block, item in those if block == 3]
+    last = [item for block, item in turns if block == 3]
     for tuning in ("stock", "reno"):
         visit = [item.purpose == "cross_check" for item in last if item.cell.tuning == tuning]
         assert visit == sorted(visit)

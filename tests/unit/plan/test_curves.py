@@ -22,10 +22,10 @@ def of_curve(plan: Plan) -> list[Item]:
 
 
 def test_five_short_rates_lie_beside_each_asked_rate() -> None:
-    found = builders.plan(curve=True, endpoint="index,agents", rate=250, repetitions=3)
-    every = {item.cell_id: item for item in items(found.experiments)}
-    loops = {one.base: one.cell_id for one in every.values() if one.purpose == "closed_loop"}
-    curve = of_curve(found)
+    plan = builders.plan(curve=True, endpoint="index,agents", rate=250, repetitions=3)
+    every = {item.cell_id: item for item in items(plan.experiments)}
+    loops = {item.base: item.cell_id for item in every.values() if item.purpose == "closed_loop"}
+    curve = of_curve(plan)
     assert len(curve) == len({item.cell_id for item in curve}) == 10
     for item in curve:
         base = every[item.base or ""]
@@ -37,8 +37,8 @@ def test_five_short_rates_lie_beside_each_asked_rate() -> None:
     fractions = [item.cell.load.fraction for item in curve[:5]]
     assert fractions == RULES["curve_fractions"] == [0.2, 0.4, 0.6, 0.8, 0.95]
     # Three repetitions of the rate and of the closed loop, and each rate of the curve once.
-    assert found.measurements == 2 * (3 + 3 + 5)
-    assert found.load_seconds == 2 * (3 * 40 + 3 * 7 + 5 * 9)
+    assert plan.measurements == 2 * (3 + 3 + 5)
+    assert plan.load_seconds == 2 * (3 * 40 + 3 * 7 + 5 * 9)
 
 
 def test_the_curve_of_an_endpoint_takes_less_than_a_minute() -> None:
@@ -48,26 +48,26 @@ def test_the_curve_of_an_endpoint_takes_less_than_a_minute() -> None:
 
 
 def test_each_tuning_has_its_curve_and_none_is_compared() -> None:
-    found = builders.plan(**ONE, tuning="stock,production")
-    assert [item.cell.tuning for item in of_curve(found)] == ["stock"] * 5 + ["production"] * 5
-    named = {name for one in found.comparisons for name in (one.base, one.head)}
-    named |= {name for pair in found.aa_controls for name in pair}
-    assert not named & {item.cell_id for item in of_curve(found)}
+    plan = builders.plan(**ONE, tuning="stock,production")
+    assert [item.cell.tuning for item in of_curve(plan)] == ["stock"] * 5 + ["production"] * 5
+    named = {name for comparison in plan.comparisons for name in (comparison.base, comparison.head)}
+    named |= {name for pair in plan.aa_controls for name in pair}
+    assert not named & {item.cell_id for item in of_curve(plan)}
 
 
 def test_a_curve_is_measured_on_the_hosts_of_its_closed_loop() -> None:
-    found = builders.plan(curve=True, endpoint="index,agents,hello")
+    plan = builders.plan(curve=True, endpoint="index,agents,hello")
     pairs: dict[str, set[int]] = {}
-    for one in found.experiments:
-        pairs.setdefault(one.items[0].cell.endpoint, set()).add(one.pair)
+    for experiment in plan.experiments:
+        pairs.setdefault(experiment.items[0].cell.endpoint, set()).add(experiment.pair)
     assert all(len(own) == 1 for own in pairs.values())
-    for one in found.experiments:
-        if isinstance(one, Scaled):
-            assert list(one.saturations) == one.item.cell.load.of_saturation
+    for experiment in plan.experiments:
+        if isinstance(experiment, Scaled):
+            assert list(experiment.saturations) == experiment.item.cell.load.of_saturation
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("options", "sentence"),
     [
         ({"curve": False}, ""),
         ({"rate": "100,200"}, ""),
@@ -85,9 +85,9 @@ def test_a_curve_is_measured_on_the_hosts_of_its_closed_loop() -> None:
     ],
 )
 def test_other_runs_have_no_curve_and_a_generator_without_one_is_named(
-    given: dict[str, Any], why: str
+    options: dict[str, Any], sentence: str
 ) -> None:
-    own = {} if "framework" in given else {"endpoint": "agents"}
-    found = builders.plan(**{"curve": True, **own, **given})
-    assert of_curve(found) == []
-    assert curves_words.told(found) == why
+    own = {} if "framework" in options else {"endpoint": "agents"}
+    plan = builders.plan(**{"curve": True, **own, **options})
+    assert of_curve(plan) == []
+    assert curves_words.told(plan) == sentence

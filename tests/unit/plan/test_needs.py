@@ -23,8 +23,8 @@ ROWS = 1_800_000
 GIB = 2**30
 
 
-def planned(**given: Any) -> Needs:
-    return builders.present(builders.plan(**given).needs)
+def planned(**options: Any) -> Needs:
+    return builders.present(builders.plan(**options).needs)
 
 
 @pytest.mark.parametrize("name", ["normal", "saturated"])
@@ -36,33 +36,33 @@ def test_rows_of_a_recorded_file_are_not_larger(name: str, tmp_path: Path) -> No
         ((rows,),) = base.execute("SELECT count(*) FROM oha")
         ((longest,),) = base.execute("SELECT max(length(url)) FROM oha")
     # Two pages hold the tables themselves. A path may have 25 characters.
-    each = (path.stat().st_size - 8192) / rows + 25 - longest
-    assert 0.9 * oha.ROW_BYTES < each <= oha.ROW_BYTES
+    row_bytes = (path.stat().st_size - 8192) / rows + 25 - longest
+    assert 0.9 * oha.ROW_BYTES < row_bytes <= oha.ROW_BYTES
 
 
 def test_needs_grow_with_the_requests_of_one_measurement() -> None:
-    found = planned(**MANY)
-    assert found.client.memory_bytes == ROWS * 360
-    assert found.client.disk_bytes == ROWS * 80 + 310 * needs.RECORDED_BYTES
-    assert found.server.disk_bytes == 310 * needs.RECORDED_BYTES
-    assert found.controller.memory_bytes == ROWS * 40
-    assert found.temporary_bytes == ROWS * (48 + 80)
+    needed = planned(**MANY)
+    assert needed.client.memory_bytes == ROWS * 360
+    assert needed.client.disk_bytes == ROWS * 80 + 310 * needs.RECORDED_BYTES
+    assert needed.server.disk_bytes == 310 * needs.RECORDED_BYTES
+    assert needed.controller.memory_bytes == ROWS * 40
+    assert needed.temporary_bytes == ROWS * (48 + 80)
     # A longer warm-up writes more rows than the measurement.
-    assert planned(**{**MANY, "duration": 10, "warmup": 300}).client == found.client
+    assert planned(**{**MANY, "duration": 10, "warmup": 300}).client == needed.client
 
 
 def test_more_repetitions_need_more_of_the_controller_alone() -> None:
-    one, five = planned(**MANY), planned(**MANY, repetitions=5)
-    assert (five.client, five.server) == (one.client, one.server)
-    assert five.controller.disk_bytes > one.controller.disk_bytes
+    single, five = planned(**MANY), planned(**MANY, repetitions=5)
+    assert (five.client, five.server) == (single.client, single.server)
+    assert five.controller.disk_bytes > single.controller.disk_bytes
 
 
 def test_metronome_needs_as_much_memory_for_a_soak_as_for_an_hour() -> None:
     many = {**MANY, "generator": "metronome"}
-    found = planned(**many)
-    assert found.client.memory_bytes == ROWS * 64
-    assert found.client.disk_bytes == ROWS * 16 + 310 * needs.RECORDED_BYTES
-    assert (found.controller.memory_bytes, found.temporary_bytes) == (0, 0)
+    needed = planned(**many)
+    assert needed.client.memory_bytes == ROWS * 64
+    assert needed.client.disk_bytes == ROWS * 16 + 310 * needs.RECORDED_BYTES
+    assert (needed.controller.memory_bytes, needed.temporary_bytes) == (0, 0)
     soak = {"rate": 10_000, "duration": 86_400, "endpoint": "index"}
     long = planned(**soak)
     assert long.client.memory_bytes == 6_000_000 * 64
@@ -77,35 +77,35 @@ def test_metronome_needs_as_much_memory_for_a_soak_as_for_an_hour() -> None:
 
 
 def test_a_generator_without_rows_needs_recordings_alone() -> None:
-    found = planned(generator="wrk", duration=30, warmup=10, endpoint="index")
-    assert found.client.memory_bytes == 0
-    assert found.client.disk_bytes == 40 * needs.RECORDED_BYTES
-    assert found.temporary_bytes == 0
+    needed = planned(generator="wrk", duration=30, warmup=10, endpoint="index")
+    assert needed.client.memory_bytes == 0
+    assert needed.client.disk_bytes == 40 * needs.RECORDED_BYTES
+    assert needed.temporary_bytes == 0
 
 
-def refused(found: Needs, disk: int, memory: int, *, shared: bool = True, hosts: int = 0) -> str:
+def refused(needed: Needs, disk: int, memory: int, *, shared: bool = True, hosts: int = 0) -> str:
     room = Room(disk, memory)
     with pytest.raises(PlanError) as refusal:
-        needs.refuse_controller(found, room, Room(10**6, memory), shared, hosts, 3 * 10**9)
+        needs.refuse_controller(needed, room, Room(10**6, memory), shared, hosts, 3 * 10**9)
     return str(refusal.value)
 
 
 def test_a_controller_without_room_is_refused_with_value_limit_and_remedy() -> None:
-    found = planned(**MANY)
-    here = found.controller.disk_bytes + found.temporary_bytes
-    enough = Room(here, found.controller.memory_bytes)
-    needs.refuse_controller(found, enough, enough, True, 0, 3 * 10**9)
-    assert refused(found, here - 1, GIB).startswith("The disk of results/ on this machine has 3")
-    told = refused(found, 10 * GIB, 10**7)
-    assert told == (
+    needed = planned(**MANY)
+    here = needed.controller.disk_bytes + needed.temporary_bytes
+    enough = Room(here, needed.controller.memory_bytes)
+    needs.refuse_controller(needed, enough, enough, True, 0, 3 * 10**9)
+    assert refused(needed, here - 1, GIB).startswith("The disk of results/ on this machine has 3")
+    refusal = refused(needed, 10 * GIB, 10**7)
+    assert refusal == (
         "This machine has 9.54 MiB of available memory, and the run needs 68.7 MiB. Free some, or "
         "give a lower -e rate= or a shorter -e duration=."
     )
-    told = refused(found, 10 * GIB, GIB, shared=False)
-    assert told.startswith("The disk of temporary files on this machine has 977 KiB free, and ")
+    refusal = refused(needed, 10 * GIB, GIB, shared=False)
+    assert refusal.startswith("The disk of temporary files on this machine has 977 KiB free, and ")
 
 
 def test_local_hosts_share_the_controller() -> None:
-    found = planned(**MANY)
-    assert "and the run needs 3.2" in refused(found, GIB, GIB, hosts=1)
-    assert "687 MiB. Free some" in refused(found, 10 * GIB, 500_000_000, hosts=1)
+    needed = planned(**MANY)
+    assert "and the run needs 3.2" in refused(needed, GIB, GIB, hosts=1)
+    assert "687 MiB. Free some" in refused(needed, 10 * GIB, 500_000_000, hosts=1)

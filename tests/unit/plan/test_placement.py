@@ -31,9 +31,9 @@ def placed(
     earlier: dict[str, int] | None = None,
 ) -> dict[str, int]:
     """Return cell_id -> pair; nothing else of the experiments changes."""
-    found = placement.assign(experiments, together, 3, count, earlier or {})
-    assert [replace(one, pair=0) for one in found] == list(experiments)
-    return {item.cell_id: one.pair for one in found for item in one.items}
+    assigned = placement.assign(experiments, together, 3, count, earlier or {})
+    assert [replace(experiment, pair=0) for experiment in assigned] == list(experiments)
+    return {item.cell_id: experiment.pair for experiment in assigned for item in experiment.items}
 
 
 def test_only_pair_measures_every_experiment() -> None:
@@ -41,31 +41,31 @@ def test_only_pair_measures_every_experiment() -> None:
 
 
 def test_two_pairs_share_the_seconds() -> None:
-    found = placed([fixed(str(n), str(n), seconds) for n, seconds in enumerate((10, 30, 20, 20))])
+    pairs = placed([fixed(str(n), str(n), seconds) for n, seconds in enumerate((10, 30, 20, 20))])
     # 30, then 20 and 20, then 10 to either.
-    assert found == {"1": 0, "2": 1, "3": 1, "0": 0}
+    assert pairs == {"1": 0, "2": 1, "3": 1, "0": 0}
 
 
 def test_compared_cells_share_a_pair() -> None:
     experiments = [fixed(name, name) for name in "abcdef"]
-    found = placed(experiments, [["a", "b"], ["c", "a"], ["e", "elsewhere"]])
-    assert found["a"] == found["b"] == found["c"] != found["d"]
+    pairs = placed(experiments, [["a", "b"], ["c", "a"], ["e", "elsewhere"]])
+    assert pairs["a"] == pairs["b"] == pairs["c"] != pairs["d"]
 
 
 def test_a_scaled_rate_shares_the_pair_of_its_saturations() -> None:
     saturations = {"one": "d", "other": "f"}
     scaled = Scaled(item=item("s", "s"), fraction=0.5, saturations=saturations, whole=False)
-    found = placed([*(fixed(name, name) for name in "abcdef"), scaled])
-    assert found["s"] == found["d"] == found["f"] != found["a"]
+    pairs = placed([*(fixed(name, name) for name in "abcdef"), scaled])
+    assert pairs["s"] == pairs["d"] == pairs["f"] != pairs["a"]
 
 
 def test_cells_of_one_stack_endpoint_tuning_and_network_share_a_pair() -> None:
     # The closed loop beside a rate, and other rates.
-    found = placed([fixed("x", "same"), fixed("y", "other", 50), fixed("z", "same")])
-    assert found["x"] == found["z"] != found["y"]
+    pairs = placed([fixed("x", "same"), fixed("y", "other", 50), fixed("z", "same")])
+    assert pairs["x"] == pairs["z"] != pairs["y"]
     tuned = replace(item("z", "same"), cell=builders.cell(tuning="other"))
-    found = placed([fixed("x", "same"), Fixed(item=tuned)])
-    assert found["x"] != found["z"]
+    pairs = placed([fixed("x", "same"), Fixed(item=tuned)])
+    assert pairs["x"] != pairs["z"]
 
 
 def test_a_resumed_run_keeps_its_pairs() -> None:
@@ -81,9 +81,9 @@ def test_a_resumed_run_keeps_its_pairs() -> None:
 
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=12), st.integers(1, 4))
 def test_no_pair_waits_for_more_than_one_cell(seconds: list[float], count: int) -> None:
-    found = placed([fixed(str(n), str(n), each) for n, each in enumerate(seconds)], count=count)
+    pairs = placed([fixed(str(n), str(n), lasts) for n, lasts in enumerate(seconds)], count=count)
     loads = [
-        sum(s for n, s in enumerate(seconds) if found[str(n)] == pair) for pair in range(count)
+        sum(s for n, s in enumerate(seconds) if pairs[str(n)] == pair) for pair in range(count)
     ]
     assert max(loads) - min(loads) <= max(seconds) + 1e-6
     assert sum(loads) == pytest.approx(sum(seconds))

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 from loadlab.model import Load
 from loadlab.plan import progress, schedule
 from loadlab.plan.progress import Began
+from loadlab.plan.records import measured
 from loadlab.plan.schedule import NextMeasurement, Switch
 from loadlab.run import documents
 from tests.unit import builders
@@ -39,17 +40,16 @@ def test_document_is_of_the_whole_run() -> None:
     measure(plan, records, {failing}, steps=2, pair=1)
     failures = schedule.consecutive_failures(records, {})
     ahead = schedule.outlook(plan, records, 0)
-    found = progress.document(plan, records, failures, began, ahead, 1030)
-    documents.encode(found)
-    done = sum(one.error is None for some in records.values() for one in some.repetitions)  # type: ignore[union-attr]
-    assert found.done == done
-    assert found.total == 16 - 2 * len(found.abandoned)
+    document = progress.document(plan, records, failures, began, ahead, 1030)
+    documents.encode(document)
+    assert document.done == sum(len(measured(cell_id, records)) for cell_id in records)
+    assert document.total == 16 - 2 * len(document.abandoned)
     # The other pair has more to do; each costs 5 s beside.
     more = schedule.outlook(plan, records, 1, failures)
-    assert found.seconds_left == pytest.approx(more.seconds_left * 15 / 10)
+    assert document.seconds_left == pytest.approx(more.seconds_left * 15 / 10)
     assert more.seconds_left >= ahead.seconds_left
-    assert found.ends == 1030 + found.seconds_left
-    assert found.abandoned == ({failing: "broken"} if failures.get(failing, 0) > 1 else {})
+    assert document.ends == 1030 + document.seconds_left
+    assert document.abandoned == ({failing: "broken"} if failures.get(failing, 0) > 1 else {})
 
 
 def test_document_names_abandoned_cells_with_their_errors() -> None:
@@ -59,10 +59,10 @@ def test_document_names_abandoned_cells_with_their_errors() -> None:
     measure(plan, records, {"cell-1"})
     failures = schedule.consecutive_failures(records, {})
     ahead = schedule.outlook(plan, records, 0)
-    found = progress.document(plan, records, failures, began, ahead, 10)
-    assert found.abandoned == {"cell-1": "broken"}
+    document = progress.document(plan, records, failures, began, ahead, 10)
+    assert document.abandoned == {"cell-1": "broken"}
     # Nothing is waited for any more.
-    assert (found.done, found.total, found.seconds_left) == (1, 1, 0)
+    assert (document.done, document.total, document.seconds_left) == (1, 1, 0)
 
 
 CLOSED: dict[str, Any] = {"mode": "closed", "generator": "wrk", "rate": None}

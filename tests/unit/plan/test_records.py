@@ -27,13 +27,13 @@ def test_records_ascend_by_number_and_say_what_was_measured(tmp_path: Path) -> N
     for number, result in results.items():
         path = tmp_path / "cells" / "b" / f"rep-{number}" / "result.json"
         path.write_bytes(documents.encode(result))
-    found = records.load(tmp_path)
-    assert found["b"].repetitions == [results[9], results[10]]
-    assert (found["b"].cell, found["b"].purpose, found["b"].base) == (builders.cell(), "probe", "c")
+    kept = records.load(tmp_path)
+    assert kept["b"].repetitions == [results[9], results[10]]
+    assert (kept["b"].cell, kept["b"].purpose, kept["b"].base) == (builders.cell(), "probe", "c")
     # Their numbers are taken, and they count for nothing.
-    assert found["a"].repetitions == [UnderWay(repetition=1), UnderWay(repetition=3)]
-    assert found["a"].cell is None
-    assert records.finished("a", found) == []
+    assert kept["a"].repetitions == [UnderWay(repetition=1), UnderWay(repetition=3)]
+    assert kept["a"].cell is None
+    assert records.finished("a", kept) == []
 
 
 def test_load_refuses_a_malformed_result(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_a_failed_or_void_repetition_does_not_count(
 def test_rate_ceiling_is_that_of_the_weakest_pair(tmp_path: Path) -> None:
     assert records.rate_ceiling(tmp_path) is None
     for name, rate in (("calibration", 50_000.0), ("calibration-server-2", 40_000.5)):
-        found = builders.calibration()
-        found = replace(found, ceiling=replace(found.ceiling, requests_per_second=rate))
-        (tmp_path / f"{name}.json").write_bytes(documents.encode(found))
+        kept = builders.calibration()
+        kept = replace(kept, ceiling=replace(kept.ceiling, requests_per_second=rate))
+        (tmp_path / f"{name}.json").write_bytes(documents.encode(kept))
     assert records.rate_ceiling(tmp_path) == 40_000.5
 
 

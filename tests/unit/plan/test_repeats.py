@@ -33,20 +33,20 @@ def run(
     plan: Plan, records: Records, void: Callable[[int], Sequence[Reason]], pair: int = 0
 ) -> list[NextMeasurement]:
     """Return what a pair measures, where the measurement of a number is void for these reasons."""
-    found: list[NextMeasurement] = []
+    turns: list[NextMeasurement] = []
     hosts = builders.present(builders.result().telemetry)
     taken = replace(hosts, client=builders.telemetry(cpu={"steal": 0.2}))
     while now := schedule.next_item(plan, repeats.limited(plan, records), {}, None, pair):
-        reasons = list(void(len(found)))
+        reasons = list(void(len(turns)))
         validity = Validity(valid=not reasons, reasons=reasons, findings=[])
-        one = measured(now, now.repetition, block=now.block, telemetry=taken)
-        add(records, replace(one, validity=validity), now.cell_id)
-        found.append(now)
-    return found
+        result = measured(now, now.repetition, block=now.block, telemetry=taken)
+        add(records, replace(result, validity=validity), now.cell_id)
+        turns.append(now)
+    return turns
 
 
-def seconds(found: Sequence[Item]) -> float:
-    return sum(one.expected_s for one in found)
+def seconds(turns: Sequence[Item]) -> float:
+    return sum(item.expected_s for item in turns)
 
 
 @given(PLANS, st.integers(1, 3))
@@ -54,11 +54,11 @@ def test_load_is_at_most_half_longer_though_every_measurement_is_void(
     plan: Plan, tries: int
 ) -> None:
     plan, records = with_tries(plan, tries), Records()
-    for pair in sorted({one.pair for one in plan.experiments}):
+    for pair in sorted({turn.pair for turn in plan.experiments}):
         planned = schedule.outlook(plan, {}, pair)
-        found = run(plan, records, lambda number: [STEAL], pair)
-        assert seconds(found) <= (1 + PART_MAX) * planned.seconds_left
-        blocks = {(one.cell_id, one.block) for one in found}
+        turns = run(plan, records, lambda number: [STEAL], pair)
+        assert seconds(turns) <= (1 + PART_MAX) * planned.seconds_left
+        blocks = {(turn.cell_id, turn.block) for turn in turns}
         # What was planned is measured all the same, and the run is complete.
         assert len(blocks) == planned.total
         assert run(plan, records, lambda number: [], pair) == []
@@ -74,8 +74,8 @@ def test_sweep_and_search_end_within_that_time_too() -> None:
     for experiments in ([sweep], [track(100.0)]):
         plan, records = replace(plan_of([]), experiments=experiments), Records()
         planned = schedule.outlook(plan, {}, 0).seconds_left
-        found = run(plan, records, lambda number: [STEAL])
-        assert 0 < seconds(found) <= (1 + PART_MAX) * planned
+        turns = run(plan, records, lambda number: [STEAL])
+        assert 0 < seconds(turns) <= (1 + PART_MAX) * planned
         # What could not be repeated is undecided, and not unfinished.
         ended = schedule.outlook(plan, repeats.limited(plan, records), 0)
         assert ended.seconds_left == 0
@@ -90,18 +90,21 @@ def test_a_cell_that_is_too_much_for_the_hosts_is_repeated_once_in_all() -> None
 
 def test_what_was_left_void_is_counted_and_told() -> None:
     plan, records = with_tries(plan_of(CELLS[:4], 3), 3), Records()
-    found = run(plan, records, lambda number: [STEAL] if number >= 4 else [])
-    assert len(found) == 12 + 6
-    known = repeats.disturbance(plan, records)
-    assert (known.measured, known.void, known.outside) == (18, 14, 14)
-    assert (known.repeats_s, known.repeats_max_s, known.withheld) == (60, 60, 5)
-    assert repeats.is_notable(known)
+    turns = run(plan, records, lambda number: [STEAL] if number >= 4 else [])
+    assert len(turns) == 12 + 6
+    disturbance = repeats.disturbance(plan, records)
+    assert (disturbance.measured, disturbance.void, disturbance.outside) == (18, 14, 14)
+    assert (disturbance.repeats_s, disturbance.repeats_max_s, disturbance.withheld) == (60, 60, 5)
+    assert repeats.is_notable(disturbance)
     took = (
         "Repeats of void measurements took 60 s of load, of at most 60 s (half of the planned load)"
     )
-    assert disturbances.spent(known) == f"{took}. From here on void measurements are not repeated"
+    assert (
+        disturbances.spent(disturbance)
+        == f"{took}. From here on void measurements are not repeated"
+    )
     advice = VOID["steal"].remedy
-    assert disturbances.whole(known) == (
+    assert disturbances.whole(disturbance) == (
         "14 of 18 measurements are void, all because another machine takes 20 % of the "
         f"client's CPU (steal). {took}, and 5 void ones were not repeated. {advice}. {QUIET}."
     )
@@ -111,11 +114,11 @@ def test_without_anything_from_outside_the_most_frequent_reason_is_told() -> Non
     late = Reason(code="generator_late")
     plan, records = with_tries(plan_of(CELLS[:4], 1), 3), Records()
     run(plan, records, lambda number: [late])
-    told = disturbances.whole(repeats.disturbance(plan, records))
-    assert told.startswith(
+    sentence = disturbances.whole(repeats.disturbance(plan, records))
+    assert sentence.startswith(
         "6 of 6 measurements are void, the most frequent reason is generator_late. "
     )
-    assert told.endswith(
+    assert sentence.endswith(
         f"and 3 void ones were not repeated. {VOID['generator_late'].remedy}. {QUIET}."
     )
 
@@ -128,18 +131,20 @@ def test_a_disturbed_run_is_told_early(voids: list[Reason], cells: int, early: b
     plan, records = plan_of([item(f"cell-{n}") for n in range(cells)], 4), Records()
     run(plan, records, lambda number: voids if number < 5 else [])
     kept = {name: records[name] for name in list(records)[:cells]}
-    first = {name: replace(one, repetitions=one.repetitions[:1]) for name, one in kept.items()}
-    found = repeats.disturbance(plan, first)
-    assert (found.measured, found.void) == (12, len(voids) * 5)
-    assert repeats.is_early(found, 48) is early
+    first = {
+        name: replace(record, repetitions=record.repetitions[:1]) for name, record in kept.items()
+    }
+    disturbance = repeats.disturbance(plan, first)
+    assert (disturbance.measured, disturbance.void) == (12, len(voids) * 5)
+    assert repeats.is_early(disturbance, 48) is early
     # Of the same part of fewer measurements nothing is said yet.
-    assert not repeats.is_early(replace(found, measured=11, outside=5), 48)
-    assert repeats.is_early(replace(found, measured=4, outside=2), 16)
-    assert not repeats.is_early(replace(found, outside=4), 48)
+    assert not repeats.is_early(replace(disturbance, measured=11, outside=5), 48)
+    assert repeats.is_early(replace(disturbance, measured=4, outside=2), 16)
+    assert not repeats.is_early(replace(disturbance, outside=4), 48)
     if early:
         kind = voids[0].code
-        told = disturbances.early(found)
-        assert told == {
+        sentence = disturbances.early(disturbance)
+        assert sentence == {
             "steal": "Another machine takes 20 % of the client's CPU (steal)",
             "foreign_cpu": "Programs that are not the lab's take 35 % of the server's CPU "
             "(foreign_cpu)",
@@ -157,8 +162,8 @@ def test_injected_faults_are_no_disturbance() -> None:
 
 
 def test_a_run_without_a_valid_measurement_ends_with_cause_and_remedy() -> None:
-    told = disturbances.nothing_valid([FULL, STEAL, STEAL], "ansible-playbook lab.yml")
-    assert told == (
+    sentence = disturbances.nothing_valid([FULL, STEAL, STEAL], "ansible-playbook lab.yml")
+    assert sentence == (
         "No measurement is valid: steal: 0.200 on client, limit 0.01 (also generator_cpu). "
         f"{VOID['steal'].remedy}. {QUIET}: ansible-playbook lab.yml"
     )

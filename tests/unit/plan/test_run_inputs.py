@@ -45,22 +45,26 @@ def made_of(**changed: Any) -> Inputs:
 
 
 def hashed(
-    root: Path, asked: Inputs | None = None, lab: str | None = "1a2b", **load: Any
+    root: Path, inputs: Inputs | None = None, lab: str | None = "1a2b", **load: Any
 ) -> tuple[Item, InputHashes]:
     """An item with its hashes, and these."""
     cell = replace(CELL, load=replace(CELL.load, **load))
     item = builders.item(cell_id="x", stack="a", cell=cell)
-    found = run_inputs.Hasher(root, asked or made_of(), lab).hashed(item)
-    return found, builders.present(found.input_hashes)
+    hashed_item = run_inputs.Hasher(root, inputs or made_of(), lab).hashed(item)
+    return hashed_item, builders.present(hashed_item.input_hashes)
 
 
 def measured(*items: Item, **changed: Any) -> dict[str, CellRecords]:
     """The records of cell x with one repetition of each item."""
     results = [
         builders.result(
-            cell_id="x", cell=one.cell, input_hashes=one.input_hashes, repetition=number, **changed
+            cell_id="x",
+            cell=item.cell,
+            input_hashes=item.input_hashes,
+            repetition=number,
+            **changed,
         )
-        for number, one in enumerate(items, 1)
+        for number, item in enumerate(items, 1)
     ]
     return {"x": cell_records(results)}
 

@@ -94,47 +94,47 @@ class Ended(Struct, kw_only=True, frozen=True):
 
     def below(self, share: float) -> float:
         """Return the fraction of the searches that ended below this share, or without a rate."""
-        low = [one for one in self.shares if one is None or one < share]
+        low = [rate for rate in self.shares if rate is None or rate < share]
         return len(low) / len(self.shares)
 
     def above(self, share: float) -> float:
         """Return the fraction of the searches that ended above this share."""
-        return sum(one is not None and one > share for one in self.shares) / len(self.shares)
+        return sum(rate is not None and rate > share for rate in self.shares) / len(self.shares)
 
 
-def next_of(asked: Search, found: Records, repetitions: int) -> tuple[Item, int] | None:
+def next_of(search: Search, records: Records, repetitions: int) -> tuple[Item, int] | None:
     """Return the next item and its block, from block 1 on as in a schedule; None at the end."""
     blocks = range(1, repetitions + 1)
-    each = ((asked.next_item(block, found), block) for block in blocks)
-    return next(((item, block) for item, block in each if item), None)
+    turns = ((search.next_item(block, records), block) for block in blocks)
+    return next(((item, block) for item, block in turns if item), None)
 
 
 def one_search(
-    asked: Search, capacity: float, luck: Luck, repetitions: int, rng: random.Random
+    search: Search, capacity: float, luck: Luck, repetitions: int, rng: random.Random
 ) -> tuple[float | None, int, int]:
     """Run a search to its end; return the rate confirmed, its probes and its measurements."""
-    found: dict[str, CellRecords] = {}
+    records: dict[str, CellRecords] = {}
     purposes: list[str] = []
     good, bad = record(True), record(False)
-    while following := next_of(asked, found, repetitions):
+    while following := next_of(search, records, repetitions):
         item, block = following
         held = builders.present(item.cell.load.rate) <= capacity
         wrong = rng.random() < (luck.misses if held else luck.passes)
         result = of_item(good if held != wrong else bad, item)
-        _add(found, replace(result, block=block))
+        _add(records, replace(result, block=block))
         purposes.append(item.purpose)
-    return _confirmed(asked, found), purposes.count("probe"), len(purposes)
+    return _confirmed(search, records), purposes.count("probe"), len(purposes)
 
 
-def _add(found: dict[str, CellRecords], result: Result) -> None:
-    before = found[result.cell_id].repetitions if result.cell_id in found else ()
-    kept = [one for one in before if isinstance(one, Result)]
+def _add(records: dict[str, CellRecords], result: Result) -> None:
+    before = records[result.cell_id].repetitions if result.cell_id in records else ()
+    kept = [repetition for repetition in before if isinstance(repetition, Result)]
     numbered = replace(result, repetition=len(kept) + 1)
-    found[result.cell_id] = cell_records([*kept, numbered])
+    records[result.cell_id] = cell_records([*kept, numbered])
 
 
-def _confirmed(asked: Search, found: Records) -> float | None:
-    item = asked.rate_to_confirm(found)
+def _confirmed(search: Search, records: Records) -> float | None:
+    item = search.rate_to_confirm(records)
     return None if item is None else item.cell.load.rate
 
 
@@ -146,8 +146,8 @@ def simulate(
     rows = []
     for _ in range(count):
         capacity, start = (20 * 2500 ** rng.random() for _ in range(2))
-        asked = track(float(f"{start:.3g}"), rule=rule)
-        rate, probes, measurements = one_search(asked, capacity, luck, repetitions, rng)
+        search = track(float(f"{start:.3g}"), rule=rule)
+        rate, probes, measurements = one_search(search, capacity, luck, repetitions, rng)
         rows.append((None if rate is None else rate / capacity, probes, measurements))
     shares, probes_of, measurements_of = zip(*rows, strict=True)
     return Ended(shares=shares, probes=probes_of, measurements=measurements_of)

@@ -19,21 +19,21 @@ def run(
 ) -> list[NextMeasurement]:
     """What one invocation measures, with a closed loop of 1,240 requests/s; ``void``, ``failing``:
     purposes of which each measurement is."""
-    found: list[NextMeasurement] = []
+    turns: list[NextMeasurement] = []
     since = schedule.highest_repetitions(records)
     while True:
         failures = schedule.consecutive_failures(records, since)
         item = schedule.next_item(plan, records, failures, None, 0)
         if item is None:
-            return found
-        found.append(item)
-        one = measured(
+            return turns
+        turns.append(item)
+        result = measured(
             item, item.repetition, goodput=1240.0, block=item.block,
             error="broken" if item.purpose in failing else None,
         )  # fmt: skip
         if item.purpose in void:
-            one = replace(one, validity=builders.void("steal"))
-        add(records, one, item.cell_id)
+            result = replace(result, validity=builders.void("steal"))
+        add(records, result, item.cell_id)
 
 
 def planned(endpoint: str = "agents", repetitions: int = 2, seed: int = 1) -> Plan:
@@ -43,18 +43,18 @@ def planned(endpoint: str = "agents", repetitions: int = 2, seed: int = 1) -> Pl
 def test_a_curve_follows_its_closed_loop_at_fractions_of_it() -> None:
     orders = set()
     for seed in range(1, 6):
-        found = run(planned("index,agents", seed=seed), {})
-        purposes = [item.purpose for item in found]
+        turns = run(planned("index,agents", seed=seed), {})
+        purposes = [item.purpose for item in turns]
         assert purposes.count("curve") == 10
-        assert len(found) == found[-1].total == 2 * (2 + 2 + 5)
+        assert len(turns) == turns[-1].total == 2 * (2 + 2 + 5)
         for endpoint in ("index", "agents"):
-            own = [item for item in found if item.cell.endpoint == endpoint]
-            curve = [one for one in own if one.purpose == "curve"]
-            loop = next(at for at, one in enumerate(own) if one.purpose == "closed_loop")
-            assert min(own.index(one) for one in curve) > loop
-            rates = [one.cell.load.rate for one in curve]
+            own = [item for item in turns if item.cell.endpoint == endpoint]
+            curve = [turn for turn in own if turn.purpose == "curve"]
+            loop = next(at for at, turn in enumerate(own) if turn.purpose == "closed_loop")
+            assert min(own.index(turn) for turn in curve) > loop
+            rates = [turn.cell.load.rate for turn in curve]
             assert sorted(map(float, map(builders.present, rates))) == [250, 500, 740, 990, 1200]
-            assert {one.block for one in curve} == {1}
+            assert {turn.block for turn in curve} == {1}
             orders.add(tuple(rates))
     # As everything in a block, they are in a random order.
     assert len(orders) > 2
@@ -69,16 +69,16 @@ def test_a_curve_is_not_measured_again_with_more_repetitions() -> None:
 
 def test_a_void_rate_is_measured_once_more() -> None:
     records: Records = {}
-    found = run(planned(), records, void=("curve",))
-    tries = [item.repetition for item in found if item.purpose == "curve"]
+    turns = run(planned(), records, void=("curve",))
+    tries = [item.repetition for item in turns if item.purpose == "curve"]
     assert sorted(tries) == [1] * 5 + [2] * 5
     assert run(planned(), records) == []
 
 
 def test_a_curve_without_a_valid_closed_loop_is_left_out_and_the_run_complete() -> None:
     records: Records = {}
-    found = run(planned(), records, void=("closed_loop",))
-    assert "curve" not in {item.purpose for item in found}
+    turns = run(planned(), records, void=("closed_loop",))
+    assert "curve" not in {item.purpose for item in turns}
     ahead = schedule.outlook(planned(), records, None)
     assert (ahead.position - 1, ahead.seconds_left) == (ahead.total, 0)
     # Only where no block can bring a valid one.
@@ -88,16 +88,16 @@ def test_a_curve_without_a_valid_closed_loop_is_left_out_and_the_run_complete() 
 def test_a_curve_follows_a_closed_loop_that_is_valid_in_a_later_block() -> None:
     records: Records = {}
     run(planned(repetitions=1), records, void=("closed_loop",))
-    found = run(planned(repetitions=2), records)
-    purposes = [item.purpose for item in found]
+    turns = run(planned(repetitions=2), records)
+    purposes = [item.purpose for item in turns]
     assert purposes.count("curve") == 5
     assert purposes.index("closed_loop") < purposes.index("curve")
 
 
 def test_a_curve_whose_closed_loop_failed_is_still_to_be_measured() -> None:
     records: Records = {}
-    found = run(planned(repetitions=1), records, failing=("closed_loop",))
-    assert [item.purpose for item in found].count("curve") == 0
+    turns = run(planned(repetitions=1), records, failing=("closed_loop",))
+    assert [item.purpose for item in turns].count("curve") == 0
     ahead = schedule.outlook(planned(repetitions=1), records, None)
     assert ahead.total - (ahead.position - 1) == 1 + 5
     assert len(run(planned(repetitions=1), records)) == 6

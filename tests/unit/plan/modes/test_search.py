@@ -57,8 +57,8 @@ class Server:
         self.blocks.append(block)
         rate = builders.present(item.cell.load.rate)
         met = (rate <= self.capacity) != (number in self.unlucky)
-        found = replace(of_item(record(met, number not in self.void), item), block=block)
-        add(self.records, found, item.cell_id)
+        repetitions = replace(of_item(record(met, number not in self.void), item), block=block)
+        add(self.records, repetitions, item.cell_id)
 
     def run(self, track: Search, repetitions: int) -> None:
         while following := next_of(track, self.records, repetitions):
@@ -70,14 +70,16 @@ class Server:
         return track.step(track.bracket(self.records))
 
     def rates(self, purpose: Purpose) -> list[float]:
-        found = [item.cell.load.rate for item in self.asked if item.purpose == purpose]
-        return [rate for rate in found if rate is not None]
+        rates = [item.cell.load.rate for item in self.asked if item.purpose == purpose]
+        return [rate for rate in rates if rate is not None]
 
 
-def after_failure(found: CellRecords) -> CellRecords:
+def after_failure(records: CellRecords) -> CellRecords:
     """The records of a cell whose first repetition failed."""
-    failed = next(one for one in found.repetitions if isinstance(one, Repetition))
-    return replace(found, repetitions=[replace(failed, error="cut off"), *found.repetitions])
+    failed = next(
+        repetition for repetition in records.repetitions if isinstance(repetition, Repetition)
+    )
+    return replace(records, repetitions=[replace(failed, error="cut off"), *records.repetitions])
 
 
 @given(
@@ -96,24 +98,24 @@ def test_search_ends_at_the_highest_rate_that_the_server_holds(
     repetitions: int,
     whole: bool,
 ) -> None:
-    asked = track(round(start) if whole else start, ceiling, whole)
+    searched = track(round(start) if whole else start, ceiling, whole)
     server = Server(capacity, frozenset() if void is None else frozenset([void]))
-    server.run(asked, repetitions)
-    found = server.found(asked)
-    highest = asked.highest()
-    assert len(server.asked) == asked.completed(server.records)
+    server.run(searched, repetitions)
+    step = server.found(searched)
+    highest = searched.highest()
+    assert len(server.asked) == searched.completed(server.records)
     assert all(1 <= builders.present(item.cell.load.rate) <= highest for item in server.asked)
     assert highest <= max(1, ceiling or search.HIGHEST)
-    assert found.rate is None
-    assert asked.expected(repetitions, server.records) == 0
-    assert asked.remaining_seconds(repetitions, server.records) == 0
-    assert found.highest is not None
-    assert found.highest <= capacity
+    assert step.rate is None
+    assert searched.expected(repetitions, server.records) == 0
+    assert searched.remaining_seconds(repetitions, server.records) == 0
+    assert step.highest is not None
+    assert step.highest <= capacity
     limit = min(capacity, highest)
     if whole:
-        assert limit < max(1.05 * found.highest, found.highest + 1)
+        assert limit < max(1.05 * step.highest, step.highest + 1)
     else:
-        assert limit <= 1.05 * found.highest
+        assert limit <= 1.05 * step.highest
     # A rate that meets the objective once, one that misses up to three times; the void one again.
     probes = Counter(server.rates("probe"))
     again = server.asked[void].purpose if void is not None and void < len(server.asked) else None
@@ -122,18 +124,18 @@ def test_search_ends_at_the_highest_rate_that_the_server_holds(
     bound = min((rate for rate in probes if rate > capacity), default=None)
     assert bound is None or probes[bound] >= 3
     assert len(server.rates("measure")) == repetitions + (again == "measure")
-    assert set(server.rates("measure")) == {found.highest}
+    assert set(server.rates("measure")) == {step.highest}
     if whole:
         assert all(float(rate).is_integer() for rate in server.rates("probe"))
 
 
 @given(capacity=st.floats(0.01, 0.99), start=RATES)
 def test_search_reports_none_when_the_lowest_rate_fails(capacity: float, start: float) -> None:
-    asked, server = track(start), Server(capacity)
-    server.run(asked, 3)
-    found = server.found(asked)
+    searched, server = track(start), Server(capacity)
+    server.run(searched, 3)
+    step = server.found(searched)
     lowest = Reason(code="lowest_rate_missed", value=1)
-    assert found == Step(reasons=[lowest])
+    assert step == Step(reasons=[lowest])
     assert server.rates("measure") == []
     assert min(server.rates("probe")) == 1
 
@@ -143,104 +145,106 @@ def test_interrupted_search_resumes_at_its_next_measurement(
     capacity: float, start: float, cut: int
 ) -> None:
     """All that it knows is on disk, in whatever order; a record that failed is none."""
-    asked, whole, part = track(start), Server(capacity), Server(capacity)
-    whole.run(asked, 2)
+    searched, whole, part = track(start), Server(capacity), Server(capacity)
+    whole.run(searched, 2)
     for measured, block in zip(whole.asked[:cut], whole.blocks, strict=False):
         part.measure(measured, block)
     reverse = sorted(part.records, reverse=True)
     part.records = {cell_id: after_failure(part.records[cell_id]) for cell_id in reverse}
-    while following := next_of(asked, part.records, 2):
+    while following := next_of(searched, part.records, 2):
         part.measure(*following)
     assert [i.cell_id for i in part.asked] == [i.cell_id for i in whole.asked]
 
 
 def test_the_trace_and_what_its_cells_are_called() -> None:
-    asked, server = track(1000), Server(1240)
-    server.run(asked, 3)
+    searched, server = track(1000), Server(1240)
+    server.run(searched, 3)
     assert server.rates("probe") == [1000, 2000, 2000, 1410, 1410, 1190, 1300, 1300, 1240, 1300]
     assert server.rates("measure") == [1240] * 3
     confirmed = cell_ids.cell_id(builders.cell(load=builders.load(rate=1240)), "measure")
     assert [i.cell_id for i in server.asked[-3:]] == [confirmed] * 3
     assert f"{confirmed}-probe" in {i.cell_id for i in server.asked}
-    assert {i.base for i in server.asked} == {asked.start.cell_id, None}
-    assert asked.rates(server.records) == [1000, 1190, 1240, 1300, 1410, 2000]
+    assert {i.base for i in server.asked} == {searched.start.cell_id, None}
+    assert searched.rates(server.records) == [1000, 1190, 1240, 1300, 1410, 2000]
 
 
 def test_a_probe_that_is_void_three_times_leaves_it_undecided() -> None:
-    asked, server = track(1000), Server(5000, frozenset([1, 2, 3]))
-    server.run(asked, 3)
-    found = server.found(asked)
+    searched, server = track(1000), Server(5000, frozenset([1, 2, 3]))
+    server.run(searched, 3)
+    step = server.found(searched)
     assert server.rates("probe") == [1000, 2000, 2000, 2000]
     assert server.rates("measure") == []
     undecided = [Reason(code="rate_undecided", value=2000), Reason(code="steal")]
-    assert found == Step(reasons=undecided)
+    assert step == Step(reasons=undecided)
 
 
 def test_a_miss_whose_other_probes_are_void_bounds_the_search() -> None:
-    asked, server = track(1000), Server(1000, void=frozenset([2, 3, 4]))
-    server.run(asked, 1)
+    searched, server = track(1000), Server(1000, void=frozenset([2, 3, 4]))
+    server.run(searched, 1)
     assert server.rates("probe")[:6] == [1000, 2000, 2000, 2000, 2000, 1410]
 
 
 def test_the_ceiling_is_where_it_ends() -> None:
-    asked, server = track(1000, ceiling=6789.9), Server(50_000)
-    server.run(asked, 1)
+    searched, server = track(1000, ceiling=6789.9), Server(50_000)
+    server.run(searched, 1)
     assert server.rates("probe") == [1000, 2000, 4000, 6780]
     ceiling = Reason(code="generator_ceiling", value=6780)
-    assert server.found(asked) == Step(highest=6780, reasons=[ceiling])
+    assert server.found(searched) == Step(highest=6780, reasons=[ceiling])
     assert server.rates("measure") == [6780]
 
 
 def test_an_unlucky_probe_is_corrected_at_once_or_at_the_end() -> None:
     once, twice = Server(1240, unlucky=frozenset([0])), Server(1240, unlucky=frozenset([0, 2]))
-    asked = track(1000)
-    once.run(asked, 1)
+    searched = track(1000)
+    once.run(searched, 1)
     assert once.rates("probe")[:4] == [1000, 500, 1000, 2000]
-    twice.run(asked, 1)
+    twice.run(searched, 1)
     # 1,000 misses again and bounds the search, until it is probed once more at the end.
     assert twice.rates("probe")[:9] == [1000, 500, 1000, 707, 841, 917, 958, 1000, 2000]
-    assert once.found(asked).highest == twice.found(asked).highest == 1240
+    assert once.found(searched).highest == twice.found(searched).highest == 1240
 
 
 def test_a_lucky_probe_is_refuted_and_the_search_goes_on_below() -> None:
-    asked, server = track(1000), Server(1240, unlucky=frozenset([1]))
-    server.run(asked, 3)
+    searched, server = track(1000), Server(1240, unlucky=frozenset([1]))
+    server.run(searched, 3)
     assert server.rates("probe")[:2] == [1000, 2000]
     # The rate found and two lower ones miss twice each.
     assert server.rates("measure")[:6] == [2000, 2000, 1900, 1900, 1800, 1800]
-    assert server.found(asked).highest == 1240
+    assert server.found(searched).highest == 1240
     assert server.rates("measure")[6:] == [1240] * 3
 
 
 def test_what_is_not_confirmed_gives_way_to_a_lower_rate() -> None:
-    asked, server = track(1000), Server(1000)
-    server.run(asked, 1)
+    searched, server = track(1000), Server(1000)
+    server.run(searched, 1)
     assert server.rates("measure") == [1000]
     server.capacity = 960
-    server.run(asked, 3)
+    server.run(searched, 3)
     # It misses twice in block 2: the next lower rate has all three blocks.
     assert server.rates("measure") == [1000] * 3 + [950] * 3
-    assert asked.expected(3, server.records) == 0
-    assert set(server.records) <= set(asked.cell_ids(server.records))
+    assert searched.expected(3, server.records) == 0
+    assert set(server.records) <= set(searched.cell_ids(server.records))
 
 
 def test_a_confirming_measurement_that_misses_is_repeated_in_its_block() -> None:
-    asked, server = track(1000, ceiling=1000), Server(2000, unlucky=frozenset([2, 4]))
-    server.run(asked, 3)
+    searched, server = track(1000, ceiling=1000), Server(2000, unlucky=frozenset([2, 4]))
+    server.run(searched, 3)
     # The probe, block 1, block 2 and 3 twice.
     assert server.rates("measure") == [1000] * 5
-    item = builders.present(asked.rate_to_confirm(server.records))
+    item = builders.present(searched.rate_to_confirm(server.records))
     blocks = search.judged_blocks(item, server.records)
-    met = {block: [one.met for one in found] for block, found in blocks.items()}
+    met = {
+        block: [judgement.met for judgement in judgements] for block, judgements in blocks.items()
+    }
     assert met == {1: [True], 2: [False, True], 3: [False, True]}
 
 
 def test_a_void_repetition_is_made_up_to_three_times_in_each_block() -> None:
-    asked = track(1000, ceiling=1000)
+    searched = track(1000, ceiling=1000)
     server = Server(2000, frozenset([1, 2, 3]))
-    server.run(asked, 1)
+    server.run(searched, 1)
     assert len(server.rates("measure")) == 3
-    server.run(asked, 3)
+    server.run(searched, 3)
     assert len(server.rates("measure")) == 5
 
 
@@ -254,10 +258,10 @@ def test_searches_end_near_the_truth_though_probes_are_unlucky() -> None:
 
 
 def test_whole_rates_end_where_none_lies_between() -> None:
-    asked, server = track(10, whole=True), Server(11)
-    server.run(asked, 1)
-    assert server.found(asked).highest == 11
-    assert asked.candidates(3) == [3, 2, 1]
+    searched, server = track(10, whole=True), Server(11)
+    server.run(searched, 1)
+    assert server.found(searched).highest == 11
+    assert searched.candidates(3) == [3, 2, 1]
 
 
 def latency(percentile: str, value: float, limit: float, supported: bool = True) -> Reason:
@@ -265,8 +269,8 @@ def latency(percentile: str, value: float, limit: float, supported: bool = True)
     return Reason(code="slo_latency", value=value, limit=limit, facts=facts)
 
 
-def failed(percentile: str, value: int, limit: int, due: int = REQUESTS) -> Reason:
-    facts: Facts = {"percentile": percentile, "requests": due}
+def failed(percentile: str, value: int, limit: int, requests: int = REQUESTS) -> Reason:
+    facts: Facts = {"percentile": percentile, "requests": requests}
     return Reason(code="slo_failed", value=value, limit=limit, facts=facts)
 
 
@@ -317,8 +321,8 @@ def test_judge_names_the_figures_that_decide(
         "ok": REQUESTS - wrong,
         "response_time": replace(WAITS, failed=wrong),
     }
-    found = objective.judge(record(True, **figures), slo, 0.99)
-    assert (found.met, found.reasons) == (met, reasons)
+    judgement = objective.judge(record(True, **figures), slo, 0.99)
+    assert (judgement.met, judgement.reasons) == (met, reasons)
 
 
 @pytest.mark.parametrize(
@@ -337,41 +341,47 @@ def test_without_a_response_time_wrong_answers_count_as_the_fastest(
     wrong: int, slo: dict[str, float], reason: Reason, met: bool
 ) -> None:
     """wrk2 does not tell the latencies of right answers from those of wrong ones."""
-    known = builders.present(builders.result().latency_us)
+    latency_us = builders.present(builders.result().latency_us)
     latencies = {"p90": 950.0, "p95": 960.0, "p99": 1000.0, "p99_9": 2000.0, "p99_99": 3000.0}
-    found = objective.judge(
+    judgement = objective.judge(
         record(
             True,
             errors=replace(NO_ERRORS, status_other=wrong),
             ok=REQUESTS - wrong,
             response_time=None,
-            latency_us=replace(known, **latencies, max=4000.0),
+            latency_us=replace(latency_us, **latencies, max=4000.0),
         ),
         slo,
         0.99,
     )
-    assert found.reasons == [reason]
-    assert found.met is met
+    assert judgement.reasons == [reason]
+    assert judgement.met is met
 
 
 def test_a_withheld_percentile_above_the_limit_decides_nothing() -> None:
     """The generator only adds to a latency: one below the limit is met all the same."""
-    known = replace(builders.present(builders.result().latency_us), p99_9=None)
-    one = record(True, latency_us=known)
-    found = objective.judge(one, {"p99_9_ms": 1}, 0.99)
+    latency_us = replace(builders.present(builders.result().latency_us), p99_9=None)
+    result = record(True, latency_us=latency_us)
+    judgement = objective.judge(result, {"p99_9_ms": 1}, 0.99)
     facts: Facts = {"percentile": "p99_9", "requests": REQUESTS}
     withheld = Reason(code="slo_withheld", value=2000, limit=1000, facts=facts)
-    assert (found.met, found.reasons) == (None, [withheld])
-    assert objective.judge(one, {"p99_9_ms": 3}, 0.99).met is True
+    assert (judgement.met, judgement.reasons) == (None, [withheld])
+    assert objective.judge(result, {"p99_9_ms": 3}, 0.99).met is True
     # What decides by itself decides.
-    assert objective.judge(one, {"p99_9_ms": 1, "p50_ms": 0.8}, 0.99).met is False
+    assert objective.judge(result, {"p99_9_ms": 1, "p50_ms": 0.8}, 0.99).met is False
 
 
 def test_a_lower_bound_is_not_taken_for_the_percentile() -> None:
     """Without a response time the p99 is judged by a percentile above it that is known."""
-    known = builders.present(builders.result().latency_us)
+    latency_us = builders.present(builders.result().latency_us)
     bounds = replace(
-        known, p99=1000.0, p99_9=2000.0, p99_99=3000.0, max=4000.0, censored=10, at_least=["max"]
+        latency_us,
+        p99=1000.0,
+        p99_9=2000.0,
+        p99_99=3000.0,
+        max=4000.0,
+        censored=10,
+        at_least=["max"],
     )
     figures: dict[str, Any] = {
         "errors": replace(NO_ERRORS, timeout=10),
@@ -386,16 +396,16 @@ def test_a_lower_bound_is_not_taken_for_the_percentile() -> None:
 
     assert judged().reasons == [latency("p99", 1000, 100_000)]
     assert judged("p99").reasons == [latency("p99", 2000, 100_000)]
-    found = judged("p99", "p99_9", "p99_99")
+    judgement = judged("p99", "p99_9", "p99_99")
     facts: Facts = {"percentile": "p99", "requests": REQUESTS}
-    assert (found.met, found.reasons) == (
+    assert (judgement.met, judgement.reasons) == (
         None,
         [Reason(code="slo_unknown", limit=100_000, facts=facts)],
     )
 
 
 def test_an_older_result_without_the_percentile_is_judged_by_its_bound() -> None:
-    found = objective.judge(
+    judgement = objective.judge(
         record(
             True,
             response_time=replace(WAITS, p95_us=None),
@@ -404,12 +414,12 @@ def test_an_older_result_without_the_percentile_is_judged_by_its_bound() -> None
         {"p95_ms": 100},
         0.99,
     )
-    assert found.reasons == [latency("p95", 960, 100_000)]
+    assert judgement.reasons == [latency("p95", 960, 100_000)]
 
 
 def test_judge_decides_nothing_by_a_void_repetition() -> None:
-    found = objective.judge(record(True, valid=False), {"errors": 1}, 0.99)
-    assert (found.met, found.reasons) == (None, [Reason(code="steal")])
+    judgement = objective.judge(record(True, valid=False), {"errors": 1}, 0.99)
+    assert (judgement.met, judgement.reasons) == (None, [Reason(code="steal")])
 
 
 def test_parse_reads_text_and_mappings() -> None:

@@ -44,39 +44,39 @@ def result(goodput: float, cpu: float = 0.5, valid: bool = True) -> Result:
 
 
 def run(
-    asked: Sweep, found: Sequence[Result], blocks: int = 1
+    sweep: Sweep, results: Sequence[Result], blocks: int = 1
 ) -> tuple[list[str], dict[str, CellRecords]]:
     """What was measured, in order; ``found`` is the result of each level, in every block."""
     records: dict[str, CellRecords] = {}
     ids: list[str] = []
-    by_id = dict(zip((item.cell_id for item in asked.items), found, strict=True))
+    by_id = dict(zip((item.cell_id for item in sweep.items), results, strict=True))
     for block in range(1, blocks + 1):
-        while item := asked.next_item(block, records):
-            assert asked.remaining_seconds(blocks, records) > 0
+        while item := sweep.next_item(block, records):
+            assert sweep.remaining_seconds(blocks, records) > 0
             ids.append(item.cell_id)
             add(records, by_id[item.cell_id], item.cell_id)
-    assert len(ids) == asked.completed(records)
-    assert asked.expected(blocks, records) == asked.remaining_seconds(blocks, records) == 0
+    assert len(ids) == sweep.completed(records)
+    assert sweep.expected(blocks, records) == sweep.remaining_seconds(blocks, records) == 0
     return ids, records
 
 
 def test_sweep_stops_where_throughput_stops_growing_and_repeats_what_it_measured() -> None:
-    asked = sweep_over(DOUBLING)
+    sweep = sweep_over(DOUBLING)
     goodputs = [100, 190, 350, 600, 640, 650, 650, 650]
-    ids, records = run(asked, [result(goodput) for goodput in goodputs], blocks=3)
+    ids, records = run(sweep, [result(goodput) for goodput in goodputs], blocks=3)
     assert ids == [f"alpha-{level}" for level in (1, 2, 4, 8, 16)] * 3
     facts: Facts = {"by": "connections", "from_level": 8, "level_growth": 1.0}
     reason = Reason(code="throughput_flat", value=640 / 600 - 1, limit=0.1, facts=facts)
-    assert asked.stop(records) == Stop(index=4, reason=reason)
+    assert sweep.stop(records) == Stop(index=4, reason=reason)
 
 
 def test_sweep_stops_where_the_cpu_is_full() -> None:
-    asked = sweep_over(DOUBLING)
+    sweep = sweep_over(DOUBLING)
     busy = [0.3, 0.6, 0.91, 1, 1, 1, 1, 1]
-    ids, records = run(asked, [result(100 * 2**i, cpu) for i, cpu in enumerate(busy)])
+    ids, records = run(sweep, [result(100 * 2**i, cpu) for i, cpu in enumerate(busy)])
     assert len(ids) == 3
     reason = Reason(code="server_cpu_full", value=0.91, limit=0.9)
-    assert asked.stop(records) == Stop(index=2, reason=reason)
+    assert sweep.stop(records) == Stop(index=2, reason=reason)
 
 
 def test_rates_close_together_are_held_or_not() -> None:
@@ -95,31 +95,31 @@ def test_a_void_level_decides_nothing() -> None:
 
 
 def test_a_failed_level_is_measured_again_and_the_first_that_did_not_fail_decides() -> None:
-    asked = sweep_over((1, 2, 4))
+    sweep = sweep_over((1, 2, 4))
     failed = replace(result(1), error="cut off")
     records: dict[str, CellRecords] = {}
     add(records, result(100), "alpha-1")
     add(records, failed, "alpha-2")
-    item = asked.next_item(1, records)
+    item = sweep.next_item(1, records)
     assert item is not None
     assert item.cell_id == "alpha-2"
     # A later repetition does not reopen what the first block decided.
     for cell_id, goodput in (("alpha-1", 10), ("alpha-2", 105), ("alpha-2", 200)):
         add(records, result(goodput), cell_id)
-    assert asked.next_item(2, records) is None
+    assert sweep.next_item(2, records) is None
 
 
 @given(st.lists(st.floats(1, 1e5), min_size=1, max_size=8), st.integers(1, 3))
 def test_sweep_always_ends_and_every_block_is_alike(goodputs: list[float], blocks: int) -> None:
-    asked = sweep_over(DOUBLING[: len(goodputs)])
-    ids, records = run(asked, [result(goodput) for goodput in goodputs], blocks)
+    sweep = sweep_over(DOUBLING[: len(goodputs)])
+    ids, records = run(sweep, [result(goodput) for goodput in goodputs], blocks)
     assert ids == ids[: len(ids) // blocks] * blocks
-    found = asked.stop(records)
-    if found is None:
+    stop = sweep.stop(records)
+    if stop is None:
         assert len(ids) == blocks * len(goodputs)
     else:
-        assert len(ids) == blocks * (found.index + 1)
-        assert goodputs[found.index] < 1.1 * goodputs[found.index - 1]
+        assert len(ids) == blocks * (stop.index + 1)
+        assert goodputs[stop.index] < 1.1 * goodputs[stop.index - 1]
 
 
 def test_sweep_is_repeated_at_its_lowest_level() -> None:

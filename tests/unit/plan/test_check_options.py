@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,31 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.kinds import plan_run as plans
 from loadlab.model import Item
 from loadlab.plan import cells, check_options, schedule
-from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.plan_document import items
 from loadlab.plan.records import CellRecords, cell_records
-from loadlab.plan.user_options import Request
 from loadlab.run import http_headers
 from loadlab.run.errors import PlanError
 from loadlab.stacks import stacks
 from tests.unit import builders
 from tests.unit.plan.test_schedule import add
 
-ROOT = Path(__file__).parents[3]
-NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+ROOT = builders.ROOT
 SPECS = builders.SPECS
 
 
-def make(**given: Any) -> Plan:
-    ask = Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
-    return plans.plan(ask)
-
-
-def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]:
+def planned(clients: int = 1, **options: Any) -> tuple[dict[str, Any], list[Item]]:
     """The stack and the cells of the repository's own files."""
-    values = check_options.options(SPECS, {"endpoint": "index", **given}, clients)
+    values = check_options.options(SPECS, {"endpoint": "index", **options}, clients)
     chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), "3.13")}
     check_options.refuse_cells(values, chosen)
     return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
@@ -119,10 +109,10 @@ def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=12), max_size=3))
 def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, str]) -> None:
     try:
-        found = check_options.headers({**value})
+        taken = check_options.headers({**value})
     except PlanError:
         return
-    for name, text in found.items():
+    for name, text in taken.items():
         line = f"{name}: {text}"
         assert line.isascii()
         assert line.isprintable()
@@ -130,41 +120,46 @@ def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, 
 
 
 def test_a_measured_cell_is_profiled_once() -> None:
-    asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "repetitions": 3}
-    found = make(**asked, tuning="stock,production")
-    assert found.py_spy is True
+    plan = builders.plan(endpoint="index", profile=True, repetitions=3, tuning="stock,production")
+    assert plan.py_spy is True
     records: dict[str, CellRecords] = {}
     purposes = []
-    while item := schedule.next_item(found, records, {}, None, 0):
+    while item := schedule.next_item(plan, records, {}, None, 0):
         purposes.append((item.purpose, item.cell.tuning))
         result = builders.result(purpose=item.purpose, cell=item.cell, repetition=item.repetition)
         add(records, result, item.cell_id)
-    assert len(purposes) == found.measurements
+    assert len(purposes) == plan.measurements
     assert purposes.count(("measure", "stock")) == purposes.count(("aa_control", "stock")) == 3
     assert purposes.count(("py_spy", "stock")) == purposes.count(("py_spy", "production")) == 1
     # The first block measures every experiment once.
-    assert not [one for one, _ in purposes[len(found.experiments) :] if one == "py_spy"]
+    later = purposes[len(plan.experiments) :]
+    assert "py_spy" not in {purpose for purpose, _ in later}
     # It is in no comparison, and has no A/A control.
-    profiles = {item.cell_id for item in items(found.experiments) if item.purpose == "py_spy"}
-    assert not profiles & {name for one in found.comparisons for name in (one.base, one.head)}
-    assert not profiles & {name for pair in found.aa_controls for name in pair}
+    profiles = {item.cell_id for item in items(plan.experiments) if item.purpose == "py_spy"}
+    compared = {name for pair in plan.comparisons for name in (pair.base, pair.head)}
+    assert not profiles & compared
+    assert not profiles & {name for pair in plan.aa_controls for name in pair}
 
 
 def test_a_measured_cell_is_traced_once() -> None:
-    found = make(framework="golang", endpoint="index", trace=True, repetitions=3, curve=False)
-    assert (found.trace, found.py_spy) == (True, False)
-    traced = [item for item in items(found.experiments) if item.purpose == "trace"]
+    plan = builders.plan(
+        framework="golang", endpoint="index", trace=True, repetitions=3, curve=False
+    )
+    assert (plan.trace, plan.py_spy) == (True, False)
+    traced = [item for item in items(plan.experiments) if item.purpose == "trace"]
     assert [item.cell_id for item in traced] == [f"{traced[0].base}-trace"]
-    assert not [one for pair in found.aa_controls for one in pair if one == traced[0].cell_id]
+    assert traced[0].cell_id not in {name for pair in plan.aa_controls for name in pair}
 
 
 def test_a_profile_that_failed_is_tried_again_in_the_first_block_only() -> None:
-    found = make(framework="aiohttp", endpoint="index", profile=True, generator="wrk")
-    (one,) = [one for one in found.experiments if one.items[0].purpose == "py_spy"]
-    (item,) = one.items
+    plan = builders.plan(endpoint="index", profile=True, generator="wrk")
+    (experiment,) = [
+        experiment for experiment in plan.experiments if experiment.items[0].purpose == "py_spy"
+    ]
+    (item,) = experiment.items
     failed = {item.cell_id: cell_records([builders.result(error="broken")])}
-    assert one.next_item(1, failed) == item
+    assert experiment.next_item(1, failed) == item
     # Even a void one is enough.
-    had = {item.cell_id: cell_records([builders.result(validity=builders.void("steal"))])}
-    assert [one.next_item(block, had) for block in (1, 2, 9)] == [None] * 3
-    assert (one.expected(9, {}), one.expected(9, had)) == (1, 0)
+    void = {item.cell_id: cell_records([builders.result(validity=builders.void("steal"))])}
+    assert [experiment.next_item(block, void) for block in (1, 2, 9)] == [None] * 3
+    assert (experiment.expected(9, {}), experiment.expected(9, void)) == (1, 0)

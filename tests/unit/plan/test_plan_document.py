@@ -7,8 +7,8 @@ from tests.unit import builders
 
 
 def run(started: str, comparisons: str, controls: list[tuple[str, str]]) -> Run:
-    found = [PlannedComparison(by="tuning", base="a", head=head) for head in comparisons]
-    plan = replace(builders.plan(), comparisons=found, aa_controls=controls)
+    compared = [PlannedComparison(by="tuning", base="a", head=head) for head in comparisons]
+    plan = replace(builders.plan(), comparisons=compared, aa_controls=controls)
     return Run(
         started=started,
         argv=["lab.yml", started],
@@ -21,13 +21,13 @@ def run(started: str, comparisons: str, controls: list[tuple[str, str]]) -> Run:
 
 def test_resumed_run_keeps_its_start_and_its_comparisons() -> None:
     first, now = run("1", "b", [("a", "a-again")]), run("2", "bc", [])
-    found = resumed(first, now)
-    assert (found.started, found.argv) == ("1", ["lab.yml", "1"])
-    assert [one.head for one in found.plan.comparisons] == ["b", "c"]
-    assert found.plan.aa_controls == [("a", "a-again")]
-    assert found.resumed == [Resumption(started="2", argv=["lab.yml", "2"])]
-    again = resumed(found, replace(now, started="3"))
-    assert [one.started for one in again.resumed or ()] == ["2", "3"]
+    rerun = resumed(first, now)
+    assert (rerun.started, rerun.argv) == ("1", ["lab.yml", "1"])
+    assert [comparison.head for comparison in rerun.plan.comparisons] == ["b", "c"]
+    assert rerun.plan.aa_controls == [("a", "a-again")]
+    assert rerun.resumed == [Resumption(started="2", argv=["lab.yml", "2"])]
+    again = resumed(rerun, replace(now, started="3"))
+    assert [comparison.started for comparison in again.resumed or ()] == ["2", "3"]
 
 
 def test_resumed_run_keeps_its_hosts() -> None:
