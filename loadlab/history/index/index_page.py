@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadlab.history import past_runs as runs
 from loadlab.history import series, words
-from loadlab.history.index import over_time, run_facts, runs_table
+from loadlab.history.index import over_time, runs_table
 from loadlab.history.index.over_time import OverTime
 from loadlab.report.html import Table
 from loadlab.run import formatting
@@ -34,7 +34,7 @@ def build(results: Path, own: int | None = None) -> IndexPage:
 
     ``own``: the process whose run is not running any more.
     """
-    every = [run_facts.of(run) for run in runs.read(results, own)]
+    every = [runs_table.facts_of(run) for run in runs.read(results, own)]
     history = series.build([facts.run for facts in every])
     cells = over_time.build(history)
     return IndexPage(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadlab.generators import registry
 from loadlab.history import words
-from loadlab.history.index.run_facts import KnownRun
-from loadlab.model import Manifest
+from loadlab.history.past_runs import PastRun
+from loadlab.model import Manifest, Summary
+from loadlab.report.first_screen import tiles
 from loadlab.report.html import Row, Table, TableCell, link, table
+from loadlab.report.sections import headlines, python_clients_section
+from loadlab.report.words import applications_words, labels
+from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
 
@@ -22,9 +27,24 @@ CAPTION = (
 )
 # A property with more values has no buttons; the search finds them.
 _MOST = 12
+# Endpoints whose figures are in a row, and sentences behind it; the report has them all.
+_ENDPOINTS, _SENTENCES = 3, 12
 
 
-def build(runs: Sequence[KnownRun]) -> Table:
+@dataclass(frozen=True)
+class RunFacts:
+    """A run with the entries of its measured cells.
+
+    - figures: of the best cell of each endpoint. sentences: on each cell
+    """
+
+    run: PastRun
+    entries: Sequence[Entry] = ()
+    figures: str = ""
+    sentences: Sequence[str] = ()
+
+
+def build(runs: Sequence[RunFacts]) -> Table:
     """Return the table; ``runs`` are in the order of time."""
     newest = list(reversed(runs))
     rows = [_row(run) for run in newest]
@@ -39,14 +59,14 @@ def build(runs: Sequence[KnownRun]) -> Table:
     )
 
 
-def _row(facts: KnownRun) -> Row:
+def _row(facts: RunFacts) -> Row:
     run = facts.run
     page = RunDir(Path(run.run_id)).report
     name = link(page, run.run_id) if run.has_report else run.run_id
     study = run.begun.plan.study if run.begun else None
-    reps = [rep for entry in facts.entries.values() for rep in entry.cell.repetitions]
+    reps = [rep for entry in facts.entries for rep in entry.cell.repetitions]
     void = sum(not rep.validity.valid for rep in reps)
-    frameworks = list(dict.fromkeys(entry.cell.cell.framework for entry in facts.entries.values()))
+    frameworks = list(dict.fromkeys(entry.cell.cell.framework for entry in facts.entries))
     if run.begun and not frameworks:
         stacks = run.begun.plan.stacks.values()
         frameworks = list(dict.fromkeys(str(stack["framework"]) for stack in stacks))
@@ -95,3 +115,78 @@ def _lab(manifest: Manifest | None) -> str:
     lab = manifest.lab
     revision = f", {lab.revision[:12]}{'+' if lab.dirty else ''}" if lab.revision else ""
     return f"{lab.version or 'no version'}{revision}"
+
+
+def facts_of(run: PastRun) -> RunFacts:
+    """Return what the page tells of a run; one that it cannot tell is broken."""
+    try:
+        return _facts(run)
+    except ValueError as problem:
+        # An unknown code or generator, of a lab with the same schema.
+        return RunFacts(replace(run, state="broken", problem=str(problem), measured=None))
+
+
+def _facts(run: PastRun) -> RunFacts:
+    if run.measured is None or run.begun is None:
+        return RunFacts(run)
+    summary = run.measured.summary
+    paths = applications_words.paths(run.begun.plan.endpoints)
+    measured = [cell for cell in summary.cells if cell.purpose == "measure"]
+    for cell in measured:
+        registry.get(cell.cell.load.generator)
+    entries = labels.entries(measured, paths)
+    sentences = [_headline(entry) for entry in entries[:_SENTENCES]]
+    if len(entries) > _SENTENCES:
+        more = formatting.plural(len(entries) - _SENTENCES, "more cell")
+        sentences.append(f"{more}: see the report.")
+    return RunFacts(run, entries, _figures(summary, entries), sentences)
+
+
+def _headline(entry: Entry) -> str:
+    client = labels.is_client(entry.cell)
+    return (python_clients_section.headline(entry) if client else headlines.headline(entry)).text
+
+
+def _figures(summary: Summary, entries: Sequence[Entry]) -> str:
+    by_path: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_path.setdefault(entry.path, []).append(entry)
+    figures = []
+    for path, own in list(by_path.items())[:_ENDPOINTS]:
+        stacks = [entry for entry in own if not labels.is_client(entry.cell)]
+        text = _best(summary, stacks) if stacks else _clients(own)
+        figures.append(f"{path} {text}")
+    more = len(by_path) - _ENDPOINTS
+    return "; ".join([*figures, *([formatting.plural(more, "more endpoint")] if more > 0 else [])])
+
+
+def _best(summary: Summary, entries: Sequence[Entry]) -> str:
+    """Return the figures of the best cell of an endpoint: 1,000/s held, p99 15.3 ms."""
+    entry, _ = tiles.best(summary, entries)
+    statistics, headline = entry.cell.statistics, headlines.headline(entry)
+    if headline.state == "void":
+        return headline.short
+    goodput = f"{formatting.rate(statistics.goodput.median if statistics.goodput else None)}/s"
+    rate = {
+        "held": f"{formatting.asked(entry.cell.cell.load)}/s held",
+        "missed": f"{goodput} of {formatting.asked(entry.cell.cell.load)} asked",
+    }.get(headline.state, f"{goodput} in a closed loop")
+    search = next(
+        (trial for trial in summary.searches if trial.cell_id == entry.cell.cell_id), None
+    )
+    if search and search.found:
+        rate = f"{search.found:,g}/s is the highest rate with {labels.objective(search.slo)}"
+    name = "max" if statistics.latency_us.p99 is None else "p99"
+    curve = next((trial for trial in summary.curves if trial.cell_id == entry.cell.cell_id), None)
+    within = (
+        f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
+        if (curve and curve.within)
+        else ""
+    )
+    return f"{rate}, {name} {formatting.bounded(statistics.latency_us, name)} ms{within}"
+
+
+def _clients(entries: Sequence[Entry]) -> str:
+    figures = [f"{entry.cell.cell.load.generator} {python_clients_section.headline(entry).short}"
+               for entry in entries]  # fmt: skip
+    return ", ".join(dict.fromkeys(figures))
