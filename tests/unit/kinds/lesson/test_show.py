@@ -98,7 +98,10 @@ def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:
 
 def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
     """A hint after the last check changes lesson.json, which a bundle has to hold as it follows."""
-    made = run(tmp_path / "one", "keepalive", [])
+    telemetry = builders.present(builders.result().telemetry)
+    opens = replace(builders.present(telemetry.server.tcp), passive_opens=60_000)
+    busy = replace(telemetry, server=replace(telemetry.server, tcp=opens))
+    made = run(tmp_path / "one", "keepalive", [], telemetry=busy)
     study = builders.present(plans.read(made).plan.study)
     checked = replace(study, cells={**study.cells, "check1": study.cells["unkept"]})
     builders.write_plan(made, replace(plans.read(made).plan, study=checked))
@@ -112,7 +115,7 @@ def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
     text = show.pages(made, builders.ROOT)["lesson.md"].decode()
     assert "No cure, on the server: `sed -i '/server 127.0.0.1:8000;/a keepalive 64;'" in text
     exercise = text.partition("## Exercise")[2]
-    assert "- Check 1: not cured yet\n  - undecided: the server accepts hardly any" in exercise
+    assert "- Check 1: not cured yet\n  - not reached: the server accepts hardly any" in exercise
     assert "or nearly: measured 1.00, goal at least 0.8 (check / kept)\n" in exercise
 
 
