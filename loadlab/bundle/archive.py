@@ -24,6 +24,7 @@ from loadlab.bundle.signature import Signed
 from loadlab.plan import plan_document as plans
 from loadlab.run import documents
 from loadlab.run.catalog import runs
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, REPORT, RUN_ID, SUMMARY, RunDir
 
 SUMS = "SHA256SUMS"
@@ -42,7 +43,7 @@ _CHUNK = 1 << 20
 _SIGNATURE_MAX = 1 << 16  # bytes; that of an RSA key with 16384 bits has 6000
 
 
-class BundleError(ValueError):
+class BundleError(LabError):
     """A run cannot be packed, or an archive is refused; the text says why."""
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from loadlab.model.base import Json
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.stats import histograms
 
 # Relative. The last digits of a number may differ between machines, which add in another order.
@@ -115,7 +116,7 @@ def _rows(path: Path) -> list[dict[str, Json]]:
         reader = csv.DictReader(file, restkey="", restval="", strict=True)
         names = reader.fieldnames or []
         if len({*names, ""}) <= len(names):
-            raise ValueError("a column has no name, or that of another")
+            raise LabError("a column has no name, or that of another")
         return [{name: _value(text) for name, text in row.items()} for row in reader]
 
 

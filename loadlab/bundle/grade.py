@@ -49,7 +49,7 @@ def _grade(archive: Path, root: Path, scratch: Path) -> Grade:
         bundle=name,
         verified=outcome.verified,
         reason=_reason(outcome),
-        result=documents.read(lesson, LessonResult) if lesson.exists() else None,
+        result=documents.read_or_none(lesson, LessonResult),
     )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from loadlab.run.errors import LabError
 from loadlab.run.formatting import one_line
 
 # A signature for another purpose, of git for example, is of another namespace and does not count.
@@ -26,7 +27,7 @@ _PUBLIC = re.compile(rb"(?:sk-)?(?:ssh|ecdsa)-\S+ (AAAA\S+)")
 _PRIVATE = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\s")
 
 
-class SignatureError(ValueError):
+class SignatureError(LabError):
     """A key cannot sign, or a signature is not one of its content; the text says why."""
 
 

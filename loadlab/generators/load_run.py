@@ -26,6 +26,7 @@ from loadlab.model import (
     Record,
     RepetitionSetup,
 )
+from loadlab.run.errors import LabError
 from loadlab.run.formatting import plain
 from loadlab.run.run_dir import GENERATOR, OF_CLIENT, RepetitionDir
 from loadlab.stacks.contract import ANSWER_BYTES_MAX
@@ -264,7 +265,7 @@ def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
         rounds = load.requests / load.connections
         return min(80 + timeout_s * rounds + 0.02 * load.requests, BATCH_MAX_S)
     if load.duration_s is None:
-        raise ValueError(f"the load of {load.generator} has neither requests nor duration_s")
+        raise LabError(f"the load of {load.generator} has neither requests nor duration_s")
     return lead_s + load.duration_s
 
 
@@ -363,7 +364,7 @@ def _offer(
     }
     snap = generator.name in inputs.hosts[share.name].snaps
     if snap and request.method != "GET":
-        raise ValueError(
+        raise LabError(
             f"{generator.name} from a snap cannot read the file with which it sends a "
             f"{request.method}. Give -e generator={registry.first(generator.mode)}."
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from loadlab.model import PerSecond, PythonClient, Reason, Stops
+from loadlab.run.errors import LabError
 from loadlab.stats.histograms import Histogram, Integers, Summary
 
 ERROR_CLASSES = (
@@ -22,7 +23,7 @@ ERROR_CLASSES = (
 )
 
 
-class GeneratorError(ValueError):
+class GeneratorError(LabError):
     """A generator's output is truncated, contradicts itself, or is not understood."""
 
 

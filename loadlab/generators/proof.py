@@ -15,6 +15,7 @@ from loadlab.generators.generator import Request
 from loadlab.model import GeneratorProgram
 from loadlab.model.base import Count, Record
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 
 # The smallest load that every generator can offer.
 SECONDS = 1
@@ -59,7 +60,7 @@ def parse(text: str) -> dict[str, InstalledProgram]:
     for line in text.splitlines():
         fields = line.split("\t")
         if len(fields) != 6:
-            raise ValueError(f"not a line on a generator: {line!r}")
+            raise LabError(f"not a line on a generator: {line!r}")
         name, path, sha256, revision, proven, version = fields
         program = GeneratorProgram(version=version, sha256=sha256, snap_revision=revision or None)
         programs[name] = InstalledProgram(path, proven == "yes", program)

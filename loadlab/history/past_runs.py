@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from loadlab.history.reproduction import build_reproduction, recipe
-from loadlab.model import Manifest, Progress, Recipe, Record, Summary, TuningLedger
+from loadlab.model import Manifest, Progress, Recipe, Summary, TuningLedger
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
 from loadlab.run import documents, lock, run_dir
@@ -16,8 +16,6 @@ from loadlab.run.errors import SchemaError
 from loadlab.run.run_dir import RunDir
 
 State: TypeAlias = Literal["finished", "unfinished", "running", "other version", "broken"]
-
-R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def _past(run: RunDir, own: int | None) -> PastRun:
         past = replace(
             past,
             begun=plans.read(run.path),
-            progress=_read(run.progress, Progress),
+            progress=documents.read_or_none(run.progress, Progress),
         )
         return _complete(run, own, past)
     except SchemaError:
@@ -98,10 +96,6 @@ def _complete(run: RunDir, own: int | None, past: PastRun) -> PastRun:
     if lock.holder(run.path) not in (None, own):
         state = "running"
     return replace(past, state=state, measured=measured)
-
-
-def _read(path: Path, record: type[R]) -> R | None:
-    return documents.read(path, record) if path.exists() else None
 
 
 def _seconds(time: str) -> float:

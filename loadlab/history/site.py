@@ -11,6 +11,7 @@ from pathlib import Path
 from loadlab.history.index import index_page as index
 from loadlab.report.render import render
 from loadlab.run import documents, lock, run_dir
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import INDEX, REPORT
 
 # A link in a page of the lab, whose attributes are escaped; not to a section, nor to another site.
@@ -42,12 +43,12 @@ def write(results: Path, to: Path) -> list[Path]:
 
 def _refuse(results: Path, to: Path) -> None:
     if not results.is_dir():
-        raise ValueError(f"{results} is not there: no run was begun yet. Nothing was written.")
+        raise LabError(f"{results} is not there: no run was begun yet. Nothing was written.")
     if to.resolve().is_relative_to(results.resolve()):
-        raise ValueError(f"to: {to} is in {results}; give another folder. Nothing was written.")
+        raise LabError(f"to: {to} is in {results}; give another folder. Nothing was written.")
     index_page = to / INDEX
     if to.exists() and any(to.iterdir()) and not (index_page.exists() and _is_ours(index_page)):
-        raise ValueError(
+        raise LabError(
             f"to: {to} has other files and no {INDEX} of this lab; give an empty or a new folder. "
             "Nothing was written."
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import NEWEST, Step
-from loadlab.model import Deviation, MetricComparison, ReproductionPart
+from loadlab.model import Deviation, ReproductionPart
 from loadlab.report.words import reproduction_words
 from loadlab.results import effect
 from loadlab.run import formatting
@@ -89,11 +89,7 @@ def kind(step: Step) -> str:
 
 def sentence(step: Step) -> str:
     """Return a step in words: slower than the 5 runs before: p99 +12 % (8 to 16 %)."""
-    differences = ", ".join(_difference(row) for row in step.rows)
+    differences = ", ".join(
+        f"{row.metric} {formatting.difference(row.difference)}" for row in step.rows
+    )
     return f"{kind(step)} than the {len(step.base)} runs before: {differences}"
-
-
-def _difference(row: MetricComparison) -> str:
-    difference = row.difference
-    span = formatting.span(difference.low, difference.high)
-    return f"{row.metric} {formatting.signed(difference.value)} ({span})"

@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2 as aws
+from loadlab.run.errors import LabError
 
 # Seconds between two questions for the same.
 ASK_EVERY_S = 5
@@ -76,7 +77,7 @@ def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
     while interfaces := ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]:
         if time.monotonic() > end:
             names = ", ".join(interface["NetworkInterfaceId"] for interface in interfaces)
-            raise ValueError(
+            raise LabError(
                 f"{names}: still there {LAG_S} s after the instances ended. Run "
                 f"`{aws.TEARDOWN}`; see in AWS's console what keeps them where that does not help."
             )

@@ -22,6 +22,7 @@ from loadlab.hosts.ec2_client import (
     wait_for_no_interface,
 )
 from loadlab.hosts.ec2_launch import Launch, labels, requests, tag_specification
+from loadlab.run.errors import LabError
 
 # AWS's list of tagged resources lags behind deletions by some seconds.
 LIST_LAG_S = 60
@@ -68,7 +69,7 @@ def create(
             if zone == zones[-1]:
                 raise
             announce(f"{zone} has no room for all of them now, the next zone is tried")
-    raise ValueError("no zone was given")
+    raise LabError("no zone was given")
 
 
 def _label(ec2: Any, launch: Launch, hosts: Mapping[str, str]) -> None:
@@ -126,7 +127,7 @@ def remove(ec2: Any, region: str, value: str, *, check: bool) -> tuple[bool, str
     end = time.monotonic() + LIST_LAG_S
     while left := tagged(ec2, value):
         if time.monotonic() > end:
-            raise ValueError(
+            raise LabError(
                 f"{region}: the tag loadlab={value} is still carried by {answers.listed(left)}. "
                 "Run the same command again, and see in AWS's console what keeps it where "
                 "that does not help."

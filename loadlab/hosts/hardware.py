@@ -5,14 +5,17 @@ The input is the output of roles/host_check/files/hardware.sh.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from typing import Literal
 
-from loadlab.hosts.cpu_list import cpu_list
 from loadlab.model import Hardware, HostDescription, Nic
+from loadlab.run.errors import LabError
 
 # Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
+# A part of a list of processors as the kernel prints it.
+_PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 SLOW_MBIT = 1000
 STEADY_GOVERNOR = "performance"
 # µs. A shorter wake-up is small beside the baseline latency of any link.
@@ -70,7 +73,7 @@ def parse(text: str) -> Hardware:
         elif not taken and not (
             separator and cards and cards[-1][1].take(name, value, _CARD_ONCE, _CARD_SEVERAL)
         ):
-            raise ValueError(f"not a line of the script: {line!r}")
+            raise LabError(f"not a line of the script: {line!r}")
     interfaces = [_nic(name, lines) for name, lines in cards]
     single = host.once
     idle = [line.split(" ", 2) for line in host.several["idle"]]
@@ -259,3 +262,15 @@ def _of_card(nic: Nic, cpus: list[int]) -> list[str]:
             f"Switch on with ethtool -K {nic.name} {' '.join(f'{name} on' for name in off)}."
         )
     return lines
+
+
+def cpu_list(text: str) -> list[int]:
+    """Return the processor numbers of a list: '0-2,5' -> [0, 1, 2, 5]. Raises
+    ValueError otherwise."""
+    cpus: list[int] = []
+    for part in text.strip().split(","):
+        match = _PART.fullmatch(part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise LabError(f"not a list of processors: {text!r}")
+        cpus += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return cpus

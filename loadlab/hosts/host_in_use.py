@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from loadlab.run.errors import LabError
 from loadlab.stacks.application import DATASET, OWN
 
 # Of the lab's node_exporter, beside one of the owner's on 9100.
@@ -110,7 +111,7 @@ def parse(text: str) -> HostUse:
     """Return what the script's lines say. Raises ValueError for a malformed or missing line."""
     lines = [line.partition("\t")[::2] for line in text.splitlines() if "\t" in line]
     if ("looked", "yes") not in lines:
-        raise ValueError(f"the look at what the host serves did not end: {text[-200:]!r}")
+        raise LabError(f"the look at what the host serves did not end: {text[-200:]!r}")
 
     def said(name: str) -> list[str]:
         return [value for key, value in lines if key == name]

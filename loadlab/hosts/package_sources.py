@@ -17,6 +17,8 @@ from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
+from loadlab.run.errors import LabError
+
 # Prints what a command says; "" where this machine does not have the program.
 Ask = Callable[[list[str]], str]
 # Returns the address and the text of a page; the address differs after a redirect. The second
@@ -58,7 +60,7 @@ def name_and_port(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in PORTS or not parts.hostname:
-        raise ValueError(f"'{url}' is no address of http or https")
+        raise LabError(f"'{url}' is no address of http or https")
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{name}:{parts.port or PORTS[parts.scheme]}"
 
@@ -142,7 +144,7 @@ def _pip(ask: Ask, read: Read) -> _Tool:
         try:
             place, text = read(page, settings.get("cert", ""))
         except OSError as problem:
-            raise ValueError(
+            raise LabError(
                 f"The package index of pip does not answer: {page}: {problem}. Set PIP_INDEX_URL "
                 "to one that this machine reaches."
             ) from problem
@@ -157,7 +159,7 @@ def _pip(ask: Ask, read: Read) -> _Tool:
 
 def _refuse_password(url: str, setting: str) -> None:
     if urlsplit(url).username:
-        raise ValueError(
+        raise LabError(
             f"The address of {urlsplit(url).hostname} has a user or password, which others on a "
             f"host could read. Set {setting} to an address without."
         )
@@ -179,7 +181,7 @@ def pip_default(text: str) -> str:
     """Return the index that `pip install --help` names. Raises ValueError where it names none."""
     named = re.search(r"--index-url <url>.*?\(default\s+(\S+?)\)", text, re.DOTALL)
     if not named:
-        raise ValueError("pip does not say which package index it uses. Set PIP_INDEX_URL.")
+        raise LabError("pip does not say which package index it uses. Set PIP_INDEX_URL.")
     return named[1]
 
 
@@ -191,7 +193,7 @@ def files_of(place: str, text: str) -> list[str]:
     links = [urljoin(place, link) for link in re.findall(r"""href=["']([^"'#]+)""", text)]
     servers = {urlsplit(link)[:2]: link for link in links}
     if not servers:
-        raise ValueError(
+        raise LabError(
             f"The package index of pip has no files at {place}. Set PIP_INDEX_URL to another."
         )
     return list(servers.values())
@@ -203,7 +205,7 @@ def _npm(ask: Ask, environ: Mapping[str, str], home: Path) -> _Tool:
     file = home / ".npmrc"
     registry = answer or own or npmrc(file.read_text(encoding="utf-8") if file.exists() else "")
     if not registry:
-        raise ValueError(
+        raise LabError(
             "The registry of npm is not known. Set npm_config_registry in the environment, or "
             f"registry in {file}, or install npm on this machine, which knows its own."
         )
@@ -222,7 +224,7 @@ def _go(ask: Ask, environ: Mapping[str, str]) -> _Tool:
     proxy, sums = said or (environ.get("GOPROXY", ""), environ.get("GOSUMDB", ""))
     urls = go_urls(proxy)
     if not urls:
-        raise ValueError(
+        raise LabError(
             f"GOPROXY: '{proxy}' names no module proxy. Set it in the environment, or install Go "
             "on this machine, which knows its own."
         )
@@ -251,7 +253,7 @@ def _cargo(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> _T
     own = cargo_registry(Path(environ.get("CARGO_HOME") or home / ".cargo"))
     index = (own or cargo_default(lock)).removeprefix("sparse+")
     if urlsplit(index).scheme not in PORTS:
-        raise ValueError(
+        raise LabError(
             f"cargo reads its index from {index}, which is no sparse one. Set a registry "
             "sparse+https://... in its config.toml."
         )
@@ -261,7 +263,7 @@ def _cargo(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> _T
         place, text = read(page, environ.get("CARGO_HTTP_CAINFO", ""))
         files = str(json.loads(text)["dl"])
     except (OSError, ValueError, KeyError) as problem:
-        raise ValueError(f"The registry of cargo does not answer: {page}: {problem}.") from problem
+        raise LabError(f"The registry of cargo does not answer: {page}: {problem}.") from problem
     return _Tool([index, place, files], {"LAB_CARGO_INDEX": own} if own else {})
 
 
@@ -295,5 +297,5 @@ def cargo_default(lock: Path) -> str:
         r'"registry\+https://[^"]*/([a-z.]+)-index"', lock.read_text(encoding="utf-8")
     )
     if not named:
-        raise ValueError(f"{lock.name} names no registry.")
+        raise LabError(f"{lock.name} names no registry.")
     return f"https://index.{named[1]}/"

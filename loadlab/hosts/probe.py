@@ -8,11 +8,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from loadlab.hosts.cpu_list import cpu_list
+from loadlab.hosts.hardware import cpu_list
 from loadlab.hosts.package_sources import name_and_port
 from loadlab.hosts.qdisc import RELAY_INTERFACE, NetworkProfile, needs_netem
 from loadlab.model import HostDescription
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import LabError, PlanError
 from loadlab.run.formatting import one_line, size
 from loadlab.stacks.servers import PythonLimit
 from loadlab.stacks.stacks import refuse_python
@@ -120,7 +120,7 @@ def parse(text: str) -> HostProbe:
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
         if not separator:
-            raise ValueError(f"not a line of the probe: {line!r}")
+            raise LabError(f"not a line of the probe: {line!r}")
         if name == "package":
             package, version, state = value.split(" ", 2)
             # dpkg lists removed packages too; count installed ones only, including those on hold
@@ -170,7 +170,7 @@ def parse(text: str) -> HostProbe:
             ),
         )
     except KeyError as missing:
-        raise ValueError(f"the probe did not report {missing}: {text[:200]!r}") from None
+        raise LabError(f"the probe did not report {missing}: {text[:200]!r}") from None
 
 
 def ssh_reason(said: str) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from loadlab.run.catalog import known, names, read_yaml
+from loadlab.run.errors import LabError
 
 # The handle of every root qdisc that the lab adds; it identifies the lab's own.
 HANDLE = "1ab:"
@@ -208,7 +209,7 @@ def root(text: str) -> RootQdisc:
     entries = msgspec.json.decode(text or "[]", type=list[_Entry])
     roots = [entry for entry in entries if entry.root]
     if len(roots) != 1:
-        raise ValueError(f"not one root qdisc: {text[:200]!r}")
+        raise LabError(f"not one root qdisc: {text[:200]!r}")
     entry = roots[0]
     below = [below_entry.kind for below_entry in entries if below_entry.parent.startswith(HANDLE)]
     return RootQdisc(

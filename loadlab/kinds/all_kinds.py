@@ -29,9 +29,9 @@ KINDS: list[Kind] = [
 ]
 
 
-def asked(request: Request, options: Mapping[str, OptionValue]) -> Kind:
+def of_request(request: Request, options: Mapping[str, OptionValue]) -> Kind:
     """Return the kind that is asked for; ``options``: those that have a value."""
-    return next(kind for kind in KINDS if kind.is_asked(request, options))
+    return next(kind for kind in KINDS if kind.is_requested(request, options))
 
 
 def of_plan(plan: Plan) -> Kind:

@@ -85,7 +85,7 @@ class Kind:
 
     # The plan.
 
-    def is_asked(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
+    def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
         """Return whether a run of this kind is asked for; ``options``: those that have a value."""
         return (bool(self.name) and request.kind == self.name) or any(
             name in options for name in self.options

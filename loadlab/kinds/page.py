@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -16,7 +15,6 @@ from loadlab.kinds import all_kinds
 from loadlab.model import (
     Calibration,
     Manifest,
-    Record,
     Reproduction,
     Summary,
 )
@@ -72,13 +70,12 @@ from loadlab.report.sections.sweeps_searches_section import SweepsSearches
 from loadlab.report.sections.tuning_section import Ledger
 from loadlab.report.words import (
     applications_words,
-    certificate_words,
     cost_words,
     disturbances,
     labels,
 )
 from loadlab.report.words.labels import Entry, Paths
-from loadlab.run import documents
+from loadlab.run.documents import read_or_none
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import MANIFEST, RunDir
 
@@ -89,8 +86,6 @@ _NAMED_STACKS = 3
 _OPEN_CELLS = 4
 # More repetitions than this are not all drawn over time, or the page would be too large.
 _MOST_DRAWN = 60
-
-R = TypeVar("R", bound=Record)
 
 
 class _PlannedStudy(msgspec.Struct):
@@ -170,15 +165,9 @@ def build(run_dir: Path, listed: Path | None = None) -> Page:
     return _Builder(run_dir).page(listed or run_dir)
 
 
-def _read(path: Path, record: type[R]) -> R | None:
-    """Return a document of the run; None where it does not exist. Raises ResultError if it is
-    malformed."""
-    return documents.read(path, record) if path.exists() else None
-
-
-def _plan(found: Manifest | None) -> _Plan:
+def _plan(manifest: Manifest | None) -> _Plan:
     try:
-        return msgspec.convert(found.plan, _Plan) if found else _Plan()
+        return msgspec.convert(manifest.plan, _Plan) if manifest else _Plan()
     except msgspec.ValidationError as error:
         raise ResultError(f"{MANIFEST}: plan: {error}") from error
 
@@ -189,11 +178,11 @@ class _Builder:
     def __init__(self, run_dir: Path) -> None:
         run = RunDir(run_dir)
         self._run_dir, self._run_id = run_dir, run.run_id
-        self._summary = _read(run.summary, Summary) or _nothing(run.run_id)
-        self._manifest = _read(run.manifest, Manifest)
-        self._calibration = _read(run.calibration().document, Calibration)
+        self._summary = read_or_none(run.summary, Summary) or _nothing(run.run_id)
+        self._manifest = read_or_none(run.manifest, Manifest)
+        self._calibration = read_or_none(run.calibration().document, Calibration)
         self._run, self._kind = run, all_kinds.of_run(run_dir)
-        self._reproduction = _read(run.reproduction, Reproduction)
+        self._reproduction = read_or_none(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
         self._paths: Paths = applications_words.paths(self._plan.endpoints)
@@ -221,7 +210,7 @@ class _Builder:
             *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
             *self._single(),
         ]
-        stacks = [one for one in self._measured if not _is_client(one)]
+        stacks = [entry for entry in self._measured if not _is_client(entry)]
         prices = cost_words.prices(self._manifest)
         disturbed = self._summary.disturbance
         boards = tiles.build(self._summary, self._chosen(stacks), prices)
@@ -231,14 +220,14 @@ class _Builder:
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.lab(self._manifest.lab) if self._manifest else "",
-            hosts=certificate_words.reference(self._manifest.certificate) if self._manifest else "",
+            hosts=manifest.certificate(self._manifest.certificate) if self._manifest else "",
             headlines=[*whole, *single],
             shown=[
                 *whole,
-                *(one for one in single if leading is None or one.text in leading),
+                *(line for line in single if leading is None or line.text in leading),
                 *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
             ],
-            folded=[one for one in single if leading is not None and one.text not in leading],
+            folded=[line for line in single if leading is not None and line.text not in leading],
             boards=boards,
             figures=figure.build(self._summary, self._paths, stacks),
             navigation=[
@@ -246,14 +235,14 @@ class _Builder:
                 *([Link("#comparison", compared.title)] if compared else []),
                 *([Link("#reproduction", "Original")] if repeated else []),
                 *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
-                *(Link(f"#{one.anchor}", one.path) for one in endpoints),
+                *(Link(f"#{endpoint.anchor}", endpoint.path) for endpoint in endpoints),
             ],
             overview=first_results.build(stacks, self._summary.noise_floor),
             ranking=ranking.tables(self._summary, self._measured, prices)
             if self._kind.ranks
             else [],
             clients=python_clients_section.overview(
-                [one for one in self._measured if _is_client(one)]
+                [entry for entry in self._measured if _is_client(entry)]
             ),
             sections=sections,
             comparison=compared,
@@ -286,27 +275,27 @@ class _Builder:
         """
         searched = sweeps_searches.by_cell(self._summary, self._paths)
         best = {board.anchor for board in boards}
-        found = set()
+        sentences = set()
         for entry in self._measured:
             headline = _headline(entry)
             if entry.anchor in best:
                 if curve := self._curves.get(entry.cell.cell_id):
-                    found.add(curve.text)
-                found.add(searched.get(entry.cell.cell_id, headline.text))
+                    sentences.add(curve.text)
+                sentences.add(searched.get(entry.cell.cell_id, headline.text))
             elif headline.state == "void":
-                found.add(headline.text)
-        return found
+                sentences.add(headline.text)
+        return sentences
 
     def _single(self) -> list[Headline]:
         """Return the headline of each measured cell, after that of its curve; that of a sweep
         covers its levels."""
         levels = {cell_id for sweep in self._summary.sweeps for cell_id in sweep.cells}
         return [
-            replace(one, anchor=entry.anchor)
+            replace(headline, anchor=entry.anchor)
             for entry in self._measured
             if entry.cell.cell_id not in levels
-            for one in (self._curves.get(entry.cell.cell_id), _headline(entry))
-            if one is not None
+            for headline in (self._curves.get(entry.cell.cell_id), _headline(entry))
+            if headline is not None
         ]
 
     def _endpoints(self) -> list[EndpointSection]:
@@ -324,7 +313,10 @@ class _Builder:
                 EndpointSection(
                     f"endpoint-{len(sections) + 1}",
                     path,
-                    [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
+                    [
+                        self._cell(entry, entry.title if len(own) > 1 else "", baseline)
+                        for entry in own
+                    ],
                     processes_section.section(own, loops),
                     drawn.get(path, []),
                     cells.closed_loop(loops),
@@ -345,7 +337,7 @@ class _Builder:
             flame_graph=graph,
             trace=kernel_trace_section.section(entry.cell, self._summary.cells),
             cross_check=cells.cross_check(entry.cell, self._summary.cells),
-            each=self._drawn <= _MOST_DRAWN,
+            all_repetitions=self._drawn <= _MOST_DRAWN,
         )
 
 
@@ -372,5 +364,5 @@ def _headline(entry: Entry) -> Headline:
     )
 
 
-def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:
-    return [replace(one, anchor=anchor) for one in several]
+def _anchored(headlines: Sequence[Headline], anchor: str) -> list[Headline]:
+    return [replace(headline, anchor=anchor) for headline in headlines]

@@ -64,9 +64,9 @@ def plan(request: Request) -> Plan:
 
 
 def _plan(request: Request) -> Plan:
-    all_kinds.asked(request, filled(request.given)).refuse_request(request)
+    all_kinds.of_request(request, filled(request.given)).refuse_request(request)
     run = resolve_run(request)
-    kind = all_kinds.asked(request, filled(run.options))
+    kind = all_kinds.of_request(request, filled(run.options))
     study = kind.study(request, run)
     options = _with_study(run.options, study)
     planned = (

@@ -37,7 +37,7 @@ def resolve_run(request: Request) -> ResolvedRun:
             f"run_id: '{run_id}' was begun on {recorded.plan.host_kind}, and would go on with "
             f"{request.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
-    kind = all_kinds.asked(request, filled(request.given))
+    kind = all_kinds.of_request(request, filled(request.given))
     options = kind.own_options(request, run_id, recorded)
     options = _with_recorded(recorded, options) if resumes else request.given
     return ResolvedRun(run_id=run_id, recorded=recorded, records=measured, options=options)
@@ -64,7 +64,7 @@ def _refuse_absent_run(request: Request, run_id: str | None) -> None:
     begins = ["app", *(kind.subject for kind in all_kinds.KINDS)]
     begins += [] if request.begin else ["tuning", "network"]
     playbook = "" if request.begin else "lab.yml and "
-    how = f"{playbook}{all_kinds.asked(request, {}).example}"
+    how = f"{playbook}{all_kinds.of_request(request, {}).example}"
     if "run_id" in options and (request.needs_run or not any(name in options for name in begins)):
         raise PlanError(
             f"run_id: '{run_id}' is not in results/. {runs(results)} Give another -e run_id=, or "

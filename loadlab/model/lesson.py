@@ -49,7 +49,11 @@ class Prediction(Record, kw_only=True, frozen=True):
         if self.options is not None and number != (None, None, None):
             raise ValueError("a prediction with options has no truth, unit or factor")
         if self.options is not None:
-            expected = [one for one in self.options.values() if one.correction is None]
+            expected = [
+                lesson_option
+                for lesson_option in self.options.values()
+                if lesson_option.correction is None
+            ]
             if len(self.options) < 2 or len(expected) != 1:
                 raise ValueError("options: give two or more, all but one with a correction")
 

@@ -32,32 +32,21 @@ class TcpCounts(Record, kw_only=True, frozen=True):
     """Counts of TCP events."""
 
     retransmits: Annotated[Count, doc("Segments retransmitted.")]
-    segments: Annotated[
-        Count | None,
-        doc(
-            "Segments sent, with those retransmitted; absent where an earlier version did not "
-            "record it."
-        ),
-    ] = None
+    segments: Annotated[Count, doc("Segments sent, with those retransmitted.")]
     listen_overflows: Annotated[
         Count, doc("Connections refused because the accept queue was full.")
     ]
     listen_drops: Annotated[Count, doc("SYNs dropped at a listening socket, including overflows.")]
     active_opens: Annotated[
-        Count | None, doc("Connections that this host opened, including those to itself.")
-    ] = None
+        Count, doc("Connections that this host opened, including those to itself.")
+    ]
     passive_opens: Annotated[
-        Count | None, doc("Connections opened to this host, including those from itself.")
-    ] = None
+        Count, doc("Connections opened to this host, including those from itself.")
+    ]
     delayed_acks: Annotated[
-        Count | None,
-        doc(
-            "Acknowledgements sent after the kernel had held them back; absent in earlier versions."
-        ),
-    ] = None
-    syn_cookies: Annotated[
-        Count | None, doc("SYN cookies sent; absent where it was not recorded.")
-    ] = None
+        Count, doc("Acknowledgements sent after the kernel had held them back.")
+    ]
+    syn_cookies: Annotated[Count, doc("SYN cookies sent.")]
 
 
 class Drops(Record, kw_only=True, frozen=True):
@@ -435,12 +424,12 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     memory: Annotated[Memory, doc("Memory of the machine.")]
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
     oom_kills: Annotated[
-        Count | None,
+        Count,
         doc(
             "Processes that the machine's kernel killed because the machine or a control group had "
-            "no memory left; absent where it was not recorded."
+            "no memory left."
         ),
-    ] = None
+    ]
     tcp: Annotated[TcpCounts, doc("Counts of TCP events.")]
     drops: Annotated[
         Drops | None,

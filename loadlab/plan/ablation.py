@@ -21,7 +21,7 @@ from loadlab.model import (
 from loadlab.model.metric_rows import SPEEDS
 from loadlab.plan.plan_document import Plan
 from loadlab.run.methods import comparison_rule
-from loadlab.stats import power
+from loadlab.stats import paired
 from loadlab.stats.paired import deviation
 from loadlab.tuning.profiles import word
 
@@ -115,5 +115,5 @@ def _power(rows: int, noise: float, measured: bool) -> AblationPower:
         noise=noise,
         measured=measured,
         power=rule.power,
-        repetitions=power.blocks_needed(rows, rule.margin, noise, rule.power),
+        repetitions=paired.blocks_needed(rows, rule.margin, noise, rule.power),
     )

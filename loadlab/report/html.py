@@ -176,9 +176,9 @@ def link(path: Path | str, text: str | None = None) -> Link:
     return Link(urllib.parse.quote(str(path)), str(path) if text is None else text)
 
 
-def links(*each: Link) -> TableCell:
+def links(*shown: Link) -> TableCell:
     """Return a cell of links."""
-    return TableCell(links=each)
+    return TableCell(links=shown)
 
 
 def table(
@@ -207,10 +207,10 @@ def _row(row: Row | Group | Cells, kinds: str) -> TableRow:
     if isinstance(row, Group):
         return TableRow(title=row.title)
     cells, css = (row.cells, row.css) if isinstance(row, Row) else (row, "")
-    each = [_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
+    table_cells = [_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
     if isinstance(row, Row):
-        return TableRow(each, css, "", row.facets, row.group, row.more, row.links)
-    return TableRow(each, css)
+        return TableRow(table_cells, css, "", row.facets, row.group, row.more, row.links)
+    return TableRow(table_cells, css)
 
 
 def _cell(cell: TableCell | Link | str, kind: str) -> TableCell:

@@ -17,7 +17,7 @@ from loadlab.report.words import (
 )
 from loadlab.report.words.meanings import MEANINGS
 from loadlab.report.words.word_table import Table
-from loadlab.run import catalog, documents
+from loadlab.run import catalog, documents, methods
 from loadlab.run.causes import CAUSES
 from loadlab.run.run_dir import SUMMARY
 
@@ -73,7 +73,7 @@ def page(root: Path) -> str:
     """Return the page in Markdown; ``root``: the lab's folder."""
     limits = {
         **catalog.load_yaml(root / "files" / "validity.yml"),
-        **catalog.load_yaml(root / "files" / "methods.yml"),
+        **catalog.load_yaml(root / methods.FILE),
     }
     lines = [_HEAD]
     for heading, text, table in _PARTS:
@@ -92,7 +92,11 @@ def _limits() -> list[str]:
         "| limit | meaning |",
         "|---|---|",
     ]
-    return [*lines, *(f"| **{code}** | {one.meaning} |" for code, one in limits.LIMITS.items()), ""]
+    return [
+        *lines,
+        *(f"| **{code}** | {limit.meaning} |" for code, limit in limits.LIMITS.items()),
+        "",
+    ]
 
 
 def _row(code: str, limits: dict[str, object]) -> str:

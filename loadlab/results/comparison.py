@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import astuple, replace
 
@@ -64,13 +64,20 @@ class Pair:
     incomparable: Reason | None
 
 
+class Compared(NamedTuple):
+    """The comparisons of a run, and the noise floors of its A/A controls."""
+
+    comparisons: list[Comparison]
+    noise_floor: list[NoiseFloor]
+
+
 def build(
     cells: Sequence[CellSummary],
     planned: Sequence[PlannedComparison],
     controls: Sequence[tuple[str, str]],
     definitions: Mapping[str, Cell] = MappingProxyType({}),
     skipped: Collection[str] = (),
-) -> tuple[list[Comparison], list[NoiseFloor]]:
+) -> Compared:
     """Return the planned comparisons, and a row for each metric of each A/A control.
 
     ``controls``: (cell_id, cell_id of its control). A control on another host pair applies only to
@@ -104,7 +111,7 @@ def build(
                 rows=[],
             )
         )
-    return with_rows(comparisons, pairs), noise.rows(measured, controls)
+    return Compared(with_rows(comparisons, pairs), noise.rows(measured, controls))
 
 
 def compared_by(sides: Sides) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from loadlab.run.errors import LabError
+
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,7 +46,7 @@ from loadlab.telemetry import host_telemetry, iperf3, node_exporter
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
 
 
-class CalibrationError(ValueError):
+class CalibrationError(LabError):
     """A part of the calibration failed; the text says which."""
 
 
@@ -77,11 +79,11 @@ def keep(
     link = folder.part(LINK, number).path
     # The hosts' recordings may be there already.
     link.mkdir(parents=True, exist_ok=True)
-    several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
-    names = {**IPERF3, **several, "ping": PING}
+    parallel = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
+    names = {**IPERF3, **parallel, "ping": PING}
     for name in names.values():
         if (link / name).exists():
-            raise ValueError(f"{link / name} is there already: a measurement is kept.")
+            raise LabError(f"{link / name} is there already: a measurement is kept.")
     for key, output in outputs.items():
         documents.write(link / names[key], output.encode(errors="backslashreplace"))
     measured = CalibrationConditions(
@@ -91,7 +93,7 @@ def keep(
     try:
         return write(folder, number, generator)
     except ValueError as problem:
-        raise ValueError(f"{problem}. The raw files are kept in {folder.path}.") from None
+        raise LabError(f"{problem}. The raw files are kept in {folder.path}.") from None
 
 
 def write(folder: CalibrationDir, number: int, generator: str) -> Calibration:

@@ -122,6 +122,16 @@ def values(cell: CellSummary | None, path: str) -> list[float]:
     return [number for _, number in _with_blocks(cell, path)]
 
 
+def of_answers(cell: CellSummary, metric: str) -> list[tuple[Repetition, float]]:
+    """Return (repetition, metric) of each repetition that has it, void ones too.
+
+    A percentile is of the answers, which a closed loop has as well.
+    """
+    path = ROWS[metric].readings[-1].path
+    pairs = ((rep, value(rep, cell.cell.load, path)) for rep in cell.repetitions)
+    return [(rep, number) for rep, number in pairs if number is not None]
+
+
 def by_block(pairs: Iterable[tuple[int, float]]) -> dict[int, float]:
     """Return block -> median of its values, by the number of the block."""
     blocks: dict[int, list[float]] = {}

@@ -5,7 +5,7 @@ A noise floor is a fraction of the base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from loadlab.model import Cell, CellSummary, Load, NoiseFloor, Summary
@@ -75,6 +75,18 @@ def _noise_floor(
         p=change.p,
         noise_floor=inference.noise_floor([change]),
     )
+
+
+def largest(rows: Sequence[NoiseFloor], metric: str) -> float | None:
+    """Return the largest noise floor of the rows in a metric; None where there is none."""
+    values = [row.noise_floor for row in rows if row.metric == metric]
+    return max((value for value in values if value is not None), default=None)
+
+
+def largest_of_cell(rows: Sequence[NoiseFloor], cell_id: str, metric: str) -> float | None:
+    """Return the noise floor of a cell in a metric: its own, else the largest there is."""
+    own = largest([row for row in rows if row.cell_id == cell_id], metric)
+    return largest(rows, metric) if own is None else own
 
 
 def floors(

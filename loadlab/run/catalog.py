@@ -27,8 +27,8 @@ def names(folder: Path, pattern: str) -> list[str]:
 
     apps/*/app.yml gives the folder names, files/x/*.yml the file stems.
     """
-    found = folder.glob(pattern)
-    return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in found)
+    paths = folder.glob(pattern)
+    return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in paths)
 
 
 def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None:
@@ -44,12 +44,12 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
 
 def runs(results: Path, document: str = run_dir.PLAN) -> str:
     """Return a sentence that lists the newest runs whose folder has ``document``."""
-    found = [run.path / document for run in run_dir.runs(results, document)]
-    found.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
-    if not found:
+    paths = [run.path / document for run in run_dir.runs(results, document)]
+    paths.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
+    if not paths:
         return "There is none yet."
-    older = f" and {len(found) - _RUNS} older" if len(found) > _RUNS else ""
-    newest = ", ".join(path.parent.name for path in found[:_RUNS])
+    older = f" and {len(paths) - _RUNS} older" if len(paths) > _RUNS else ""
+    newest = ", ".join(path.parent.name for path in paths[:_RUNS])
     return f"There are, the newest first: {newest}{older}."
 
 

@@ -81,14 +81,14 @@ def places(text: str) -> list[Place]:
 
 def parts(text: str) -> list[str | Place]:
     """Return the words of a text and the expressions between them, in order."""
-    found: list[str | Place] = []
+    text_parts: list[str | Place] = []
     for index, part in enumerate(_PLACE.split(text)):
         if index % 2 == 0:
-            found += [part] if part else []
+            text_parts += [part] if part else []
         else:
             expression, _, form = part.partition("|")
-            found.append(Place(expression.strip(), form.strip()))
-    return found
+            text_parts.append(Place(expression.strip(), form.strip()))
+    return text_parts
 
 
 def check(expression: str, cells: Collection[str], fits: Collection[str] = ()) -> None:
@@ -152,8 +152,8 @@ def _inner(kind: object, name: str) -> Iterator[object]:
 
 def _alternatives(hint: object) -> Iterator[object]:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        for each in typing.get_args(hint):
-            yield from _alternatives(each)
+        for alternative in typing.get_args(hint):
+            yield from _alternatives(alternative)
     else:
         yield hint
 
@@ -162,7 +162,9 @@ def _is_number(kind: object) -> bool:
     """Return whether a type is a number, or holds several whose sum is meant."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = typing.get_type_hints(kind).values()
-        return all(each in (int, float) for hint in hints for each in _alternatives(hint))
+        return all(
+            alternative in (int, float) for hint in hints for alternative in _alternatives(hint)
+        )
     if typing.get_origin(kind) is dict:
         return typing.get_args(kind)[1] in (int, float)
     return kind in (int, float)
@@ -170,24 +172,24 @@ def _is_number(kind: object) -> bool:
 
 def _parsed(expression: str) -> ast.expr:
     try:
-        found = ast.parse(expression.strip(), mode="eval").body
+        node = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"'{expression}' is no expression of figures") from None
-    _refuse_other(found, expression)
-    return found
+    _refuse_other(node, expression)
+    return node
 
 
 def _refuse_other(node: ast.expr, expression: str, condition: bool = True) -> None:
     """Raise ValueError for anything that the description above does not name."""
     if condition and isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        for one in node.values:
-            if not isinstance(one, ast.Compare):
+        for operand in node.values:
+            if not isinstance(operand, ast.Compare):
                 break
-            _refuse_other(one, expression)
+            _refuse_other(operand, expression)
         else:
             return
     elif condition and isinstance(node, ast.Compare):
-        if all(type(each) in _COMPARISONS for each in node.ops):
+        if all(type(cmpop) in _COMPARISONS for cmpop in node.ops):
             for operand in (node.left, *node.comparators):
                 _refuse_other(operand, expression, False)
             return
@@ -214,8 +216,8 @@ def _figure(node: ast.expr) -> tuple[str, str] | None:
 
 
 def _figures(node: ast.expr) -> Iterator[tuple[str, str]]:
-    if isinstance(node, ast.Attribute) and (found := _figure(node)) is not None:
-        yield found
+    if isinstance(node, ast.Attribute) and (figure := _figure(node)) is not None:
+        yield figure
         return
     for inner in ast.iter_child_nodes(node):
         if isinstance(inner, ast.expr):
@@ -230,20 +232,20 @@ def _number(node: ast.expr, lookup: Lookup) -> float | None:
         if left is None or right is None or (isinstance(node.op, ast.Div) and right == 0):
             return None
         return _OPERATORS[type(node.op)](left, right)
-    if isinstance(node, ast.Attribute) and (found := _figure(node)) is not None:
-        return lookup(*found)
+    if isinstance(node, ast.Attribute) and (figure := _figure(node)) is not None:
+        return lookup(*figure)
     raise ValueError(f"'{ast.unparse(node)}' is no number")
 
 
 def _holds(node: ast.expr, lookup: Lookup) -> bool | None:
     if isinstance(node, ast.BoolOp):
-        found = [_holds(one, lookup) for one in node.values]
-        return None if None in found else all(found)
+        truths = [_holds(operand, lookup) for operand in node.values]
+        return None if None in truths else all(truths)
     if not isinstance(node, ast.Compare):
         raise ValueError(f"'{ast.unparse(node)}' is no condition")
-    values = [_number(one, lookup) for one in (node.left, *node.comparators)]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    values = [_number(operand, lookup) for operand in (node.left, *node.comparators)]
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
         return None
-    steps = zip(known, node.ops, known[1:], strict=False)
+    steps = zip(numbers, node.ops, numbers[1:], strict=False)
     return all(_COMPARISONS[type(sign)](left, right) for left, sign, right in steps)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from loadlab.model.base import Json
 from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import LabError
 
 # Folders and files of an application's folder that are never copied to a server.
 IGNORED = (
@@ -42,7 +43,7 @@ def fingerprint(
     for path in paths:
         top = Path(root) / path
         if not top.exists():
-            raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
+            raise LabError(f"{path} is not there, so nothing can be told of what it holds")
         for file in [top] if top.is_file() else sorted(_below(top)):
             if file in without:
                 continue
@@ -65,22 +66,22 @@ def of_roles(root: Path, names: Sequence[str]) -> list[str]:
     ValueError where a role is absent, is included by a name that is not literal, or names a file of
     files/ that does not exist.
     """
-    found: set[str] = set()
+    paths: set[str] = set()
     texts: list[str] = []
     left = list(names)
     while left:
         role = root / "roles" / left.pop()
         path = role.relative_to(root).as_posix()
-        if path in found:
+        if path in paths:
             continue
         if not role.is_dir():
-            raise ValueError(f"{path} is not there, so nothing can be told of what it puts there")
-        found.add(path)
+            raise LabError(f"{path} is not there, so nothing can be told of what it puts there")
+        paths.add(path)
         text = "\n".join(_texts(role))
         left += _INCLUDED.findall(text)
-        found |= set(_files(root, role, text))
+        paths |= set(_files(root, role, text))
         texts.append(text)
-    return sorted(found.union(_modules(root, "\n".join(texts))))
+    return sorted(paths.union(_modules(root, "\n".join(texts))))
 
 
 def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
@@ -89,8 +90,8 @@ def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
     ``part``: "roles" for the play's list of that name, "tasks" for the roles that its tasks
     include.
     """
-    (content,) = (one for one in load_yaml(root / playbook) if one["name"] == play)
-    names = [one["role"] for one in content["roles"]]
+    (content,) = (entry for entry in load_yaml(root / playbook) if entry["name"] == play)
+    names = [entry["role"] for entry in content["roles"]]
     if part == "tasks":
         names = list(_included(content["tasks"]))
     return [playbook, *of_roles(root, names)]
@@ -118,7 +119,7 @@ def _files(root: Path, role: Path, text: str) -> Iterator[str]:
         if (root / name).exists():
             yield name
         elif not (role / name).exists():
-            raise ValueError(f"roles/{role.name} names {name}, which is not there")
+            raise LabError(f"roles/{role.name} names {name}, which is not there")
 
 
 def _modules(root: Path, text: str) -> Iterator[str]:

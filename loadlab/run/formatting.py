@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from loadlab.model import Latency, Load
+from loadlab.model import Difference, Latency, Load, MatrixLead, VerdictRow
 
 NONE = "-"  # shown for an absent number
 
@@ -52,10 +52,10 @@ def ms(us: float | None) -> str:
     return NONE if us is None else significant(us / 1000)
 
 
-def bounded(found: Latency, name: str) -> str:
+def bounded(latency: Latency, name: str) -> str:
     """Format a field of a latency summary, µs, as ms without the unit; "≥" before a lower bound."""
-    us = getattr(found, name)
-    return ("≥ " if name in found.at_least and us is not None else "") + ms(us)
+    us = getattr(latency, name)
+    return ("≥ " if name in latency.at_least and us is not None else "") + ms(us)
 
 
 def percent(fraction: float | None) -> str:
@@ -88,6 +88,12 @@ def signed(fraction: float | None) -> str:
     shown = _hundredths(fraction, abs(fraction))
     plus = "+" if shown.strip("0.") and fraction > 0 else ""
     return f"{plus}{shown} %"
+
+
+def difference(apart: Difference | VerdictRow | MatrixLead) -> str:
+    """Format a relative difference and its interval, if it has one: +12 % (8 to 16 %)."""
+    shown = signed(apart.value)
+    return shown if apart.low is None else f"{shown} ({span(apart.low, apart.high)})"
 
 
 def span(low: float | None, high: float | None) -> str:
@@ -136,9 +142,9 @@ def lasting(seconds: float) -> str:
     return f"{60 * hours + minutes} min" if seconds < 7200 else f"{hours} h {minutes} min"
 
 
-def plural(number: int, one: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return '1 error', '2 errors' or 'no errors'."""
-    return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"
+    return f"{'no' if number == 0 else f'{number:,}'} {noun}{'' if number == 1 else 's'}"
 
 
 def one_line(text: str, limit: int = 400) -> str:

@@ -25,7 +25,7 @@ def checked(
 
     Raises PlanError for a malformed, repeated or reserved header, and above HEADERS_BYTES.
     """
-    found: dict[str, str] = {}
+    checked_headers: dict[str, str] = {}
     for name, text in ((name.strip(), text.strip()) for name, text in pairs):
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(text):
             raise PlanError(
@@ -37,12 +37,12 @@ def checked(
                 f"headers: {name} is not to be set, it is the generator's own or changes what is "
                 f"measured. Not to be set are: {', '.join(reserved)}."
             )
-        if name.lower() in (known.lower() for known in found):
+        if name.lower() in (taken.lower() for taken in checked_headers):
             raise PlanError(f"headers: {name} is there twice. Give it once.")
-        found[name] = text
-    size = sum(len(name) + len(text) + 4 for name, text in found.items())
+        checked_headers[name] = text
+    size = sum(len(name) + len(text) + 4 for name, text in checked_headers.items())
     if size > HEADERS_BYTES:
         raise PlanError(
             f"headers: {size} bytes in all, at most {HEADERS_BYTES} may be. Give fewer or shorter."
         )
-    return found
+    return checked_headers

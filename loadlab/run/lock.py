@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loadlab.run import documents, run_dir
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
-class HeldError(ValueError):
+class HeldError(LabError):
     """Another process holds the lock of the run or of its hosts; the text says which, and what to
     do."""
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import msgspec
-import yaml
 
 from loadlab.model import Record
 from loadlab.model.base import Above0, Fraction, NotNegative, doc
 from loadlab.run import documents
+from loadlab.run.catalog import load_yaml
 
 FILE = Path("files") / "methods.yml"
 ROOT = Path(__file__).parents[2]
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class ComparisonRule(Record, kw_only=True, frozen=True):
@@ -60,18 +60,22 @@ class LimitRule(Record, kw_only=True, frozen=True):
 @cache
 def comparison_rule() -> ComparisonRule:
     """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return _read(ComparisonRule)
+    return read(ComparisonRule)
 
 
 @cache
 def limit_rule() -> LimitRule:
     """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return _read(LimitRule)
+    return read(LimitRule)
 
 
-def _read(record: type[R]) -> R:
-    found = yaml.safe_load(documents.text(ROOT / FILE))
-    wanted = {field.name for field in msgspec.structs.fields(record)}
+def read(record: type[R], root: Path = ROOT) -> R:
+    """Return the values of files/methods.yml that a record has.
+
+    Raises ResultError for a value that is missing or out of range.
+    """
+    values = load_yaml(root / FILE)
+    names = {field.name for field in msgspec.structs.fields(record)}
     return documents.decode(
-        {name: value for name, value in found.items() if name in wanted}, record, str(FILE)
+        {name: value for name, value in values.items() if name in names}, record, str(FILE)
     )

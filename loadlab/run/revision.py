@@ -40,5 +40,9 @@ def revision(root: Path) -> str | None:
 
     None outside a git repository.
     """
-    found = of(root)
-    return None if found.revision is None else f"{found.revision}{'+' if found.dirty else ''}"
+    lab_revision = of(root)
+    return (
+        None
+        if lab_revision.revision is None
+        else f"{lab_revision.revision}{'+' if lab_revision.dirty else ''}"
+    )

@@ -126,14 +126,14 @@ def of_client(name: str) -> str:
 
 def runs(results: Path, name: str = PLAN) -> list[RunDir]:
     """Return the runs in results/ that have a file ``name``, by run_id."""
-    found = (RunDir(path.parent) for path in sorted(results.glob(f"*/{name}")))
-    return [run for run in found if not run.path.is_symlink()]
+    folders = (RunDir(path.parent) for path in sorted(results.glob(f"*/{name}")))
+    return [run for run in folders if not run.path.is_symlink()]
 
 
 def folders(results: Path) -> list[RunDir]:
     """Return every folder in results/ that has anything of a run, by run_id."""
-    found = sorted({path.parent for name in _OF_A_RUN for path in results.glob(f"*/{name}")})
-    return [RunDir(path) for path in found if not path.is_symlink()]
+    paths = sorted({path.parent for name in _OF_A_RUN for path in results.glob(f"*/{name}")})
+    return [RunDir(path) for path in paths if not path.is_symlink()]
 
 
 class _Folder(Protocol):
@@ -377,15 +377,15 @@ class RunDir:
 
     def calibrations(self) -> list[CalibrationDir]:
         """Return the folders of calibrations that exist, by name."""
-        found = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
-        return [CalibrationDir(path) for path in found]
+        paths = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
+        return [CalibrationDir(path) for path in paths]
 
     def calibration_documents(self) -> dict[str, list[Path]]:
         """Return the documents of calibrations of each host pair, by the name of its first."""
-        found: dict[str, list[Path]] = {}
+        documents: dict[str, list[Path]] = {}
         for path in sorted(self.path.glob(f"{_CALIBRATION}*.json")):
-            found.setdefault(path.stem.partition(_FURTHER)[0], []).append(path)
-        return found
+            documents.setdefault(path.stem.partition(_FURTHER)[0], []).append(path)
+        return documents
 
     def link_latest(self) -> None:
         """Make this run the newest: replace the link in one step."""
@@ -414,5 +414,5 @@ def derived(name: str) -> bool:
 
 def _numbers(folder: Path) -> list[int]:
     """Return the n of a folder's rep-<n>, ascending."""
-    found = (_NUMBERED.fullmatch(path.name) for path in folder.glob(f"{_REPETITION}*"))
-    return sorted(int(match[1]) for match in found if match)
+    matches = (_NUMBERED.fullmatch(path.name) for path in folder.glob(f"{_REPETITION}*"))
+    return sorted(int(match[1]) for match in matches if match)

@@ -6,14 +6,17 @@ import hashlib
 import json
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict, TypeVar
 
 import jsonschema
+from msgspec import Struct
 
 from loadlab.model.base import Json
 from loadlab.run.catalog import read_yaml
+from loadlab.run.errors import LabError
 from loadlab.run.formatting import one_line
 from loadlab.stacks import book_text, expected
 from loadlab.stacks.expected import Dataset
@@ -24,6 +27,8 @@ K = TypeVar("K")
 CONTRACT_SLACK_MS = 1000
 # Bytes read of an answer with its headers; twice the longest of files/endpoints.yml.
 ANSWER_BYTES_MAX = 1 << 20
+# Seconds that an answer may take.
+_SECONDS = 10
 # Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
 
@@ -67,7 +72,7 @@ class Answer(TypedDict):
     wire_bytes: int | None
 
 
-class ContractError(ValueError):
+class ContractError(LabError):
     """An answer differs from the contract; the text says where."""
 
 
@@ -299,3 +304,48 @@ def _header(path: str, headers: Mapping[str, str], name: str, expected: str) -> 
         raise ContractError(
             f"{path} answered {name} {value or '(none)'!r}, the contract says {expected!r}"
         )
+
+
+class VerifyingRequest(Struct, frozen=True):
+    """One request: the endpoint's name, and the shell command that prints its whole answer."""
+
+    name: str
+    command: str
+
+
+def times(contract: Contract) -> int:
+    """Return how often an endpoint is asked: twice to learn what its answers have in common."""
+    return 2 if is_recorded(contract) else 1
+
+
+def request_options(contract: Contract) -> list[str]:
+    """Return curl's options for the method, headers and body of an endpoint."""
+    options = ["--request", contract.get("method", "GET")]
+    for name, value in contract.get("headers", {}).items():
+        options += ["--header", f"{name}: {value}"]
+    return [*options, *(["--data-raw", contract["body"]] if contract.get("body") else [])]
+
+
+def requests(
+    contracts: Mapping[str, Contract], urls: Mapping[str, str], mark: str
+) -> list[VerifyingRequest]:
+    """Return the requests to verify endpoints with, in the order of ``contracts``.
+
+    ``urls``: name -> scheme, host and port. Each command prints the answer, at most
+    ANSWER_BYTES_MAX, and curl's message, ``mark``, the seconds it took and ``mark`` again.
+    """
+    commands = []
+    for name, contract in contracts.items():
+        words = [
+            *("curl", "--silent", "--show-error", "--include", "--max-time", str(_SECONDS)),
+            *request_options(contract),
+            *("--write-out", f"%{{stderr}}{mark}%{{time_total}}{mark}", "--output", "-"),
+            urls[name] + contract["path"],
+        ]
+        # An answer may be endless. curl's message and total time follow the answer.
+        command = (
+            f"said=$({{ {shlex.join(words)} 2>&4 | head -c {ANSWER_BYTES_MAX} >&3; }} 4>&1)\n"
+            "printf '%s' \"$said\""
+        )
+        commands += [VerifyingRequest(name, command)] * times(contract)
+    return commands

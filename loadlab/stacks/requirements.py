@@ -1,13 +1,14 @@
 """The packages of an application from outside the tree, and the name of their lock file.
 
-The lock holds for every Python and machine, as those of apps/ do. locking.py makes it, once for the
-same requirements.
+The lock holds for every Python and machine, as those of apps/ do. make_lock() makes it, once for
+the same requirements.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
 import tomllib
 import zipfile
 from email.message import Message
@@ -16,12 +17,16 @@ from pathlib import Path
 
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
+from loadlab.stacks import uv
 
 # Below the lab's folder.
 LOCKS = ".cache/locks"
 TEXT, PROJECT = "requirements.txt", "pyproject.toml"
 # The oldest Python of a server.
 PYTHON = "3.11"
+# Seconds; a resolution that backtracks for longer has no answer.
+_TIMEOUT_S = 300
+_PINNED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 # What a lock cannot pin by a hash.
 _LOCAL = re.compile(r"\s*(-e\b|--editable\b|\.|/|file:|(git|hg|svn|bzr)\+|[^#]*@\s*(file:|git\+))")
 
@@ -146,3 +151,43 @@ def _meaningful(text: str) -> list[str]:
 
 def _secretless(line: str) -> str:
     return re.sub(r"//[^/@]*@", "//", line)
+
+
+def make_lock(root: Path, folder: Path, file: str) -> bool:
+    """Make the lock file of an application where it is not there; return whether it was made.
+
+    Raises PlanError where the index has no such packages, or no wheels of them.
+    """
+    path = root / lock(root, folder, file)
+    if path.exists():
+        return False
+    packages = wanted(folder, file)
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "wanted.in").write_text("\n".join([*packages, ""]), encoding="utf-8")
+        reason = uv.failure(
+            [
+                *("pip", "compile", "--quiet"),
+                *("--universal", "--python-version", PYTHON, "--no-header"),
+                *("--generate-hashes", "--only-binary", ":all:"),
+                *("wanted.in", "--output-file", "lock.txt"),
+            ],
+            uv.Limit(
+                seconds=_TIMEOUT_S,
+                purpose=f"app: locking the packages of {folder / file}",
+                remedy="Give it narrower versions, such as those that pip freeze names where the "
+                "application runs.",
+            ),
+            Path(place),
+        )
+        if reason:
+            raise PlanError(
+                f"app: the packages of {folder / file} cannot be locked: {reason} Give versions "
+                f"that the index has as wheels for Python {PYTHON} and newer."
+            )
+        text = (Path(place) / "lock.txt").read_text(encoding="utf-8")
+    bare = [pinned[1] for pinned in _PINNED.finditer(text) if "--hash=" not in pinned[0]]
+    if bare:
+        raise PlanError(f"app: {', '.join(bare)} of {folder / file} came without hashes.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    documents.write(path, f"{text}{own_pin(folder, file)}\n".encode())
+    return True

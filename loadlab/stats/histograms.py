@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
+from loadlab.run.errors import LabError
+
 LOWEST_US = 1
 HIGHEST_US = 3_600_000_000
 DIGITS = 3
@@ -35,7 +37,7 @@ PERCENTILES = {
 SUMMARY_KEYS = ("mean", "stdev", "min", *PERCENTILES, "max")
 
 
-class LatencyError(ValueError):
+class LatencyError(LabError):
     """A latency or an encoded histogram is impossible or has another range."""
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 import scipy
 
 from loadlab.model import Facts, Reason
+from loadlab.run.errors import LabError
 
 LEVEL = 0.95  # confidence level of every interval with enough values, see level()
 ALPHA = 0.05  # a corrected p value up to this is a difference
@@ -128,7 +129,7 @@ def decide(
     test that finds no difference does not show that there is none.
     """
     if difference.value is None or difference.low is None or difference.high is None:
-        raise ValueError("a difference without an interval decides nothing")
+        raise LabError("a difference without an interval decides nothing")
     facts: Facts = {"noise_floor": floor}
     widest = max(-difference.low, difference.high)
     if difference.low <= 0 <= difference.high:

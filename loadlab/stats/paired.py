@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from loadlab.stats.inference import LEAST, LEVEL, Estimate
+from loadlab.stats.inference import ALPHA, LEAST, LEVEL, Estimate
 
+MOST = 1000  # no run has more blocks
 SMALLEST_P = 1e-300  # a p that rounding made 0
 
 
@@ -87,3 +89,21 @@ def deviation(low: float, high: float, n: int) -> float:
     """Return the standard deviation of the logarithms that an interval of ``n`` blocks is from."""
     half = float(np.log1p(high) - np.log1p(low)) / 2
     return half * math.sqrt(n) / float(scipy.stats.t.ppf((1 + LEVEL) / 2, n - 1))
+
+
+def blocks_needed(rows: int, effect: float, noise: float, power: float) -> int | None:
+    """Return the fewest blocks in which the only effect among ``rows`` is found.
+
+    It is found with probability ``power``, by the paired t test with the correction of Benjamini
+    and Hochberg, which asks p up to ALPHA / ``rows`` of the only one. ``effect`` is a fraction of
+    the base; ``noise`` the standard deviation of one repetition, a fraction too. The t test has no
+    smallest p, so the noise decides, and not the number of blocks alone. None above MOST.
+    """
+    per_block = float(np.log1p(effect)) / (noise * 2**0.5)
+
+    def found(count: int) -> bool:
+        needed = scipy.stats.t.isf(ALPHA / rows / 2, count - 1)
+        return bool(scipy.stats.nct.sf(needed, count - 1, per_block * count**0.5) >= power)
+
+    fewest = bisect_left(range(LEAST, MOST + 1), True, key=found) + LEAST
+    return fewest if fewest <= MOST else None

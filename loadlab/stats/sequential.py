@@ -18,9 +18,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from loadlab.model import Answer, Facts, Reason
+from loadlab.model.metric_rows import Better
 from loadlab.stats import inference
 from loadlab.stats.inference import Estimate
 
@@ -30,8 +31,6 @@ ERROR_RATE = 0.025
 # of a block's difference. With more, intervals of few blocks are narrower and those of many wider:
 # of 10 by 6 % and of 30 by 2 %, compared with 1.
 EFFECT = 1.5
-
-Better = Literal["lower", "higher"]
 
 
 @dataclass(frozen=True)

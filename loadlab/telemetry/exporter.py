@@ -11,6 +11,7 @@ import urllib.parse
 from dataclasses import dataclass
 
 from loadlab.run import formatting
+from loadlab.run.errors import LabError
 from loadlab.telemetry import node_exporter
 
 # Limits of one scrape, whatever the host answers: seconds in total, and bytes. A page has some 50
@@ -82,9 +83,9 @@ class Exporter:
             if late.is_set():
                 raise TimeoutError
             if answer.status != 200:
-                raise ValueError(f"status {answer.status}")
+                raise LabError(f"status {answer.status}")
             if len(text) > PAGE_BYTES_MAX:
-                raise ValueError(f"more than {PAGE_BYTES_MAX:,} bytes")
+                raise LabError(f"more than {PAGE_BYTES_MAX:,} bytes")
             if answer.length:
                 raise http.client.IncompleteRead(text, answer.length)
             page = Page(began + took_s / 2, took_s, text.decode())
@@ -139,7 +140,7 @@ def clock_ahead_s(url: str) -> float:
         try:
             pages = [exporter.read() for _ in range(READINGS)]
         except (OSError, http.client.HTTPException) as problem:
-            raise ValueError(f"the clock cannot be read at {url}: {reason(problem)}") from None
+            raise LabError(f"the clock cannot be read at {url}: {reason(problem)}") from None
     best = min(pages, key=lambda page: page.took_s)
     block = node_exporter.block(best.t, best.text)
     return node_exporter.clock_offset(node_exporter.parse(block, url))

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Mapping
 
 from loadlab.model import Iperf3Cpu, Iperf3Direction
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import IPERF3
 
 # Percent of each core that iperf3 can use, from which they count as full.
@@ -17,7 +18,7 @@ THREADS_SINCE = (3, 16)
 _VERSION = re.compile(r"iperf (\d+)\.(\d+)")
 
 
-class Iperf3Error(ValueError):
+class Iperf3Error(LabError):
     """iperf3 failed, or its JSON is not that of a TCP test in one direction."""
 
 

@@ -18,11 +18,13 @@ from typing import TypeVar
 
 import msgspec
 
+from loadlab.run.errors import LabError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class TelemetryError(ValueError):
+class TelemetryError(LabError):
     """A recording is truncated, not understood, or has too few samples."""
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.model import LedgerRow, LedgerState
+from loadlab.run.errors import LabError
 
 # w or r (whether it can be set here), octal mode, key, value.
 _READING = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")
@@ -128,7 +129,7 @@ def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
     for line in lines:
         match = _READING.fullmatch(line.rstrip())
         if not match:
-            raise ValueError(f"not a line of the reading of the settings: {line!r}")
+            raise LabError(f"not a line of the reading of the settings: {line!r}")
         may, mode, key, value = match.groups()
         readings[key] = Reading(" ".join(value.split()), may == "w", int(mode, 8))
     return readings
@@ -143,7 +144,7 @@ def parse_originals(lines: Iterable[str]) -> dict[str, str]:
     for line in lines:
         match = _ORIGINAL.fullmatch(line.rstrip())
         if not match:
-            raise ValueError(f"not a line of the settings that were found: {line!r}")
+            raise LabError(f"not a line of the settings that were found: {line!r}")
         originals[match[1]] = match[2]
     return originals
 

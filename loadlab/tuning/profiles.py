@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from loadlab.run.catalog import known, names, read_yaml
+from loadlab.run.errors import LabError
 
 # Joins a profile's name and the key that is left out of it.
 WITHOUT = "-without-"
@@ -135,7 +136,7 @@ def with_settings(name: str, settings: Mapping[str, str]) -> str:
     """
     for setting, value in settings.items():
         if not _VALUE.fullmatch(value):
-            raise ValueError(
+            raise LabError(
                 f"postgresql.{setting}: '{value}' has other characters than letters, digits, dots, "
                 "dashes and underscores. Set it in a tuning profile."
             )

@@ -92,7 +92,7 @@ def test_the_best_level_of_a_sweep_is_not_too_fast() -> None:
 def test_an_ablation_finds_one_key_from_as_many_repetitions_as_it_says(
     count: int, least: float, most: float
 ) -> None:
-    """35 keys, an effect of 5 %, a noise of 2 %: stats/power.py says 13."""
+    """35 keys, an effect of 5 %, a noise of 2 %: stats/paired.py says 13."""
     found = samples.ablation_power(35, count, effect=0.05, noise=0.02, runs=RUNS)
     print(f"35 keys, {count} blocks: found {found:.3f}")
     assert least <= found <= most

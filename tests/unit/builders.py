@@ -24,6 +24,7 @@ from loadlab.model import (
     Item,
     Load,
     Manifest,
+    PlannedStudy,
     Processes,
     Progress,
     PythonClient,
@@ -31,6 +32,8 @@ from loadlab.model import (
     Repetition,
     RepetitionSetup,
     Result,
+    ServiceProcesses,
+    StudyPublication,
     Summary,
     Thresholds,
     TuningLedger,
@@ -46,6 +49,7 @@ from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RunDir
 
 T = TypeVar("T")
+Measured = TypeVar("Measured", Repetition, Result)
 ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
 # The options of a run.
@@ -212,6 +216,20 @@ def processes(**changes: Any) -> Processes:
     return replace(used, **changes)
 
 
+def with_services(rep: Measured, **services: Processes | None) -> Measured:
+    """Return the repetition with these services' processes, and without any of the others."""
+    hosts = present(rep.telemetry)
+    absent = dict.fromkeys(ServiceProcesses.__struct_fields__)
+    processes = ServiceProcesses(**{**absent, **services})
+    server = replace(hosts.server, processes=processes)
+    return replace(rep, telemetry=replace(hosts, server=server))
+
+
+def summary_of(*cells: CellSummary) -> Summary:
+    """Return a summary.json of these cells alone."""
+    return replace(summary(), cells=list(cells))
+
+
 def calibration_at(bits_per_second: float) -> Calibration:
     """Return a calibration whose link carries as much in both directions."""
     found = calibration()
@@ -325,6 +343,21 @@ def write_plan(run_dir: Path, made: Plan) -> None:
     run_dir.mkdir(parents=True, exist_ok=True)
     run = Run(started="", argv=[], plan=made, inventory_args="", place="", thresholds=thresholds())
     documents.write(RunDir(run_dir).plan, documents.encode(run))
+
+
+def planned_study(**changes: Any) -> PlannedStudy:
+    """Return a plan's study with these changes: else without cells, claims and a publication."""
+    study = PlannedStudy(
+        kind="study",
+        name="one",
+        scale=None,
+        description="one",
+        claims=[],
+        cells={},
+        left_out_keys={},
+        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
+    )
+    return replace(study, **changes)
 
 
 def lesson(*cells: str, **changes: Any) -> dict[str, Any]:

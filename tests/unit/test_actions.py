@@ -6,12 +6,17 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import msgspec
 import pytest
 import yaml
+from ansible.plugins.action import ActionBase
 from ansible_collections.lab.bench.plugins.action import document, verdict, watch
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
+
+from loadlab.run.errors import LabError
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "ansible_collections.lab.bench.plugins.action"
@@ -77,3 +82,20 @@ def test_arguments_are_converted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not verdict.ActionModule.arguments(
         {"run_dir": "x", "undecided_fails": None}
     ).undecided_fails
+
+
+def test_a_refusal_fails_the_task_with_its_text_and_a_bug_is_not_shown_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ActionBase, "run", lambda *_: {})
+    action: Any = controller.ControllerAction.__new__(controller.ControllerAction)
+    action._task = SimpleNamespace(args={})
+
+    def work(error: ValueError) -> None:
+        raise error
+
+    monkeypatch.setattr(action, "act", lambda _: work(LabError("rate: give a lower one.")))
+    assert action.run() == {"failed": True, "msg": "rate: give a lower one."}
+    monkeypatch.setattr(action, "act", lambda _: work(ValueError("math domain error")))
+    with pytest.raises(ValueError, match="math domain error"):
+        action.run()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.model import Result, ServiceProcesses
+from loadlab.model import Result
 from loadlab.run import documents
 from tests.unit import builders
 
@@ -52,14 +52,10 @@ def insert(path: Path, head: str, text: str) -> None:
 
 def preempt(path: Path) -> None:
     """Give a result the switches of an application, twice as many in production."""
-    result = documents.read(path, Result)
-    hosts = builders.present(result.telemetry)
+    result = replace(documents.read(path, Result), nginx_requests=1000)
     factor = 2 if result.cell.tuning == "production" else 1
     used = builders.processes(involuntary_switches=factor * (1000 + result.repetition))
-    services = ServiceProcesses(nginx=None, application=used, postgresql=None)
-    telemetry = replace(hosts, server=replace(hosts.server, processes=services))
-    changed = replace(result, telemetry=telemetry, nginx_requests=1000)
-    documents.write(path, documents.encode(changed))
+    documents.write(path, documents.encode(builders.with_services(result, application=used)))
 
 
 def test_a_row_is_in_summary_table_gauges_schema_and_report(tmp_path: Path) -> None:

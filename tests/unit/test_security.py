@@ -39,7 +39,7 @@ from loadlab.run import arrivals, documents, errors
 from loadlab.run.catalog import load_yaml
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
-from loadlab.stacks import asking, contract
+from loadlab.stacks import contract
 from loadlab.telemetry import exporter, node_exporter, pyspy
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import cell, load
@@ -247,7 +247,7 @@ def test_the_load_script_takes_no_more_than_was_verified(
 
 def asked_in_shell(contracts: dict[str, Any], url: str) -> str:
     """The command of the role verify_endpoints that asks for these."""
-    requests = asking.requests(contracts, dict.fromkeys(contracts, url), MARK)
+    requests = contract.requests(contracts, dict.fromkeys(contracts, url), MARK)
     return "\n".join(["exec 3>&1", *(one.command for one in requests)])
 
 

@@ -20,7 +20,7 @@ class CertificateKind(StudyKind):
     playbook = "playbooks/certify.yml"
     expects_void = True
 
-    def is_asked(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
+    def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
         # It is planned as the study that it is.
         return False
 

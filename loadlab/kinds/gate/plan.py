@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
@@ -37,8 +36,7 @@ from loadlab.model import (
 from loadlab.model.base import Above0, NotNegative, Positive, doc
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
-from loadlab.run import documents
-from loadlab.run.catalog import load_yaml
+from loadlab.run import documents, methods
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import VERDICT
 
@@ -103,7 +101,7 @@ def study(root: Path, options: GivenOptions) -> Study:
             f"generator: variants are compared at a constant rate, and {generator.name} keeps "
             "none. Leave generator out: a closed loop is measured beside it."
         )
-    rule = rule_of(root)
+    rule = methods.read(AbRule, root)
     rest = {name: value for name, value in options.items() if name not in NAMES}
     heads = variants.heads(root, str(options[HEAD]), rest)
     load: GivenOptions = {"duration": rule.ab_duration_s, "warmup": rule.ab_warmup_s}
@@ -127,12 +125,6 @@ def study(root: Path, options: GivenOptions) -> Study:
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
         variants=compared,
     )
-
-
-def rule_of(root: Path) -> AbRule:
-    """Return the rule of files/methods.yml."""
-    methods = load_yaml(root / "files/methods.yml")
-    return msgspec.convert({name: methods[name] for name in AbRule.__struct_fields__}, AbRule)
 
 
 def _cells(variant: Variant) -> list[StudyCell]:
@@ -260,7 +252,7 @@ def _planned_ab(draft: Draft, study: Study, control: Mapping[str, str]) -> Plann
     return replace(
         ab,
         baseline=_baseline(root, file, items(planned.experiments)),
-        blocks=rule_of(root).ab_baseline_blocks,
+        blocks=methods.read(AbRule, root).ab_baseline_blocks,
     )
 
 
@@ -270,7 +262,7 @@ def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     ``latest``: the blocks that the run has already. The run itself decides; see
     blocks_decided.py.
     """
-    rule = rule_of(root)
+    rule = methods.read(AbRule, root)
     # The first variant is measured twice.
     block_s = sum(
         (item.expected_s + rule.ab_beside_s) * (1 + (item.cell_id in of_base(planned)))

@@ -25,14 +25,6 @@ def answer(row: VerdictRow) -> str:
     return {"slower": gate.slower, "faster": gate.faster}.get(row.answer, row.answer)
 
 
-def difference(row: VerdictRow) -> str:
-    """Return a row's difference and its interval in words."""
-    shown = formatting.signed(row.value)
-    if row.low is None:
-        return shown
-    return f"{shown} ({formatting.span(row.low, row.high)})"
-
-
 def _why(row: VerdictRow) -> str:
     return words.reason(row.reason)
 
@@ -52,7 +44,7 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
         ]
         return f"{sides} of an earlier sitting: undecided; {', '.join(parts)}."
     parts = [
-        f"{GATES[row.metric].label} {answer(row)}, {difference(row)}"
+        f"{GATES[row.metric].label} {answer(row)}, {formatting.difference(row)}"
         for row in head.rows
         if row.answer in ("slower", "faster")
     ]
@@ -85,8 +77,8 @@ def _line(row: VerdictRow) -> str:
     base, head = (quantities.with_unit(row.metric, side) for side in (row.base, row.head))
     reason = f": {_why(row)}" if row.answer == "undecided" else ""
     return (
-        f"  {GATES[row.metric].label:<21}{base:>12}{head:>12}  {difference(row):<28}{answer(row)}"
-        f"{reason}"
+        f"  {GATES[row.metric].label:<21}{base:>12}{head:>12}  "
+        f"{formatting.difference(row):<28}{answer(row)}{reason}"
     )
 
 
@@ -176,7 +168,7 @@ def _row(row: VerdictRow) -> str:
         GATES[row.metric].label,
         quantities.with_unit(row.metric, row.base),
         quantities.with_unit(row.metric, row.head),
-        difference(row),
+        formatting.difference(row),
         percent(row.noise_floor),
         f"**{shown}**" if row.answer in ("slower", "faster") else shown,
     ]

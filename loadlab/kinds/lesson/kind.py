@@ -28,8 +28,8 @@ class LessonKind(StudyKind):
     # A remedy follows the failure.
     keeps_order = True
 
-    def is_asked(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
-        return super().is_asked(request, options) or request.stage != stages.RUN
+    def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
+        return super().is_requested(request, options) or request.stage != stages.RUN
 
     def is_planned(self, plan: Plan) -> bool:
         return plan.study is not None and plan.study.kind == self.name

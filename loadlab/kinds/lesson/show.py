@@ -12,7 +12,7 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from loadlab.kinds.lesson import lesson_figures, words
+from loadlab.kinds.lesson import analyse, words
 from loadlab.kinds.lesson.kind import LessonKind
 from loadlab.kinds.study import sampling
 from loadlab.kinds.study import words as claim_words
@@ -114,7 +114,7 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
     without = [cell for cell in unmeasured if cell.cell in shown]
     if without:
         raise ResultError(words.without_figures(without, LessonKind().more_repetitions(run_dir)))
-    lookup = lesson_figures.lookup(summary, study)
+    lookup = analyse.figures_of(summary, study)
     return LessonPage(
         title=f"{study.name}: {study.description}",
         question=study.publication.question or "",

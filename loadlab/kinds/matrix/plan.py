@@ -6,10 +6,8 @@ Each candidate is one cell, a closed loop of a few seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
@@ -34,7 +32,7 @@ from loadlab.plan.modes.matrix_order import Matrix, sizes
 from loadlab.plan.plan_document import Plan, Run, items
 from loadlab.plan.records import latest_block
 from loadlab.plan.user_options import Request
-from loadlab.run.catalog import load_yaml
+from loadlab.run import methods
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting
 
@@ -75,14 +73,6 @@ class MatrixRule(Record, kw_only=True, frozen=True):
     ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
 
 
-def rule_of(root: Path) -> MatrixRule:
-    """Return the rule of files/methods.yml."""
-    methods = load_yaml(root / "files/methods.yml")
-    return msgspec.convert(
-        {name: methods[name] for name in MatrixRule.__struct_fields__}, MatrixRule
-    )
-
-
 def study(ask: Request, options: GivenOptions) -> Study:
     """Return the study of an application's candidates. Raises PlanError.
 
@@ -92,7 +82,7 @@ def study(ask: Request, options: GivenOptions) -> Study:
     for name, reason in _REFUSED.items():
         if name in options:
             raise PlanError(f"{name}: '{options[name]}' has no place in a matrix: {reason}.")
-    rule = rule_of(ask.root)
+    rule = methods.read(MatrixRule, ask.root)
     chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:
         if len(getattr(chosen, name)) > 1:
@@ -159,7 +149,7 @@ def as_matrix(draft: Draft) -> PlannedCells:
     The rounds of a resumed run stay. Where the cores are not known yet, nothing is measured.
     """
     assert draft.study is not None
-    planned, rule = draft.cells, rule_of(draft.request.root)
+    planned, rule = draft.cells, methods.read(MatrixRule, draft.request.root)
     option = str(filled(draft.run.options).get("budget") or rule.matrix_budget)
     cells = _cells(draft.study, planned)
     candidates = {candidate.name: candidate for candidate in draft.study.candidates}

@@ -31,7 +31,7 @@ def _leads(verdict: MatrixVerdict) -> Table:
     cells: list[Cells] = [
         [
             words.title(rows[lead.name]),
-            words.gain(lead),
+            formatting.difference(lead),
             str(lead.blocks),
             words.standing(lead),
             reason(lead.reason),

@@ -93,7 +93,7 @@ def sentence(verdict: MatrixVerdict) -> str:
         )
     chosen = rows[verdict.chosen]
     gains = [
-        f"{gain(lead)} over {reference} ({title(rows[lead.name])})"
+        f"{formatting.difference(lead)} over {reference} ({title(rows[lead.name])})"
         for reference, lead in (
             ("its server's own default", verdict.over_own_default),
             ("2n+1 workers", verdict.over_rule),
@@ -103,14 +103,6 @@ def sentence(verdict: MatrixVerdict) -> str:
     taken = "it" if verdict.chosen == verdict.best else title(chosen)
     sentences.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
     return " ".join(sentences)
-
-
-def gain(lead: MatrixLead) -> str:
-    """Return by how much one has more goodput than another, with the interval."""
-    shown = formatting.signed(lead.value)
-    if lead.low is None:
-        return shown
-    return f"{shown} ({formatting.span(lead.low, lead.high)})"
 
 
 def standing(lead: MatrixLead) -> str:
@@ -139,7 +131,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         figures = (
             f"{formatting.rate(row.goodput):>10}{formatting.ms(row.p99_us):>10}{memory(row):>10}"
         )
-        beside = gain(lead) if lead else ""
+        beside = formatting.difference(lead) if lead else ""
         answer = standing(lead) if lead else "best" if row.name == verdict.best else ""
         table.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
     front = [title(row) for row in verdict.candidates if row.on_front]

@@ -13,7 +13,7 @@ from loadlab.run.errors import PlanError
 
 
 class SingleKind(Kind):
-    def is_asked(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
+    def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
         return True
 
     def is_planned(self, plan: Plan) -> bool:

@@ -26,7 +26,6 @@ What was published elsewhere:
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -61,21 +60,6 @@ _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "B": 1.0, "KiB": 1024.0, "MiB": 1048576.0,
     "%": 0.01,
 }  # fmt: skip
-# Key of an earlier version of the lab -> its name now.
-_RENAMED = {
-    "about": "expected_void",
-    "at": "per_scale",
-    "beside": "background_endpoint",
-    "mistakes": "errata",
-    "not_repeated": "not_reproduced",
-    "only": "scales",
-    "pause": "stall",
-    "says": "statement",
-    "seconds": "duration_s",
-    "share": "fraction",
-    "twins": "aa_controls",
-    "what": "mistake",
-}
 
 
 class _Choice(Struct, frozen=True):
@@ -93,8 +77,7 @@ def filled(options: Mapping[str, OptionValue]) -> GivenOptions:
 def read(path: Path) -> StudyFile:
     """Return a study's or lesson's file.
 
-    Raises PlanError with the file, the place and the reason; for a renamed key also with its name
-    now.
+    Raises PlanError with the file, the place and the reason.
     """
     content = _with_claims(load_yaml(path), "claims")
     lesson = content.get("lesson") if isinstance(content, dict) else None
@@ -106,7 +89,7 @@ def read(path: Path) -> StudyFile:
         _check_lesson(study, path)
     except ValueError as problem:
         file = f"files/{path.parent.name}/{path.name}"
-        raise PlanError(f"{file}: {problem}{_renamed(str(problem))}") from None
+        raise PlanError(f"{file}: {problem}") from None
     return study
 
 
@@ -140,12 +123,6 @@ def _claim(claim: object) -> object:
         own["published"] = {"value": None, "statement": "", **claim["published"]}
     rest = {key: value for key, value in claim.items() if key not in (*own, "published")}
     return {**own, **(rest if "all" in rest else {"all": [rest]})}
-
-
-def _renamed(problem: str) -> str:
-    match = re.search(r"unknown field `(\w+)`", problem)
-    now = _RENAMED.get(match[1]) if match else None
-    return f". It is called {now} now." if now else ""
 
 
 def find(root: Path, options: GivenOptions, kind: str | None) -> Study:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.model import Cell, CellSummary, PercentileInterval, Repetition, Summary
+from loadlab.model import Cell, CellSummary, PercentileInterval, Summary
+from loadlab.model.metric_rows import ROWS
 from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.sections import headlines
-from loadlab.report.words import labels
+from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.results import metrics
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import histograms
@@ -82,14 +84,14 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
 
     ``measured``: the summary's measured cells.
     """
-    constant = [one for one in summary.cells if _is_drawn(one)]
+    constant = [cell_summary for cell_summary in summary.cells if _is_drawn(cell_summary)]
     by_endpoint: dict[str, list[_Stack]] = {}
     for stack in _stacks(constant, summary):
         by_endpoint.setdefault(stack.cell.endpoint, []).append(stack)
     swept = {
-        name: several
-        for name, several in by_endpoint.items()
-        if any(len(stack.cells) > 1 for stack in several)
+        name: stacks
+        for name, stacks in by_endpoint.items()
+        if any(len(stack.cells) > 1 for stack in stacks)
     }
     rest = [
         entry
@@ -98,17 +100,21 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     ]
     anchors = {entry.cell.cell_id: entry.anchor for entry in measured}
     figures = [
-        _by_rate(f"rates-{number}", several, paths, anchors)
-        for number, several in enumerate(_together(list(swept.values())), start=1)
+        _by_rate(f"rates-{number}", group, paths, anchors)
+        for number, group in enumerate(_together(list(swept.values())), start=1)
     ]
-    return [*(one for one in figures if one), *_on_one_axis(rest), *_closed_loops(measured)]
+    return [
+        *(figure for figure in figures if figure),
+        *_on_one_axis(rest),
+        *_closed_loops(measured),
+    ]
 
 
-def _together(several: list[list[_Stack]]) -> list[list[_Stack]]:
+def _together(groups: list[list[_Stack]]) -> list[list[_Stack]]:
     """Return the stacks of each endpoint; of all endpoints together where each has one."""
-    if len(several) > 1 and all(len(stacks) == 1 for stacks in several):
-        return [[stack for stacks in several for stack in stacks]]
-    return several
+    if len(groups) > 1 and all(len(stacks) == 1 for stacks in groups):
+        return [[stack for stacks in groups for stack in stacks]]
+    return groups
 
 
 def _is_drawn(cell: CellSummary) -> bool:
@@ -117,19 +123,22 @@ def _is_drawn(cell: CellSummary) -> bool:
 
 def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
     """Return the cells that differ in their rates alone, together."""
-    found: dict[bytes, dict[float, CellSummary]] = {}
-    limits = {_key(one.cell): one.slo.get("p99_ms") for one in summary.searches}
-    limits |= {_key(one.cell): one.slo.get("p99_ms") for one in summary.curves}
-    best = {_key(one.cell): one.within or 0.0 for one in summary.curves}
+    points: dict[bytes, dict[float, CellSummary]] = {}
+    limits = {_key(search.cell): search.slo.get("p99_ms") for search in summary.searches}
+    limits |= {
+        _key(curve_summary.cell): curve_summary.slo.get("p99_ms")
+        for curve_summary in summary.curves
+    }
+    best = {_key(curve.cell): curve.within or 0.0 for curve in summary.curves}
     for cell in cells:
         rate = cell.cell.load.rate or 0.0
-        known = found.setdefault(_key(cell.cell), {})
+        measured_rates = points.setdefault(_key(cell.cell), {})
         # A rate that was tried, or is of a curve, and was measured counts as measured.
-        if rate not in known or cell.purpose == "measure":
-            known[rate] = cell
+        if rate not in measured_rates or cell.purpose == "measure":
+            measured_rates[rate] = cell
     return [
         _stack([own[rate] for rate in sorted(own)], limits.get(key), best.get(key))
-        for key, own in found.items()
+        for key, own in points.items()
     ]
 
 
@@ -146,9 +155,9 @@ def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float
     if best is not None:
         return _Stack(cells, objective_ms, best)
     met = [
-        one.cell.load.rate or 0.0
-        for one in cells
-        if (_meets(one, objective_ms) if objective_ms is not None else _held(one))
+        entry.cell.load.rate or 0.0
+        for entry in cells
+        if (_meets(entry, objective_ms) if objective_ms is not None else _held(entry))
     ]
     return _Stack(cells, objective_ms, max(met, default=0.0))
 
@@ -164,16 +173,16 @@ def _held(cell: CellSummary) -> bool:
 
 
 def _by_rate(
-    name: str, several: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
+    name: str, stacks: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
 ) -> FigureSection | None:
     """Return the figure of the stacks of one endpoint, or of one stack of each of several."""
     from loadlab.report.plots import stacks_plot as plots
 
-    own_paths = [labels.path_of(stack.cell, paths) for stack in several]
+    own_paths = [labels.path_of(stack.cell, paths) for stack in stacks]
     is_one = len(set(own_paths)) == 1
-    ordered = sorted(several, key=lambda stack: -stack.best) if is_one else several
+    ordered = sorted(stacks, key=lambda stack: -stack.best) if is_one else stacks
     points = [[_point(cell) for cell in stack.cells] for stack in ordered]
-    objectives = [one.objective_ms for one in ordered if one.objective_ms is not None]
+    objectives = [goal.objective_ms for goal in ordered if goal.objective_ms is not None]
     shared = plots.limits(points, objectives)
     if shared is None:
         return None
@@ -183,18 +192,18 @@ def _by_rate(
     for number, (stack, own, title) in enumerate(
         zip(ordered, points, titles, strict=True), start=1
     ):
-        told = "; ".join(_words(point) for point in own)
+        description = "; ".join(_words(point) for point in own)
         figures.append(
             Figure(
                 title,
                 plots.p99_by_rate(
-                    f"{name}-{number}", f"p99 of {title}{on} by offered rate: {told}", own,
+                    f"{name}-{number}", f"p99 of {title}{on} by offered rate: {description}", own,
                     shared, stack.objective_ms, len(ordered) <= FEW,
                 ),
                 "",
                 [],
                 anchor=next(
-                    (anchors[one.cell_id] for one in stack.cells if one.cell_id in anchors), ""
+                    (anchors[cell.cell_id] for cell in stack.cells if cell.cell_id in anchors), ""
                 ),
             )
         )  # fmt: skip
@@ -211,39 +220,39 @@ def _by_rate(
     )
 
 
-def _once(several: Sequence[_Stack]) -> str:
+def _once(stacks: Sequence[_Stack]) -> str:
     """Return that the rates of curves were measured once; empty where there is none."""
     seconds = {
-        one.cell.load.duration_s or 0.0
-        for stack in several
-        for one in stack.cells
-        if one.purpose == "curve"
+        entry.cell.load.duration_s or 0.0
+        for stack in stacks
+        for entry in stack.cells
+        if entry.purpose == "curve"
     }
     return ONCE.format(max(seconds)) if seconds else ""
 
 
-def _titles(several: Sequence[_Stack]) -> list[str]:
+def _titles(stacks: Sequence[_Stack]) -> list[str]:
     """Return the words in which the stacks differ; the whole stack where there is one."""
-    differences = labels.differences([stack.cells[0] for stack in several])
+    differences = labels.differences([stack.cells[0] for stack in stacks])
     return [
         ", ".join(words) or labels.stack(stack.cell)
-        for stack, words in zip(several, differences, strict=True)
+        for stack, words in zip(stacks, differences, strict=True)
     ]
 
 
 def _point(cell: CellSummary) -> plots.Point:
     from loadlab.report.plots import stacks_plot as plots
 
-    found = cell.statistics
-    interval = found.latency_interval_us.p99
+    statistics = cell.statistics
+    interval = statistics.latency_interval_us.p99
     return plots.Point(
         cell.cell.load.rate or 0.0,
-        found.latency_us.p99,
+        statistics.latency_us.p99,
         interval.low,
         interval.high,
         _held(cell),
         not headlines.valid(cell),
-        "p99" in found.latency_us.at_least,
+        "p99" in statistics.latency_us.at_least,
     )
 
 
@@ -263,11 +272,11 @@ def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:
         groups = [("", list(entries))]
     # The section of a single stack has this figure.
     groups = [(path, own) for path, own in groups if len(own) > 1]
-    found = [
+    figures = [
         _percentiles(f"percentiles-{number}", path, own)
         for number, (path, own) in enumerate(groups, start=1)
     ]
-    return [one for one in found if one]
+    return [figure for figure in figures if figure]
 
 
 def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSection | None:
@@ -275,7 +284,7 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
     from loadlab.report.plots.curves_plot import Curve
 
     drawn = [entry for entry in entries if headlines.valid(entry.cell)]
-    several = [
+    lines = [
         plots.Percentiles(
             entry.title,
             Curve(entry.cell.statistics.percentile_curve, entry.cell.statistics.responses or 0),
@@ -283,15 +292,15 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
         )
         for entry in drawn
     ]
-    told = "; ".join(
+    description = "; ".join(
         f"{entry.title} p99 {formatting.bounded(entry.cell.statistics.latency_us, 'p99')} ms"
         for entry in drawn
     )
     where = f" on {path}" if path else ""
-    image = plots.percentiles(name, f"Latency by percentile{where}: {told}", several)
+    image = plots.percentiles(name, f"Latency by percentile{where}: {description}", lines)
     if image is None:
         return None
-    keys = [Key(one.name, plots.sample(index)) for index, one in enumerate(several)]
+    keys = [Key(percentiles.name, plots.sample(index)) for index, percentiles in enumerate(lines)]
     figure = Figure("", image, "", [], keys)
     return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
 
@@ -306,9 +315,7 @@ def _closed_loops(entries: Sequence[Entry]) -> list[FigureSection]:
             alike.setdefault(load, []).append(entry)
     return [
         _closed_loop(f"closed-{number}", own)
-        for number, own in enumerate(
-            (several for several in alike.values() if len(several) > 1), start=1
-        )
+        for number, own in enumerate((group for group in alike.values() if len(group) > 1), start=1)
     ]
 
 
@@ -323,48 +330,33 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
         )
     ]
     figures = []
-    for metric, axis, of in (
-        ("goodput", "Verified answers/s", _goodput),
-        ("p99", "p99, ms", _p99_ms),
-    ):
+    for metric, axis in (("goodput", "Verified answers/s"), ("p99", quantities.heading("p99"))):
         rows = []
         for entry, title in zip(entries, names, strict=True):
             values = [
-                value for rep in headlines.valid(entry.cell) if (value := of(rep)) is not None
+                value for rep, value in metrics.of_answers(entry.cell, metric) if rep.validity.valid
             ]
             if values:
-                median = statistics.median(values)
-                shown = (
-                    formatting.rate(median)
-                    if metric == "goodput"
-                    else formatting.significant(median)
-                )
-                rows.append(plots.StackValues(title, values, median, shown))
-        rows.sort(key=lambda row: row.median, reverse=metric == "goodput")
+                median, size = statistics.median(values), ROWS[metric].unit.size
+                shown = quantities.number(metric, median)
+                in_unit = [value / size for value in values]
+                rows.append(plots.StackValues(title, in_unit, median / size, shown))
+        rows.sort(key=lambda row: row.median, reverse=ROWS[metric].better == "higher")
         if rows:
-            told = "; ".join(f"{row.name} {row.shown}" for row in rows)
-            image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {told}", axis, rows)
+            description = "; ".join(f"{row.name} {row.shown}" for row in rows)
+            image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {description}", axis, rows)
             figures.append(Figure(metric, image, "", []))
-    asked = formatting.plural(load.connections, "connection")
+    connections = formatting.plural(load.connections, "connection")
     return FigureSection(
-        f"Closed loop on {path}", CLOSED.format(f"{asked} in a closed loop"), figures, False
+        f"Closed loop on {path}", CLOSED.format(f"{connections} in a closed loop"), figures, False
     )
-
-
-def _goodput(repetition: Repetition) -> float | None:
-    return repetition.goodput
-
-
-def _p99_ms(repetition: Repetition) -> float | None:
-    p99 = repetition.latency_us.p99 if repetition.latency_us else None
-    return None if p99 is None else p99 / 1000
 
 
 def _band(cell: CellSummary) -> list[tuple[float, float, float]]:
     """Return (percentile, low, high in µs) of each interval that is known."""
-    found = []
+    quantiles = []
     for name, percentile in histograms.PERCENTILES.items():
-        one: PercentileInterval = getattr(cell.statistics.latency_interval_us, name)
-        if one.low is not None and one.high is not None:
-            found.append((float(percentile), one.low, one.high))
-    return found
+        interval: PercentileInterval = getattr(cell.statistics.latency_interval_us, name)
+        if interval.low is not None and interval.high is not None:
+            quantiles.append((float(percentile), interval.low, interval.high))
+    return quantiles

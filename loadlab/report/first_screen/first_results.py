@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadlab.generators import registry
-from loadlab.model import Cell, NoiseFloor, Repetition, Sample
+from loadlab.model import Cell, CellSummary, NoiseFloor, Repetition, Sample
+from loadlab.model.metric_rows import ROWS, SPEEDS
 from loadlab.report.html import Link, Row, Table, TableCell, link, table
 from loadlab.report.sections import cells_section, headlines, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
+from loadlab.results import metrics, noise
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
@@ -65,30 +67,32 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     """Return the table of measured cells; None where there are none."""
     if not entries:
         return None
-    known = _floors(floors)
+    floor_of = _floors(floors)
     compared = ""
     if len({_group(entry) for entry in entries}) < len(entries):
         words = ", ".join(
-            f"{quantities.label(metric)} {formatting.percent(known[metric])}"
+            f"{quantities.label(metric)} {formatting.percent(floor_of[metric])}"
             for _, _, metric in HEAD
-            if metric in known
+            if metric in floor_of
         )
-        why = FEW_BLOCKS if floors else NO_CONTROL
-        compared = COMPARED.format(floor=words) if known else UNFLOORED.format(why=why)
+        cause = FEW_BLOCKS if floors else NO_CONTROL
+        compared = COMPARED.format(floor=words) if floor_of else UNFLOORED.format(why=cause)
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
         for name, of in FACETS.items()
     }
-    found = table(
+    results = table(
         EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared,
-        [_head(*one, known) for one in HEAD],
+        [_head(*column, floor_of) for column in HEAD],
         [_row(entry) for entry in entries],
         "  " + "n" * (len(HEAD) - 2),
         sources=[link(SUMMARY)],
     )
-    several = {name: values for name, values in facets.items() if len(values) > 1}
-    return Table(found.caption, found.head, found.rows, sources=found.sources, facets=several)
+    varied = {name: values for name, values in facets.items() if len(values) > 1}
+    return Table(
+        results.caption, results.head, results.rows, sources=results.sources, facets=varied
+    )
 
 
 def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> TableCell:
@@ -97,12 +101,9 @@ def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> Tabl
 
 
 def _floors(floors: Sequence[NoiseFloor]) -> dict[str, float]:
-    """Return the largest noise floor of each metric, a fraction."""
-    found: dict[str, float] = {}
-    for one in floors:
-        if one.noise_floor is not None:
-            found[one.metric] = max(one.noise_floor, found.get(one.metric, 0.0))
-    return found
+    """Return the largest noise floor of each metric that has one, a fraction."""
+    largest = {row.metric: noise.largest(floors, row.metric) for row in floors}
+    return {metric: floor for metric, floor in largest.items() if floor is not None}
 
 
 def _server(cell: Cell) -> str:
@@ -130,14 +131,14 @@ def _group(entry: Entry) -> str:
 
 
 def _row(entry: Entry) -> Row:
-    found, headline = entry.cell.statistics, headlines.headline(entry)
-    goodput = found.goodput.median if found.goodput else None
+    statistics, headline = entry.cell.statistics, headlines.headline(entry)
+    goodput = statistics.goodput.median if statistics.goodput else None
     spent = entry.cell.cost
-    times = latency_columns.cells_of(found, NAMES, found.responses)
-    response = latency_columns.response_time(found.response_time)
-    errors = headlines.total(found.errors)
+    times = latency_columns.cells_of(statistics, NAMES, statistics.responses)
+    response = latency_columns.response_time(statistics.response_time)
+    errors = headlines.total(statistics.errors)
     server, client = cells_section.both_cpus(headlines.valid(entry.cell))
-    mean = found.response_time.mean_us if found.response_time else None
+    mean = statistics.response_time.mean_us if statistics.response_time else None
     return Row(
         [
             TableCell(entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}"),
@@ -145,19 +146,23 @@ def _row(entry: Entry) -> Row:
             _cell(formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate),
             _cell(formatting.rate(goodput), goodput),
             *(
-                TableCell(one.text, title=one.title, value=_number(_ms(entry, name, one.text)))
-                for name, one in zip(NAMES, times, strict=True)
+                TableCell(
+                    table_cell.text,
+                    title=table_cell.title,
+                    value=_number(_ms(entry, name, table_cell.text)),
+                )
+                for name, table_cell in zip(NAMES, times, strict=True)
             ),
             TableCell(response.text, title=response.title, value=_number(mean and mean / 1000)),
             _cell(formatting.count(errors), errors),
-            _cell(formatting.count(found.unsent), found.unsent),
+            _cell(formatting.count(statistics.unsent), statistics.unsent),
             *(_cost(metric, spent.sample(metric)) for metric in ("cpu", "switches", "memory")),
             f"{server}, {client}",
         ],
         headline.state,
         {name: of(entry) for name, of in FACETS.items()},
         _group(entry),
-        dots(entry.cell.repetitions),
+        dots(entry.cell),
         _files(entry),
     )
 
@@ -166,9 +171,9 @@ def _cell(text: str, value: float | None) -> TableCell:
     return TableCell(text, value=_number(value))
 
 
-def _cost(metric: str, found: Sample | None) -> TableCell:
+def _cost(metric: str, sample: Sample | None) -> TableCell:
     """Return a part of the cost; the pointer over it shows the interval."""
-    median, span = None if found is None else found.median, quantities.span(metric, found)
+    median, span = None if sample is None else sample.median, quantities.span(metric, sample)
     return TableCell(
         quantities.number(metric, median),
         title=f"interval {span}" if span else "",
@@ -188,49 +193,35 @@ def _ms(entry: Entry, name: str, shown: str) -> float | None:
 
 def _files(entry: Entry) -> list[Link]:
     """Return the raw files of each repetition."""
-    found = []
+    links = []
     for rep in entry.cell.repetitions:
         folder = HERE.repetition(entry.cell.cell_id, rep.repetition)
-        found.append(link(folder.result, f"{folder.path.name}/{RESULT}"))
-        found += [
+        links.append(link(folder.result, f"{folder.path.name}/{RESULT}"))
+        links += [
             link(folder.path / name, f"{folder.path.name}/{name}")
             for name in rep.raw_sha256
             if Path(name).name in registry.outputs()
         ]
-    return found
+    return links
 
 
-def dots(repetitions: Sequence[Repetition]) -> str:
+def dots(cell: CellSummary) -> str:
     """Return a row of dots for each metric as SVG: a dot a repetition, a cross where it is void."""
-    metrics: tuple[tuple[str, str, Callable[[Repetition], float | None]], ...] = (
-        ("goodput", "requests/s", lambda rep: rep.goodput),
-        ("p50", "ms", lambda rep: _latency(rep, "p50")),
-        ("p99", "ms", lambda rep: _latency(rep, "p99")),
-    )
-    rows = [
-        _dots(name, unit, [(rep, value) for rep in repetitions if (value := of(rep)) is not None])
-        for name, unit, of in metrics
-    ]
-    return "".join(rows)
+    return "".join(_dots(metric, metrics.of_answers(cell, metric)) for metric in SPEEDS)
 
 
-def _latency(rep: Repetition, name: str) -> float | None:
-    value: float | None = getattr(rep.latency_us, name) if rep.latency_us else None
-    return None if value is None else value / 1000
-
-
-def _dots(name: str, unit: str, found: Sequence[tuple[Repetition, float]]) -> str:
-    if not found:
+def _dots(metric: str, values: Sequence[tuple[Repetition, float]]) -> str:
+    if not values:
         return ""
-    values = [value for _, value in found]
+    unit = ROWS[metric].unit.name
     # From 0 the spread of the repetitions is as large as it is.
-    top = max(values) or 1.0
+    top = max(value for _, value in values) or 1.0
     marks = []
-    for rep, value in found:
+    for rep, value in values:
         x = EDGE + (WIDTH - 2 * EDGE) * value / top
-        shown = formatting.rate(value) if unit == "requests/s" else formatting.significant(value)
         title = html.escape(
-            f"repetition {rep.repetition}, {cells_section.state(rep)}: {shown} {unit}"
+            f"repetition {rep.repetition}, {cells_section.state(rep)}: "
+            f"{quantities.number(metric, value)} {unit}"
         )
         mark = (
             f'<circle cx="{x:.1f}" cy="11" r="5" class="dot"/>'
@@ -238,14 +229,12 @@ def _dots(name: str, unit: str, found: Sequence[tuple[Repetition, float]]) -> st
             else f'<path d="M{x - 4:.1f} 7l8 8m0-8l-8 8" class="cross"/>'
         )
         marks.append(f"<g><title>{title}</title>{mark}</g>")
-    low, high = (
-        formatting.rate(value) if unit == "requests/s" else formatting.significant(value)
-        for value in (min(values), max(values))
-    )
+    numbers = sorted(value for _, value in values)
+    low, high = (quantities.number(metric, value) for value in (numbers[0], numbers[-1]))
     span = low if low == high else f"{low} to {high}"
     return (
-        f'<div class="dots"><span>{name}</span><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{name} of {len(found)} repetitions: {span} {unit}">'
+        f'<div class="dots"><span>{metric}</span><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{metric} of {len(values)} repetitions: {span} {unit}">'
         f'<path d="M{EDGE:g} 11H{WIDTH - EDGE:g}" class="rail"/>{"".join(marks)}</svg>'
         f"<span>{span} {unit}</span></div>"
     )

@@ -12,6 +12,7 @@ from loadlab.report.html import Headline
 from loadlab.report.sections import cells_section, headlines
 from loadlab.report.words import cost_words, labels, limits, quantities
 from loadlab.report.words.labels import Entry
+from loadlab.results import noise
 from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
@@ -76,10 +77,15 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
                 )
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
-        state, found = headlines.headline(entry).state, entry.cell.statistics
-        goodput = found.goodput.median if found.goodput else 0.0
+        state, statistics = headlines.headline(entry).state, entry.cell.statistics
+        goodput = statistics.goodput.median if statistics.goodput else 0.0
         rate = entry.cell.cell.load.rate if state == "held" else goodput
-        return state == "held", state != "void", rate or 0.0, -(found.latency_us.p99 or math.inf)
+        return (
+            state == "held",
+            state != "void",
+            rate or 0.0,
+            -(statistics.latency_us.p99 or math.inf),
+        )
 
     return max(entries, key=order), words
 
@@ -104,16 +110,18 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
 
 
 def _search(summary: Summary, entry: Entry) -> SearchSummary | None:
-    return next((one for one in summary.searches if one.cell_id == entry.cell.cell_id), None)
+    return next(
+        (search for search in summary.searches if search.cell_id == entry.cell.cell_id), None
+    )
 
 
 def _curve(summary: Summary, entry: Entry) -> CurveSummary | None:
-    return next((one for one in summary.curves if one.cell_id == entry.cell.cell_id), None)
+    return next((curve for curve in summary.curves if curve.cell_id == entry.cell.cell_id), None)
 
 
 def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     """Return the highest rate within an objective, or the rate held, or what was answered."""
-    load, found = entry.cell.cell.load, entry.cell.statistics
+    load, statistics = entry.cell.cell.load, entry.cell.statistics
     search = _search(summary, entry)
     if search and search.found:
         objective = labels.objective(search.slo)
@@ -122,7 +130,7 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     if curve and curve.within:
         remark = f"with {labels.objective(curve.slo)}, of those measured"
         return Tile("highest rate", f"{curve.within:,g}", "requests/s", remark)
-    goodput = formatting.rate(found.goodput.median if found.goodput else None)
+    goodput = formatting.rate(statistics.goodput.median if statistics.goodput else None)
     if headline.state == "held":
         return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
     remark = f"of {formatting.asked(load)} asked" if load.rate else "in a closed loop"
@@ -130,16 +138,16 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
 
 
 def _p99(summary: Summary, entry: Entry) -> Tile:
-    found = entry.cell.statistics
-    name = "max" if found.latency_us.p99 is None else "p99"
-    interval = quantities.interval(found.latency_interval_us.p99) if name == "p99" else ""
-    basis = "from the intended send time" if found.latency_basis == "scheduled" else ""
+    statistics = entry.cell.statistics
+    name = "max" if statistics.latency_us.p99 is None else "p99"
+    interval = quantities.interval(statistics.latency_interval_us.p99) if name == "p99" else ""
+    basis = "from the intended send time" if statistics.latency_basis == "scheduled" else ""
     curve = _curve(summary, entry)
     at = f"at {formatting.asked(entry.cell.cell.load)} requests/s" if curve else ""
-    part = getattr(found.own_us, name, None)
+    part = getattr(statistics.own_us, name, None)
     own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
     remark = ", ".join(filter(None, [at, interval or basis, own]))
-    return Tile(name, formatting.bounded(found.latency_us, name), "ms", remark)
+    return Tile(name, formatting.bounded(statistics.latency_us, name), "ms", remark)
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
@@ -154,12 +162,12 @@ def _cpu(summary: Summary, entry: Entry) -> Tile:
 
 
 def _memory(summary: Summary, entry: Entry) -> Tile:
-    found = entry.cell.cost
-    memory, before = found.sample("memory"), found.sample("memory_before")
-    if memory is None or found.memory_is is None:
+    cost = entry.cell.cost
+    memory, before = cost.sample("memory"), cost.sample("memory_before")
+    if memory is None or cost.memory_is is None:
         return Tile("memory", formatting.NONE, "", "not recorded")
     remark = [
-        f"the application, {quantities.MEMORY[found.memory_is]}",
+        f"the application, {quantities.MEMORY[cost.memory_is]}",
         _known(summary, entry, "memory", memory),
     ]
     if before is not None:
@@ -173,26 +181,23 @@ def _memory(summary: Summary, entry: Entry) -> Tile:
 
 
 def _energy(summary: Summary, entry: Entry) -> list[Tile]:
-    found = entry.cell.cost.sample("energy")
-    if found is None:
+    sample = entry.cell.cost.sample("energy")
+    if sample is None:
         return []
-    remark = _known(summary, entry, "energy", found) or "of the whole machine"
-    return [Tile("energy", quantities.number("energy", found.median), "mJ/request", remark)]
+    remark = _known(summary, entry, "energy", sample) or "of the whole machine"
+    return [Tile("energy", quantities.number("energy", sample.median), "mJ/request", remark)]
 
 
-def _known(summary: Summary, entry: Entry, metric: str, found: Sample) -> str:
+def _known(summary: Summary, entry: Entry, metric: str, sample: Sample) -> str:
     """Return the interval of a median and the noise floor, where they are known."""
-    span, floor = (
-        quantities.span(metric, found),
-        cost_words.floor(summary.noise_floor, entry.cell, metric),
-    )
-    noise = "" if floor is None else f"noise floor {formatting.percent(floor)}"
-    return ", ".join(filter(None, [span, noise]))
+    floor = noise.largest_of_cell(summary.noise_floor, entry.cell.cell_id, metric)
+    shown = "" if floor is None else f"noise floor {formatting.percent(floor)}"
+    return ", ".join(filter(None, [quantities.span(metric, sample), shown]))
 
 
 def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) -> list[Tile]:
-    found = cost_words.per_million(summary, entry.cell, usd_per_hour)
-    return [Tile("price", found[0], "USD/million requests", found[1])] if found else []
+    price = cost_words.per_million(summary, entry.cell, usd_per_hour)
+    return [Tile("price", price[0], "USD/million requests", price[1])] if price else []
 
 
 def _verdict(entry: Entry, headline: Headline) -> Tile:
@@ -203,14 +208,18 @@ def _verdict(entry: Entry, headline: Headline) -> Tile:
 
 def _noise(summary: Summary, entry: Entry) -> Tile:
     """Return the noise floor of the cell, or of the run's cells, for the main metric."""
-    known = [
-        one for one in summary.noise_floor if one.noise_floor is not None and one.metric in SPEEDS
+    floors = [
+        floor
+        for floor in summary.noise_floor
+        if floor.noise_floor is not None and floor.metric in SPEEDS
     ]
-    own = [one for one in known if one.cell_id == entry.cell.cell_id] or known
+    own = [
+        noise_floor for noise_floor in floors if noise_floor.cell_id == entry.cell.cell_id
+    ] or floors
     if not own:
-        why = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
-        return Tile("noise floor", formatting.NONE, "", why)
-    worst = max(own, key=lambda one: one.noise_floor or 0.0)
+        cause = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
+        return Tile("noise floor", formatting.NONE, "", cause)
+    worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"
     return Tile("noise floor", shown, "", f"{worst.metric} {where}")

@@ -86,9 +86,9 @@ def latency_by_percentile(
     plot = svg.Plot(name, label, "Answers within, %", "Latency, ms")
     lines = [("baseline latency", [carried(floor)], svg.GREY, 1.2)] if floor else []
     if repetitions:
-        each = [carried(curve) for curve in repetitions]
-        lines.append(("each repetition", each, svg.SKY, 1.0))
-        lines.append((f"all {len(each)} added", [main], svg.BLUE, 2.2))
+        own_curves = [carried(curve) for curve in repetitions]
+        lines.append(("each repetition", own_curves, svg.SKY, 1.0))
+        lines.append((f"all {len(own_curves)} added", [main], svg.BLUE, 2.2))
     else:
         lines.append(("this stack", [main], svg.BLUE, 2.2))
     for text, curves, colour, width in lines:
@@ -122,14 +122,14 @@ def differences(
     Where a difference exceeds LINEAR_TO, the axis shows ratios: half and double are equally far
     from 0.
     """
-    rows = [row for _, several in groups for row in several]
-    known = [
+    rows = [row for _, group in groups for row in group]
+    bounds = [
         number
         for row in rows
         for number in (row.value, row.low, row.high, row.floor, row.floor and -row.floor)
         if number is not None
     ]
-    most = max(map(abs, known), default=0.0)
+    most = max(map(abs, bounds), default=0.0)
     ratios = most > LINEAR_TO
 
     def place(fraction: float) -> float:
@@ -145,14 +145,14 @@ def differences(
     at: dict[float, str] = {}
     marks: dict[str, tuple[str, str, str]] = {}
     y = 0.0
-    for title, several in groups:
+    for title, members in groups:
         axes.text(
             4 / plot.across - ASIDE[0] / plot.across, y + 0.75, title,
             transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT, color=svg.INK,
             fontweight="bold", bbox={"facecolor": svg.PAPER, "edgecolor": "none", "pad": 1},
         )  # fmt: skip
         y += 1.3
-        for row in several:
+        for row in members:
             at[y + 0.5] = row.name
             key = _difference(axes, y + 0.5, row, place)
             marks[key[-1]] = key
@@ -160,7 +160,7 @@ def differences(
     axes.set_ylim(y, 0)
     axes.set_yticks(list(at), list(at.values()))
     axes.tick_params(axis="y", length=0)
-    edges = [place(number) for number in known] or [0.0]
+    edges = [place(number) for number in bounds] or [0.0]
     low, high = min(0.0, *edges), max(0.0, *edges)
     pad = max(0.04 * (high - low), 0.05 if ratios else 0.5)
     axes.set_xlim(low - pad, high + pad)

@@ -56,10 +56,10 @@ def svg(stacks: Sequence[Stack], label: str) -> str:
     while waiting:
         node, depth, left = waiting.pop()
         drawn.append((node, depth, left))
-        for one in sorted(node.above.values(), key=lambda one: one.frame):
-            if one.samples >= LEAST * root.samples:
-                waiting.append((one, depth + 1, left))
-            left += one.samples / root.samples * WIDTH
+        for child in sorted(node.above.values(), key=lambda called: called.frame):
+            if child.samples >= LEAST * root.samples:
+                waiting.append((child, depth + 1, left))
+            left += child.samples / root.samples * WIDTH
     height = (max(depth for _, depth, _ in drawn) + 1) * ROW
     body = "".join(
         _rectangle(node, left, height - (depth + 1) * ROW, root.samples)

@@ -117,17 +117,17 @@ def _values(axes: svg.Axes, values: Sequence[Value]) -> None:
     spans = [(x, v.low, v.high) for x, v in numbered if v.low is not None and v.high is not None]
     if spans:
         axes.vlines(*zip(*spans, strict=True), color=svg.SKY, linewidth=4)
-    known = [math.nan if v.value is None else v.value for v in values]
+    drawn = [math.nan if v.value is None else v.value for v in values]
     axes.plot(
-        [x for x, _ in numbered], known, color=svg.BLUE, linewidth=1.4, marker="o", markersize=4.5
+        [x for x, _ in numbered], drawn, color=svg.BLUE, linewidth=1.4, marker="o", markersize=4.5
     )
 
 
 def _scale(axes: svg.Axes, panel: Panel) -> None:
     numbers = [
         number
-        for one in panel.values
-        for number in (one.value, one.low, one.high)
+        for panel_value in panel.values
+        for number in (panel_value.value, panel_value.low, panel_value.high)
         if number is not None
     ]
     if panel.is_latency:

@@ -98,11 +98,11 @@ def latency(
     return plot.svg(keys)
 
 
-def trace(name: str, label: str, steps: Sequence[SearchStep], found: float | None) -> str:
+def trace(name: str, label: str, steps: Sequence[SearchStep], result: float | None) -> str:
     """Return the plot of each measurement's rate in a search, in order, and whether it met the
     objective.
 
-    ``found``: the rate found in requests/s, or None.
+    ``result``: the rate found in requests/s, or None.
     """
     plot = _plot(name, label, "Measurement", "Requests per second asked for")
     axes = plot.axes
@@ -115,21 +115,21 @@ def trace(name: str, label: str, steps: Sequence[SearchStep], found: float | Non
         (False, CROSS, svg.VERMILION, "x", "not met"),
         (None, RING, svg.GREY, "o", "void or failed"),
     ):
-        those = [
+        tried = [
             (number, rate)
             for number, rate, step in zip(numbers, rates, steps, strict=True)
             if step.met is met
         ]
-        if those:
-            x, y = zip(*those, strict=True)
+        if tried:
+            x, y = zip(*tried, strict=True)
             inside = svg.PAPER if met is None else colour
             axes.plot(
                 x, y, color=colour, marker=marker, markersize=7, markeredgewidth=2,
                 markerfacecolor=inside, linestyle="",
             )  # fmt: skip
             keys.append((sign, colour, text))
-    if found is not None:
-        axes.axhline(found, color=svg.GREEN, linewidth=1.2, linestyle=(0, (4, 3)))
+    if result is not None:
+        axes.axhline(result, color=svg.GREEN, linewidth=1.2, linestyle=(0, (4, 3)))
         keys.append((LINE, svg.GREEN, "found"))
     # The search's steps are ratios, so a logarithmic axis suits its rates.
     svg.latency_axis(axes, rates)

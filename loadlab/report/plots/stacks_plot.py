@@ -71,9 +71,9 @@ class Percentiles:
     band: Sequence[tuple[float, float, float]]
 
 
-def limits(several: Sequence[Sequence[Point]], objectives_ms: Sequence[float]) -> Limits | None:
+def limits(curves: Sequence[Sequence[Point]], objectives_ms: Sequence[float]) -> Limits | None:
     """Return axes that hold all points and objectives; None where nothing has a p99."""
-    points = [point for each in several for point in each]
+    points = [point for curve in curves for point in curve]
     ms = [
         us / 1000
         for point in points
@@ -126,9 +126,9 @@ def p99_by_rate(
             axes.plot([rate, rate], [lowest, highest], color=svg.SKY, linewidth=4)
     if objective_ms is not None:
         axes.axhline(objective_ms, color=svg.VERMILION, linewidth=1.2, linestyle=(0, (4, 3)))
-    known = [(point.rate, point.p99_us / 1000) for point in points if point.p99_us is not None]
-    if known:
-        x, y = zip(*known, strict=True)
+    measured = [(point.rate, point.p99_us / 1000) for point in points if point.p99_us is not None]
+    if measured:
+        x, y = zip(*measured, strict=True)
         (line,) = axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=4)
         plot.curve(line, "")
     bounds = [(p.rate, p.p99_us / 1000) for p in points if p.at_least and p.p99_us is not None]
@@ -147,8 +147,8 @@ def p99_by_rate(
 def _void(points: Sequence[Point], bounds: Bounds) -> list[Bounds]:
     """Return the spans of rates without a valid repetition, to half-way to their neighbours."""
     edges = [bounds[0]]
-    for one, other in pairwise(points):
-        edges.append((one.rate * other.rate) ** 0.5)
+    for left, other in pairwise(points):
+        edges.append((left.rate * other.rate) ** 0.5)
     edges.append(bounds[1])
     return [(edges[index], edges[index + 1]) for index, point in enumerate(points) if point.void]
 
@@ -160,20 +160,22 @@ def _short(value: float) -> str:
 
 def percentiles(name: str, label: str, stacks: Sequence[Percentiles]) -> str | None:
     """Return the plot of all stacks' latency by percentile; None where none is supported."""
-    drawn = [(index, one, carried(one.curve)) for index, one in enumerate(stacks)]
-    drawn = [one for one in drawn if len(one[2]) > 1]
+    drawn = [
+        (index, stack_curve, carried(stack_curve.curve)) for index, stack_curve in enumerate(stacks)
+    ]
+    drawn = [triple for triple in drawn if len(triple[2]) > 1]
     if not drawn:
         return None
     frame = (59.4, 10.0, 13.8, 45.0)
     plot = svg.Plot(name, label, "Answers within, %", "Latency, ms", TALL, frame, WIDE)
-    for index, one, points in drawn:
+    for index, stack, points in drawn:
         colour, dashes = _style(index)
         x, y = zip(*points, strict=True)
         style = (0, [float(part) for part in dashes.split()]) if dashes else "-"
         (line,) = plot.axes.plot(x, y, color=colour, linewidth=1.8, linestyle=style)
-        plot.curve(line, one.name)
+        plot.curve(line, stack.name)
         right = x[-1]
-        band = [(position(p), low, high) for p, low, high in one.band if position(p) <= right]
+        band = [(position(p), low, high) for p, low, high in stack.band if position(p) <= right]
         if band:
             # A bar at each percentile: between two of them no interval is known.
             at, low_us, high_us = zip(*band, strict=True)
@@ -181,7 +183,7 @@ def percentiles(name: str, label: str, stacks: Sequence[Percentiles]) -> str | N
                 at, [us / 1000 for us in low_us], [us / 1000 for us in high_us],
                 color=colour, alpha=0.35, linewidth=7,
             )  # fmt: skip
-            plot.curve(bars, one.name, svg.HIDDEN)
+            plot.curve(bars, stack.name, svg.HIDDEN)
     percentile_axis(plot.axes, max(points[-1][0] for *_, points in drawn))
     svg.latency_axis(plot.axes, [y for *_, points in drawn for _, y in points])
     return plot.svg(read=READ)
@@ -192,13 +194,13 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
 
     ``x``: the axis label with the unit.
     """
-    most = max(len(one.name) for one in stacks)
+    most = max(len(stack_values.name) for stack_values in stacks)
     left = min(LONGEST, most) * LETTER + 12
     plot = svg.Plot(
         name, label, x, "", ROW * len(stacks) + 50, (left, 6.0, 66.0, 44.0), LARGE[0]
     )  # fmt: skip
     axes = plot.axes
-    every = [value for one in stacks for value in one.values]
+    every = [value for values_of_stack in stacks for value in values_of_stack.values]
     if max(every) > svg.LOG_FROM * min(every) > 0:
         axes.set_xscale("log")
         axes.set_xlim(min(every) / 1.3, max(every) * 1.3)
@@ -209,17 +211,17 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
         axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axes.set_ylim(len(stacks) - 0.5, -0.5)
-    axes.set_yticks(range(len(stacks)), [_cut(one.name) for one in stacks])
+    axes.set_yticks(range(len(stacks)), [_cut(named_stack.name) for named_stack in stacks])
     axes.tick_params(axis="y", length=0)
-    for row, one in enumerate(stacks):
+    for row, stack in enumerate(stacks):
         axes.plot(
-            one.values, [row] * len(one.values), color=svg.SKY, marker="o", markersize=6,
+            stack.values, [row] * len(stack.values), color=svg.SKY, marker="o", markersize=6,
             linestyle="",
         )  # fmt: skip
-        axes.plot([one.median], [row], color=svg.BLUE, marker="|", markersize=13, linestyle="",
+        axes.plot([stack.median], [row], color=svg.BLUE, marker="|", markersize=13, linestyle="",
                   markeredgewidth=2.4)  # fmt: skip
         axes.annotate(
-            one.shown, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0),
+            stack.shown, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0),
             textcoords="offset points", va="center", color=svg.INK,
         )  # fmt: skip
     return plot.svg()

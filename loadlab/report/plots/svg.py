@@ -270,13 +270,13 @@ def _id(name: str, used: set[str]) -> str:
 
 def _attributes(style: str) -> str:
     """Return a style's declarations as attributes of SVG."""
-    found = ""
+    attributes = ""
     for declaration in style.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         # The page's style sheet has the rest.
         if name and name not in ("font-family", "stroke-linecap") and value != f"{FONT}px":
-            found += f' {name}="{themed(value)}"'
-    return found
+            attributes += f' {name}="{themed(value)}"'
+    return attributes
 
 
 def _digits(match: re.Match[str]) -> str:

@@ -87,8 +87,8 @@ def timeline(
     panels[-1].xaxis.set_label_coords(0.5, -26.9 / heights[-1])
     keys, more = [(AREA, svg.BAND, "disturbed")] if disturbed else [], ""
     if series:
-        found, more = _latency(plot, series, end)
-        keys = [*found, *keys]
+        own_keys, more = _latency(plot, series, end)
+        keys = [*own_keys, *keys]
         _rates(plot, panels[1], series, batch)
     for index, host in enumerate(queueing, start=len(panels) - strips):
         _queues(plot, panels[index], index, host)
@@ -104,10 +104,13 @@ def group(seconds: int) -> int:
 
 def _largest(values: Sequence[float | None], group: int) -> list[float]:
     """Return the largest of each group; NaN where none is known."""
-    known = [math.nan if value is None else float(value) for value in values]
+    numbers = [math.nan if value is None else float(value) for value in values]
     return [
-        max((one for one in known[at : at + group] if not math.isnan(one)), default=math.nan)
-        for at in range(0, len(known), group)
+        max(
+            (number for number in numbers[at : at + group] if not math.isnan(number)),
+            default=math.nan,
+        )
+        for at in range(0, len(numbers), group)
     ]
 
 
@@ -131,13 +134,13 @@ def _latency(
         ("p50", series.p50_us, svg.BLUE if not heat else svg.INK, 1.4),
     ):
         ms = [value / 1000 for value in _largest(values, wide)]
-        known = [value for value in ms if not math.isnan(value)]
+        numbers = [value for value in ms if not math.isnan(value)]
         # A second's percentiles are unknown for several clients.
-        if not known:
+        if not numbers:
             continue
-        drawn += known
+        drawn += numbers
         x = _middles(len(ms), wide, seconds)
-        marker = "o" if len(known) == 1 else None
+        marker = "o" if len(numbers) == 1 else None
         style = (0, (4, 2)) if heat and text == "p99" else "-"
         (line,) = plot.axes.plot(
             x, ms, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=4
@@ -149,7 +152,7 @@ def _latency(
         return keys, ""
     low, high = _scale(plot.axes, heat)
     return [(AREA, HEAT[3], "few answers"), (AREA, HEAT[-2], "many"), *keys], plot.image(
-        _heat(heat, low, high, wide, end), [(0, 0, 0, 0), *(svg.rgba(one) for one in HEAT)]
+        _heat(heat, low, high, wide, end), [(0, 0, 0, 0), *(svg.rgba(shade) for shade in HEAT)]
     )
 
 
@@ -187,8 +190,8 @@ def _heat(heat: LatencyBins, low: int, high: int, group: int, end: float) -> npt
     # Logarithmic, so that the few slow answers are seen beside the many fast ones.
     share = np.log1p(columns) / np.log1p(columns.max())
     pixels = np.where(columns > 0, 1 + np.rint(share * (len(HEAT) - 1)), 0)
-    found: npt.NDArray[np.uint8] = pixels.T[::-1].astype(np.uint8)
-    return found
+    values: npt.NDArray[np.uint8] = pixels.T[::-1].astype(np.uint8)
+    return values
 
 
 def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> None:
@@ -201,17 +204,17 @@ def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> No
         parts = [values[at : at + wide] for at in range(0, len(values), wide)]
         return [sum(part) / len(part) for part in parts]
 
-    asked, ok = means(series.scheduled), means(series.ok)
-    top = 1.15 * max([*asked, *ok, 1])
+    scheduled, ok = means(series.scheduled), means(series.ok)
+    top = 1.15 * max([*scheduled, *ok, 1])
     marker = "o" if len(x) == 1 else None
     for text, values, colour, width in (
-        ("begun" if batch else "asked", asked, svg.ASKED, 4.0),
+        ("begun" if batch else "asked", scheduled, svg.ASKED, 4.0),
         ("verified", ok, svg.INK, 1.2),
     ):
         (line,) = axes.plot(x, values, color=colour, linewidth=width, marker=marker, markersize=3)
         plot.curve(line, f"{text}, requests/s", 1)
     if not batch:
-        lost = [(at, a - b) for at, a, b in zip(x, asked, ok, strict=True) if a > b]
+        lost = [(at, a - b) for at, a, b in zip(x, scheduled, ok, strict=True) if a > b]
         if lost:
             at, height = zip(*lost, strict=True)
             axes.vlines(at, 0, height, color=svg.VERMILION, linewidth=max(1.0, 300 / len(x)))
@@ -287,7 +290,7 @@ def _cpu(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host, end: float) -> 
     share = f"% of {host.cores} cores" if host.cores > 1 else "% of its core"
     svg.title(axes, f"CPU of the {host.name}, {share}")
     return plot.image(
-        pixels, [(0, 0, 0, 0), *(svg.rgba(one, 210) for one in MODES.values())], panel
+        pixels, [(0, 0, 0, 0), *(svg.rgba(colour, 210) for colour in MODES.values())], panel
     )
 
 
@@ -296,7 +299,7 @@ def _mean(t: Sequence[float], values: Sequence[float], edges: Floats) -> Floats:
     begin = min(0.0, t[0] - 1)
     ends = np.array([begin, *t])
     total = np.concatenate([[0.0], np.cumsum(np.diff(ends) * np.array(values))])
-    found: Floats = np.diff(np.interp(edges, ends, total))
+    changes: Floats = np.diff(np.interp(edges, ends, total))
     covered = np.diff(np.interp(edges, ends, ends))
-    np.divide(found, covered, out=found, where=covered > 1e-9)
-    return found
+    np.divide(changes, covered, out=changes, where=covered > 1e-9)
+    return changes

@@ -25,17 +25,17 @@ from loadlab.run.run_dir import (
 )
 
 
-def build(run_dir: Path, found: Calibration | None) -> Table | None:
+def build(run_dir: Path, calibration: Calibration | None) -> Table | None:
     """Return the table of what the network and the generators can do; None without
     calibration.json."""
-    if found is None:
+    if calibration is None:
         return None
-    output = registry.get(found.generator).output
-    trip, offset = found.round_trip_us, found.clock_offset_s
-    ceiling_output = registry.get(found.ceiling.generator).output
+    output = registry.get(calibration.generator).output
+    trip, offset = calibration.round_trip_us, calibration.clock_offset_s
+    ceiling_output = registry.get(calibration.ceiling.generator).output
     rows: list[Cells] = [
-        *_link(run_dir, "client to server", "client_to_server", found.iperf3),
-        *_link(run_dir, "server to client", "server_to_client", found.iperf3),
+        *_link(run_dir, "client to server", "client_to_server", calibration.iperf3),
+        *_link(run_dir, "server to client", "server_to_client", calibration.iperf3),
         [
             "Round trip",
             f"mean {formatting.significant(trip.mean)} µs, {formatting.significant(trip.min)} to "
@@ -45,22 +45,23 @@ def build(run_dir: Path, found: Calibration | None) -> Table | None:
         ],
         [
             "Ceiling",
-            _ceiling(found.ceiling),
+            _ceiling(calibration.ceiling),
             "highest rate from nginx's own static answer",
             _newest(run_dir, CEILING, RESULT, ceiling_output),
         ],
         [
             "Baseline latency",
-            _latency(found.baseline_latency_us),
-            f"latency of {found.generator} from nginx's own static answer: nothing below it is the "
+            _latency(calibration.baseline_latency_us),
+            f"latency of {calibration.generator} from nginx's own static answer: nothing below "
+            "it is the "
             "stack's",
-            _newest(run_dir, FLOOR, RESULT, output) if found.baseline_latency_us else "",
+            _newest(run_dir, FLOOR, RESULT, output) if calibration.baseline_latency_us else "",
         ],
         [
             "Send delay",
-            _latency(found.send_delay_us),
-            f"how late {found.generator} issues requests; in no latency",
-            _newest(run_dir, FLOOR, RESULT, output) if found.send_delay_us else "",
+            _latency(calibration.send_delay_us),
+            f"how late {calibration.generator} issues requests; in no latency",
+            _newest(run_dir, FLOOR, RESULT, output) if calibration.send_delay_us else "",
         ],
         [
             "Clocks",
@@ -69,9 +70,9 @@ def build(run_dir: Path, found: Calibration | None) -> Table | None:
             "",
         ],
     ]
-    rows += [["Disturbed", line, "judges no repetition", ""] for line in disturbed(found)]
-    if found.origin:
-        rows.append(_origin(run_dir, found.origin))
+    rows += [["Disturbed", line, "judges no repetition", ""] for line in disturbed(calibration)]
+    if calibration.origin:
+        rows.append(_origin(run_dir, calibration.origin))
     return table(
         "Measured before any stack.",
         ["what", "value", "meaning", "from"],
@@ -88,9 +89,9 @@ def _newest(run_dir: Path, part: str, *names: str) -> TableCell:
     return links(*(link(path.relative_to(run_dir)) for path in paths if path.exists()))
 
 
-def _link(run_dir: Path, words: str, direction: str, found: Iperf3) -> list[Cells]:
+def _link(run_dir: Path, words: str, direction: str, iperf3: Iperf3) -> list[Cells]:
     """Return the row of the link's throughput, and that of a lower figure with other streams."""
-    link, lower = getattr(found, direction), (found.lower or {}).get(direction)
+    link, lower = getattr(iperf3, direction), (iperf3.lower or {}).get(direction)
     sources = _newest(run_dir, LINK, IPERF3[direction], IPERF3_SEVERAL[direction])
     meaning = "throughput of the network (iperf3)"
     if link.core_limited:
@@ -102,27 +103,33 @@ def _link(run_dir: Path, words: str, direction: str, found: Iperf3) -> list[Cell
     return rows
 
 
-def _throughput(found: Iperf3Direction) -> str:
-    streams = "" if found.streams is None else f" with {formatting.plural(found.streams, 'stream')}"
+def _throughput(direction: Iperf3Direction) -> str:
+    streams = (
+        ""
+        if direction.streams is None
+        else f" with {formatting.plural(direction.streams, 'stream')}"
+    )
     return (
-        f"{formatting.bits(found.bits_per_second)}{streams}, "
-        f"{formatting.plural(found.retransmits, 'segment')} sent again in {found.seconds:.0f} s"
+        f"{formatting.bits(direction.bits_per_second)}{streams}, "
+        f"{formatting.plural(direction.retransmits, 'segment')} sent again in "
+        f"{direction.seconds:.0f} s"
     )
 
 
-def _ceiling(found: Ceiling) -> str:
+def _ceiling(ceiling: Ceiling) -> str:
     return (
-        f"{formatting.rate(found.requests_per_second)} requests/s with {found.generator}, "
-        f"{found.connections} connections; client {formatting.percent(found.client_cpu_busy)} "
-        f"busy, server {formatting.percent(found.server_cpu_busy)}"
+        f"{formatting.rate(ceiling.requests_per_second)} requests/s with {ceiling.generator}, "
+        f"{ceiling.connections} connections; client {formatting.percent(ceiling.client_cpu_busy)} "
+        f"busy, server {formatting.percent(ceiling.server_cpu_busy)}"
     )
 
 
-def _latency(found: Latency | None) -> str:
-    if found is None or found.p50 is None:
+def _latency(latency: Latency | None) -> str:
+    if latency is None or latency.p50 is None:
         return "not measured"
     return (
-        f"p50 {ms(found.p50)}, p99 {ms(found.p99)}, p99.9 {ms(found.p99_9)}, max {ms(found.max)} ms"
+        f"p50 {ms(latency.p50)}, p99 {ms(latency.p99)}, p99.9 {ms(latency.p99_9)}, max "
+        f"{ms(latency.max)} ms"
     )
 
 

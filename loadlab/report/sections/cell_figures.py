@@ -81,54 +81,56 @@ def _curve(result: Result) -> Curve:
     return curves_plot.Curve(histograms.percentile_curve(histogram), histogram.total_count)
 
 
-def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None, each: bool = True) -> CellFigures:
+def of_cell(
+    run_dir: Path, entry: Entry, ground: Baseline | None, all_repetitions: bool = True
+) -> CellFigures:
     """Return a cell's figures; void repetitions are never plotted.
 
-    Without ``each``, only the repetition with the highest p99 is drawn over time.
+    Without ``all_repetitions``, only the repetition with the highest p99 is drawn over time.
     """
-    found = []
+    measureds = []
     for rep in entry.cell.repetitions:
         place = HERE.repetition(entry.cell.cell_id, rep.repetition)
         if rep.validity.valid and (run_dir / place.result).exists():
             source = link(place.result, "/".join(place.result.parts[-2:]))
-            found.append(_Measured(documents.read(run_dir / place.result, Result), source))
-    if not found:
+            measureds.append(_Measured(documents.read(run_dir / place.result, Result), source))
+    if not measureds:
         return CellFigures(None, [])
-    several = len(found) > 1
-    over_time = found if each else [max(found, key=_p99)]
+    has_several = len(measureds) > 1
+    over_time = measureds if all_repetitions else [max(measureds, key=_p99)]
     return CellFigures(
-        _percentiles(run_dir, entry, found, ground),
+        _percentiles(run_dir, entry, measureds, ground),
         [
             Series(
-                _series_title(one, each) if several else "",
+                _series_title(measured, all_repetitions) if has_several else "",
                 index == 0,
-                _over_time(entry, one),
+                _over_time(entry, measured),
             )
-            for index, one in enumerate(over_time)
+            for index, measured in enumerate(over_time)
         ],
     )
 
 
 def _p99(measured: _Measured) -> float:
-    found = measured.result.latency_us
-    return (found.p99 if found else None) or 0.0
+    latency = measured.result.latency_us
+    return (latency.p99 if latency else None) or 0.0
 
 
-def _series_title(measured: _Measured, each: bool) -> str:
-    worst = "" if each else ", the one with the highest p99"
+def _series_title(measured: _Measured, all_repetitions: bool) -> str:
+    worst = "" if all_repetitions else ", the one with the highest p99"
     return f"Repetition {measured.result.repetition} over time{worst}"
 
 
 def _percentiles(
-    run_dir: Path, entry: Entry, found: Sequence[_Measured], ground: Baseline | None
+    run_dir: Path, entry: Entry, measureds: Sequence[_Measured], ground: Baseline | None
 ) -> Figure:
     from loadlab.report.plots import curves_plot
 
     statistics, load = entry.cell.statistics, entry.cell.cell.load
-    several = [_curve(one.result) for one in found] if len(found) > 1 else []
+    curves = [_curve(measured.result) for measured in measureds] if len(measureds) > 1 else []
     # A Python client's latencies are those of its ok answers only.
     counted = statistics.ok if load.mode == "batch" else statistics.responses
-    answers = sum(curve.count for curve in several) or counted or 0
+    answers = sum(curve.count for curve in curves) or counted or 0
     merged = curves_plot.Curve(statistics.percentile_curve, answers)
     scheduled = statistics.latency_basis == "scheduled"
     base = ground if scheduled else None
@@ -158,13 +160,13 @@ def _percentiles(
             f"Latency by percentile of {entry.title}, in ms: p50 {p50}, p99 {p99}, "
             f"largest {largest}",
             merged,
-            several,
+            curves,
             base.curve if base else None,
         ),
         " ".join(words),
         [
             *([link(table, f"{table.parent}{table.suffix}")] if (run_dir / table).exists() else []),
-            *(one.source for one in found),
+            *(measured_cell.source for measured_cell in measureds),
             *([base.source] if base else []),
         ],
     )
@@ -186,9 +188,11 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
         else {}
     )
     hosts = [
-        timeline_plot.Host(name, one.per_second, one.cores, one.accept_queues or ())
-        for name, one in recorded.items()
-        if one.per_second and one.per_second.t
+        timeline_plot.Host(
+            name, telemetry.per_second, telemetry.cores, telemetry.accept_queues or ()
+        )
+        for name, telemetry in recorded.items()
+        if telemetry.per_second and telemetry.per_second.t
     ]
     if not series and not hosts:
         return []
@@ -210,7 +214,7 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
     caption = [
         _told(result, series, batch),
         _queues(result.telemetry.server) if result.telemetry else "",
-        *(_cpu(name, one) for name, one in recorded.items()),
+        *(_cpu(name, host_telemetry) for name, host_telemetry in recorded.items()),
     ]
     keys = (
         [Key(name, swatch(colour)) for name, colour in timeline_plot.MODES.items()] if hosts else []
@@ -235,7 +239,7 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
         return f"{generator} keeps no record of each request: no latency over time is known."
     basis = BASIS[result.latency_basis or "sent"]
     group = timeline_group(len(series.second))
-    each = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
+    interval = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
     bins = series.latency_bins
     shown = (
         "Latency: a column a second, as bright as it has answers, with the lines of"
@@ -245,7 +249,7 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
     names = "median, p99 and largest" if any(series.p99_us) else "largest"
     whose = "ok answers that came in" if batch else "requests due in"
     return (
-        f"{shown} the {names} of the {whose} {each}, {basis}. Verified: answered 2xx with the "
+        f"{shown} the {names} of the {whose} {interval}, {basis}. Verified: answered 2xx with the "
         "right body length; red: the others."
     )
 
@@ -264,14 +268,14 @@ def _queues(server: HostTelemetry) -> str:
     if not server.accept_queues:
         return "Accept queues were not recorded."
     most = [
-        f"{one.service} {timeline_plot.deepest(one):,} of {one.limit:,} "
-        f"({timeline_plot.STYLES.get(one.service, 'solid')})"
-        for one in server.accept_queues
-        if timeline_plot.deepest(one)
+        f"{accept_queue.service} {timeline_plot.deepest(accept_queue):,} of {accept_queue.limit:,} "
+        f"({timeline_plot.STYLES.get(accept_queue.service, 'solid')})"
+        for accept_queue in server.accept_queues
+        if timeline_plot.deepest(accept_queue)
     ]
     if not most:
         return "No connection waited in an accept queue at any reading."
-    reached = any(timeline_plot.full(one) for one in server.accept_queues)
+    reached = any(timeline_plot.full(queue) for queue in server.accept_queues)
     return f"Most connections that waited in an accept queue: {', '.join(most)}." + (
         " Red: a limit that was reached." if reached else ""
     )

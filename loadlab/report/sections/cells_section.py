@@ -88,21 +88,24 @@ class CellSection:
 
 def cpu(telemetry: Sequence[HostTelemetry]) -> str:
     """Return a host's busy CPU in percent of all its cores, the median over its repetitions."""
-    busy = [one.cpu_busy for one in telemetry]
+    busy = [host_telemetry.cpu_busy for host_telemetry in telemetry]
     return formatting.percent(statistics.median(busy) if busy else None)
 
 
 def both_cpus(repetitions: Sequence[Repetition]) -> list[str]:
     """Return the busy CPU of the server and of the client."""
     measured = [rep.telemetry for rep in repetitions if rep.telemetry]
-    return [cpu([one.server for one in measured]), cpu([one.client for one in measured])]
+    return [
+        cpu([telemetry.server for telemetry in measured]),
+        cpu([sides.client for sides in measured]),
+    ]
 
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
     """Return the last column of an overview: held, 3 valid of 4 (1 void: steal)."""
-    several = len(cell.repetitions) > 1
+    has_several = len(cell.repetitions) > 1
     counted = repetitions.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-    return f"{headline.short}, {counted}" if several else headline.short
+    return f"{headline.short}, {counted}" if has_several else headline.short
 
 
 def state(repetition: Repetition) -> str:
@@ -115,8 +118,10 @@ def state(repetition: Repetition) -> str:
 def sources(cell_id: str, repetition: Repetition, outputs: Sequence[str]) -> TableCell:
     """Return the links to a repetition's result.json and to the generator's own output."""
     folder = HERE.repetition(cell_id, repetition.repetition)
-    each = [link(folder.path / name, name) for name in outputs if name in repetition.raw_sha256]
-    return links(link(folder.result, RESULT), *each)
+    raw_links = [
+        link(folder.path / name, name) for name in outputs if name in repetition.raw_sha256
+    ]
+    return links(link(folder.result, RESULT), *raw_links)
 
 
 def _repetitions(cell: CellSummary) -> Table:
@@ -146,18 +151,19 @@ def _repetitions(cell: CellSummary) -> Table:
     )  # fmt: skip
 
 
-def _errors(found: Statistics) -> Table | None:
+def _errors(statistics: Statistics) -> Table | None:
     """Return the table of errors by class over the valid repetitions; None without any."""
-    if not found.errors or found.requests is None:
+    if not statistics.errors or statistics.requests is None:
         return None
     counts: list[tuple[str, int | None, int | None, str]] = [
-        (name, getattr(found.errors, name), found.requests, meaning)
+        (name, getattr(statistics.errors, name), statistics.requests, meaning)
         for name, meaning in ERRORS.items()
     ]
     counts += [
-        ("aborted", found.aborted, found.requests,
+        ("aborted", statistics.aborted, statistics.requests,
          "cut off by the generator at its deadline; no error"),
-        ("unsent", found.unsent, found.scheduled, "scheduled and never sent; in no percentile"),
+        ("unsent", statistics.unsent, statistics.scheduled,
+         "scheduled and never sent; in no percentile"),
     ]  # fmt: skip
     rows = [
         Row(
@@ -168,7 +174,8 @@ def _errors(found: Statistics) -> Table | None:
         if n is not None
     ]
     caption = (
-        f"Of {formatting.plural(found.requests, 'request')}, {found.ok:,} were verified answers."
+        f"Of {formatting.plural(statistics.requests, 'request')}, {statistics.ok:,} were "
+        "verified answers."
     )
     return table(caption, ["class", "requests", "share", "meaning"], rows, " nn ")
 
@@ -178,45 +185,49 @@ def remarks(cell: CellSummary) -> list[Remark]:
 
     The first says which revisions of the lab measured it, where there are several.
     """
-    found = []
+    notes = []
     if labs := run_inputs.labs(cell.repetitions):
-        each = "; ".join(
+        revisions = "; ".join(
             f"{revision.removesuffix('+')[:12]}{' with local changes' * revision.endswith('+')} "
             f"measured repetition {', '.join(map(str, numbers))}"
             for revision, numbers in labs.items()
         )
-        found.append(Remark("found", "lab", f"{len(labs)} revisions measured this cell: {each}"))
+        notes.append(
+            Remark("found", "lab", f"{len(labs)} revisions measured this cell: {revisions}")
+        )
     if cell.void_share:
-        found.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
+        notes.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
     kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
-    told: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
+    repetitions_by_remark: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
     for rep in cell.repetitions:
         for kind, reasons in zip(kinds, (rep.validity.reasons, rep.validity.findings), strict=True):
             for reason in reasons:
                 text = formatting.one_line(words.reason(reason), 2000)
-                told.setdefault((kind, reason.code, text), []).append(str(rep.repetition))
-    several = len(cell.repetitions) > 1
-    return found + [
-        Remark(*each, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * several)
-        for each, numbers in told.items()
+                repetitions_by_remark.setdefault((kind, reason.code, text), []).append(
+                    str(rep.repetition)
+                )
+    has_several = len(cell.repetitions) > 1
+    return notes + [
+        Remark(*remark, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * has_several)
+        for remark, numbers in repetitions_by_remark.items()
     ]
 
 
 def limit(cell: CellSummary) -> LimitSection | None:
     """Return what limited a cell; None where that was not judged."""
-    found = cell.limit
-    if found is None:
+    cell_limit = cell.limit
+    if cell_limit is None:
         return None
-    return LimitSection(limits.whole(found), _account(found), _ruled_out(found))
+    return LimitSection(limits.whole(cell_limit), _account(cell_limit), _ruled_out(cell_limit))
 
 
-def _account(found: CellLimit) -> Table | None:
+def _account(limit: CellLimit) -> Table | None:
     """Return the table of the parts of a mean request's time; None without any."""
-    whole = found.mean_us
+    whole = limit.mean_us
     rows = [
-        [limits.PARTS[one.part], formatting.significant(one.us),
-         formatting.part_of(one.us / whole if whole else None)]
-        for one in found.account
+        [limits.PARTS[part.part], formatting.significant(part.us),
+         formatting.part_of(part.us / whole if whole else None)]
+        for part in limit.account
     ]  # fmt: skip
     if not rows:
         return None
@@ -233,10 +244,10 @@ def _account(found: CellLimit) -> Table | None:
     )
 
 
-def _ruled_out(found: CellLimit) -> Table | None:
+def _ruled_out(limit: CellLimit) -> Table | None:
     """Return the table of limits that were ruled out or not looked for; None without any."""
-    rows = [[code, evidence] for code, evidence in limits.ruled_out(found) if evidence]
-    rows += [[code, "not recorded"] for code in found.unrecorded]
+    rows = [[code, evidence] for code, evidence in limits.ruled_out(limit) if evidence]
+    rows += [[code, "not recorded"] for code in limit.unrecorded]
     if not rows:
         return None
     return table(
@@ -273,7 +284,7 @@ def closed_loop(entries: Sequence[Entry]) -> Table | None:
 
 
 def _closed_loop(entry: Entry, rep: Repetition, name: Sequence[str]) -> Row:
-    load, found = entry.cell.cell.load, rep.latency_us
+    load, latency = entry.cell.cell.load, rep.latency_us
     good = rep.validity.valid
     reasons = "; ".join(words.coded(reason) for reason in rep.validity.reasons)
     return Row([
@@ -282,7 +293,7 @@ def _closed_loop(entry: Entry, rep: Repetition, name: Sequence[str]) -> Row:
         str(load.connections),
         f"{load.duration_s:g}",
         formatting.rate(rep.goodput),
-        *(bounded(found, name) if found else NONE for name in ("p50", "p99", "max")),
+        *(bounded(latency, name) if latency else NONE for name in ("p50", "p99", "max")),
         formatting.count(headlines.total(rep.errors)),
         *both_cpus([rep]),
         "valid" if good else formatting.one_line(f"void: {reasons}"),
@@ -299,10 +310,10 @@ def section(
     flame_graph: FlameGraph | None = None,
     trace: TraceSection | None = None,
     cross_check: Table | None = None,
-    each: bool = True,
+    all_repetitions: bool = True,
 ) -> CellSection:
-    """Return the section of a measured stack; ``each`` as for cell_figures.of_cell."""
-    found = entry.cell.statistics
+    """Return the section of a measured stack; ``all_repetitions`` as for cell_figures.of_cell."""
+    statistics = entry.cell.statistics
     return CellSection(
         anchor=entry.anchor,
         heading=heading,
@@ -310,10 +321,10 @@ def section(
         headline=headlines.headline(entry),
         remarks=remarks(entry.cell),
         limit=limit(entry.cell),
-        figures=cell_figures.of_cell(run_dir, entry, baseline, each),
-        errors=_errors(found),
+        figures=cell_figures.of_cell(run_dir, entry, baseline, all_repetitions),
+        errors=_errors(statistics),
         errors_title="Errors by class",
-        percentiles=latency_columns.intervals(found),
+        percentiles=latency_columns.intervals(statistics),
         repetitions=_repetitions(entry.cell),
         flame_graph=flame_graph,
         trace=trace,

@@ -34,7 +34,7 @@ def _start(client: ClientLoad) -> float:
 
 
 def _row(repetition: int, client: ClientLoad, after_s: float) -> Row:
-    found, good = client.latency_us, client.validity.valid
+    latency, good = client.latency_us, client.validity.valid
     reasons = "; ".join(words.coded(reason) for reason in client.validity.reasons)
     return Row([
         str(repetition),
@@ -42,7 +42,7 @@ def _row(repetition: int, client: ClientLoad, after_s: float) -> Row:
         "closed loop" if client.rate is None else formatting.plain(client.rate),
         f"{client.connections:,}",
         formatting.rate(client.rate_achieved),
-        *(formatting.bounded(found, name) for name in ("p50", "p99", "max")),
+        *(formatting.bounded(latency, name) for name in ("p50", "p99", "max")),
         formatting.count(headlines.total(client.errors)),
         formatting.count(client.unsent),
         formatting.percent(client.telemetry.cpu_busy),

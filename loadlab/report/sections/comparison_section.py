@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from loadlab.model import (
     Comparison,
-    Difference,
     MetricComparison,
     NoiseFloor,
     SkippedTuning,
@@ -98,16 +97,16 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> Comparis
 
     ``measured``: the summary's measured cells.
     """
-    found = _titled(summary.comparisons, paths)
-    if not found and not summary.noise_floor:
+    titleds = _titled(summary.comparisons, paths)
+    if not titleds and not summary.noise_floor:
         return None
     return ComparisonSection(
-        title="Comparison" if found else "Noise floor",
-        headlines=[_headline(one) for one in found],
-        explained=f"{EXPLAINED} {quantities.levels()}" if found else "",
+        title="Comparison" if titleds else "Noise floor",
+        headlines=[_headline(titled) for titled in titleds],
+        explained=f"{EXPLAINED} {quantities.levels()}" if titleds else "",
         skipped=" ".join(ablation_lines(summary)),
         endpoints=tables(summary.comparisons, paths, SUMMARY),
-        figure=_figure(found) if found else None,
+        figure=_figure(titleds) if titleds else None,
         noise_floor=_noise_floor(summary.noise_floor, measured),
     )
 
@@ -115,19 +114,19 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> Comparis
 def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list[PathTable]:
     """Return a table for each endpoint; ``source``: the document that has the comparisons."""
     by_path: dict[str, list[_Titled]] = {}
-    for one in _titled(comparisons, paths):
-        by_path.setdefault(labels.path_of(one.comparison.cell, paths), []).append(one)
-    return [PathTable(path, _table(several, path, source)) for path, several in by_path.items()]
+    for titled in _titled(comparisons, paths):
+        by_path.setdefault(labels.path_of(titled.comparison.cell, paths), []).append(titled)
+    return [PathTable(path, _table(titleds, path, source)) for path, titleds in by_path.items()]
 
 
 def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
     titles = labels.compared(comparisons, paths)
-    return [_Titled(*one) for one in zip(comparisons, titles, strict=True)]
+    return [_Titled(*pair) for pair in zip(comparisons, titles, strict=True)]
 
 
-def _headline(one: _Titled) -> Headline:
+def _headline(titled: _Titled) -> Headline:
     """Return a sentence on all metrics; its state is decided, same or inconclusive."""
-    rows = one.comparison.rows
+    rows = titled.comparison.rows
     decided = [
         f"{quantities.label(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} "
         f"interval {formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
@@ -154,10 +153,10 @@ def _headline(one: _Titled) -> Headline:
         *decided,
         *([f"no difference in {_and(same)}"] if same else []),
         *(f"inconclusive in {_and(names)}: {reason}" for reason, names in open_ones.items()),
-        *filter(None, [_failed(one.comparison)]),
+        *filter(None, [_failed(titled.comparison)]),
     ]
     state = "decided" if decided else "inconclusive" if open_ones else "same"
-    return Headline(state, f"{one.subject} on {one.title}: {'; '.join(parts)}.")
+    return Headline(state, f"{titled.subject} on {titled.title}: {'; '.join(parts)}.")
 
 
 def _concluded(row: MetricComparison) -> str:
@@ -183,17 +182,11 @@ def _failed(compared: Comparison) -> str:
     return f"failed requests {formatting.part_of(head)} against {formatting.part_of(base)}"
 
 
-def _difference(found: Difference) -> str:
-    """Return a difference and its interval in words."""
-    shown = formatting.signed(found.value)
-    return shown if found.low is None else f"{shown} ({formatting.span(found.low, found.high)})"
-
-
 def ablation_lines(summary: Summary) -> list[str]:
     """Return sentences on the keys an ablation did not measure, and on how many repetitions it
     needs."""
-    found = summary.ablation_power
-    power = "" if found is None else outcomes.ablation_power(found)
+    ablation_power = summary.ablation_power
+    power = "" if ablation_power is None else outcomes.ablation_power(ablation_power)
     return [*filter(None, [_skipped(summary.skipped_tunings or []), power])]
 
 
@@ -201,21 +194,21 @@ def _skipped(skipped: Sequence[SkippedTuning]) -> str:
     """Return a sentence on the tunings that an ablation did not measure; empty where there are
     none."""
     by_reason: dict[str, list[str]] = {}
-    for one in skipped:
-        by_reason.setdefault(words.reason(one.reason), []).append(one.key)
+    for skipped_tuning in skipped:
+        by_reason.setdefault(words.reason(skipped_tuning.reason), []).append(skipped_tuning.key)
     if not by_reason:
         return ""
     parts = [f"{', '.join(keys)} ({reason})" for reason, keys in by_reason.items()]
     return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
 
 
-def _table(several: Sequence[_Titled], path: str, source: str) -> Table:
+def _table(titleds: Sequence[_Titled], path: str, source: str) -> Table:
     """Return the table of an endpoint's comparisons, with a row for each metric and one for
     failures."""
     rows: list[Row | Group | Cells] = []
-    for one in several:
-        compared = one.comparison
-        rows.append(Group(one.subject + one.title.removeprefix(path)))
+    for titled in titleds:
+        compared = titled.comparison
+        rows.append(Group(titled.subject + titled.title.removeprefix(path)))
         rows += [_row(row) for row in compared.rows]
         failed = [
             formatting.part_of(side.failed_fraction) for side in (compared.base, compared.head)
@@ -241,7 +234,7 @@ def _row(row: MetricComparison) -> Cells:
         f"{_metric(row)}, {ROWS[row.metric].unit.name}",
         quantities.median(row.metric, row.base),
         quantities.median(row.metric, row.head),
-        _difference(row.difference),
+        formatting.difference(row.difference),
         floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
         TableCell(_concluded(row), css=_css(row)),
         TableCell(words.reason(row.reason), css="reason"),
@@ -265,13 +258,13 @@ def _css(row: MetricComparison) -> str:
     return "same" if row.conclusion == "no difference" else "inconclusive"
 
 
-def _figure(several: Sequence[_Titled]) -> Figure:
+def _figure(titleds: Sequence[_Titled]) -> Figure:
     """Return the figure of every difference with its interval and noise floor."""
     from loadlab.report.plots import curves_plot
 
     groups = [
         (
-            formatting.one_line(f"{one.subject} on {one.title}", 76),
+            formatting.one_line(f"{titled.subject} on {titled.title}", 76),
             [
                 curves_plot.DifferenceRow(
                     quantities.short(row.metric),
@@ -281,10 +274,10 @@ def _figure(several: Sequence[_Titled]) -> Figure:
                     row.noise_floor,
                     row.conclusion,
                 )
-                for row in one.comparison.rows
+                for row in titled.comparison.rows
             ],
         )
-        for one in several
+        for titled in titleds
     ]
     label = "; ".join(
         f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in rows)
@@ -302,15 +295,15 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     """Return the table of cells that were measured twice; None where there are none."""
     if not floors:
         return None
-    known = {entry.cell.cell_id: entry for entry in measured}
+    entries = {entry.cell.cell_id: entry for entry in measured}
     rows: list[Cells] = []
     shown = ""
     for row in floors:
-        entry = known.get(row.cell_id)
+        entry = entries.get(row.cell_id)
         name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
         name, shown = TableCell() if shown == row.control_id else name, row.control_id
         floor = formatting.percent(row.noise_floor)
-        rows.append([name, _metric(row), _difference(row.difference), floor])
+        rows.append([name, _metric(row), formatting.difference(row.difference), floor])
     return table(
         "Cells measured twice. The noise floor is the larger bound of the interval of the "
         "difference by blocks between the cell and its A/A control, which differ in nothing.",
@@ -326,28 +319,30 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     where there are none."""
     if not comparisons:
         return []
-    found = [
+    shown = [
         f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
         f"{'noise floor':>13}  conclusion"
     ]
-    for one in _titled(comparisons, {}):
-        void = one.comparison.head.n_void or one.comparison.base.n_void
-        beside = [_failed(one.comparison), _counts(one.comparison) if void else ""]
+    for titled in _titled(comparisons, {}):
+        void = titled.comparison.head.n_void or titled.comparison.base.n_void
+        beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
         more_words = "; ".join(filter(None, beside))
-        found.append(f"{one.subject} on {one.title}" + (f": {more_words}" if more_words else ""))
-        found += [_line(row) for row in one.comparison.rows]
-    return [*found, *more]
+        shown.append(
+            f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
+        )
+        shown += [_line(row) for row in titled.comparison.rows]
+    return [*shown, *more]
 
 
 def _line(row: MetricComparison) -> str:
-    found = row.difference
+    difference = row.difference
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
     return (
         f"  {quantities.short(row.metric):<10}"
         + "".join(
             f"{quantities.terse(row.metric, side.median):>10}" for side in (row.base, row.head)
         )
-        + f"{formatting.signed(found.value):>12}"
-        + f"{formatting.span(found.low, found.high):>18}"
+        + f"{formatting.signed(difference.value):>12}"
+        + f"{formatting.span(difference.low, difference.high):>18}"
         + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
     )

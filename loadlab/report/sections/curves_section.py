@@ -35,127 +35,129 @@ class CurvePart:
 def headlines(summary: Summary, paths: Paths) -> dict[str, Headline]:
     """Return the sentence of each curve, by the cell at the rate asked for."""
     return {
-        one.cell_id: Headline(_state(one), f"{_text(one, subject)}{_limits(one)}")
-        for one, subject in _with_subjects(summary, paths)
+        curve.cell_id: Headline(_state(curve), f"{_text(curve, subject)}{_limits(curve)}")
+        for curve, subject in _with_subjects(summary, paths)
     }
 
 
 def by_path(summary: Summary, paths: Paths) -> Mapping[str, list[CurvePart]]:
     """Return the curves of each path."""
-    found: dict[str, list[CurvePart]] = {}
-    for one, subject in _with_subjects(summary, paths):
-        part = CurvePart(subject, _text(one, subject), _table(one))
-        found.setdefault(labels.path_of(one.cell, paths), []).append(part)
-    return found
+    parts: dict[str, list[CurvePart]] = {}
+    for curve, subject in _with_subjects(summary, paths):
+        part = CurvePart(subject, _text(curve, subject), _table(curve))
+        parts.setdefault(labels.path_of(curve.cell, paths), []).append(part)
+    return parts
 
 
 def lines(summary: Summary) -> list[str]:
     """Return a line for each curve: p99 by rate."""
     cells = {cell.cell_id: cell for cell in summary.cells}
     return [
-        f"Curve of {subject}, p99: {', '.join(_by_rate(one, cells))}"
-        if one.reason is None
-        else _text(one, subject)
-        for one, subject in _with_subjects(summary, {})
+        f"Curve of {subject}, p99: {', '.join(_by_rate(curve, cells))}"
+        if curve.reason is None
+        else _text(curve, subject)
+        for curve, subject in _with_subjects(summary, {})
     ]
 
 
 def _with_subjects(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, str]]:
-    subjects = labels.subjects([one.cell for one in summary.curves], paths)
+    subjects = labels.subjects([curve.cell for curve in summary.curves], paths)
     return list(zip(summary.curves, subjects, strict=True))
 
 
-def _by_rate(found: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
+def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
     """Return each rate that was judged with its p99."""
-    judged = {step.rate: step.cell_id for step in found.trace if step.met is not None}
+    judged = {step.rate: step.cell_id for step in curve.trace if step.met is not None}
     return [f"{rate:,g}/s {_p99(cells[cell_id])}" for rate, cell_id in judged.items()]
 
 
 def _p99(cell: CellSummary) -> str:
-    found = cell.statistics.latency_us
-    return formatting.NONE if found.p99 is None else f"{formatting.bounded(found, 'p99')} ms"
+    latency = cell.statistics.latency_us
+    return formatting.NONE if latency.p99 is None else f"{formatting.bounded(latency, 'p99')} ms"
 
 
-def _state(found: CurveSummary) -> str:
-    if found.reason is not None or (found.within is None and found.missed is None):
+def _state(curve: CurveSummary) -> str:
+    if curve.reason is not None or (curve.within is None and curve.missed is None):
         return "inconclusive"
-    return "missed" if found.within is None else "held"
+    return "missed" if curve.within is None else "held"
 
 
-def _text(found: CurveSummary, subject: str) -> str:
+def _text(curve: CurveSummary, subject: str) -> str:
     """Return up to which rate the objective was met, in a sentence or two."""
-    if found.reason is not None:
-        return f"{subject}: the curve was not measured: {words.reason(found.reason)}."
-    once = f"each rate of the curve measured once, {found.duration_s:g} s"
-    if found.within is None and found.missed is None:
+    if curve.reason is not None:
+        return f"{subject}: the curve was not measured: {words.reason(curve.reason)}."
+    once = f"each rate of the curve measured once, {curve.duration_s:g} s"
+    if curve.within is None and curve.missed is None:
         return f"{subject}: no rate of the curve could be judged."
-    why = ""
-    if found.missed is not None:
-        at = next(one for one in found.trace if one.rate == found.missed and one.met is False)
-        why = f"at {found.missed:,g} requests/s: {reasons(at)}"
-    if found.within is None:
-        objective = labels.objective(found.slo)
-        return f"{subject}: no rate is known to meet {objective}; {why} ({once})."
-    highest = f"; {why}" if why else ", the highest measured"
+    cause = ""
+    if curve.missed is not None:
+        at = next(step for step in curve.trace if step.rate == curve.missed and step.met is False)
+        cause = f"at {curve.missed:,g} requests/s: {reasons(at)}"
+    if curve.within is None:
+        objective = labels.objective(curve.slo)
+        return f"{subject}: no rate is known to meet {objective}; {cause} ({once})."
+    highest = f"; {cause}" if cause else ", the highest measured"
     return (
-        f"{subject}: {curves_words.stayed(found.slo)} up to {found.within:,g} requests/s{highest} "
+        f"{subject}: {curves_words.stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} "
         f"({once})."
     )
 
 
-def _limits(found: CurveSummary) -> str:
+def _limits(curve: CurveSummary) -> str:
     """Return which rates were not judged and why, and which were judged by too few requests;
     empty, or after a space."""
-    void = "; ".join(f"{rate:,g} requests/s ({_void(found, rate)})" for rate in found.undecided)
-    few = _unsupported(found)
+    void = "; ".join(f"{rate:,g} requests/s ({_void(curve, rate)})" for rate in curve.undecided)
+    few = _unsupported(curve)
     return (f" Not judged: {void}." if void else "") + (
         f" Too few requests to support the percentile at {few} requests/s." if few else ""
     )
 
 
-def _void(found: CurveSummary, rate: float) -> str:
-    steps = [step for step in found.trace if step.rate == rate]
-    return repetitions_words.void(len(steps), [why.code for step in steps for why in step.reasons])
+def _void(curve: CurveSummary, rate: float) -> str:
+    steps = [step for step in curve.trace if step.rate == rate]
+    return repetitions_words.void(
+        len(steps), [reason.code for step in steps for reason in step.reasons]
+    )
 
 
-def _unsupported(found: CurveSummary) -> str:
+def _unsupported(curve: CurveSummary) -> str:
     """Return the rates whose sample is too small for a percentile of the objective."""
     rates = {
         step.rate
-        for step in found.trace
+        for step in curve.trace
         if step.met is not None
-        and any(one.facts.get("supported", True) is False for one in step.reasons)
+        and any(reason.facts.get("supported", True) is False for reason in step.reasons)
     }
     return ", ".join(f"{rate:,g}" for rate in sorted(rates))
 
 
-def _table(found: CurveSummary) -> Table:
-    explained = EXPLAINED.format(seconds=found.duration_s, objective=labels.objective(found.slo))
+def _table(curve: CurveSummary) -> Table:
+    explained = EXPLAINED.format(seconds=curve.duration_s, objective=labels.objective(curve.slo))
     return table(
         explained,
         ["rate, requests/s", "of saturation", "for", "goodput", "p99, ms", "errors", "unsent",
          "objective", "reason", "from"],
-        _rows(found),
+        _rows(curve),
         "nn nnnn",
         sources=[link(SUMMARY)],
     )  # fmt: skip
 
 
-def _rows(found: CurveSummary) -> list[Row]:
+def _rows(curve: CurveSummary) -> list[Row]:
     """Return a row for each measurement that was judged, and one for those of a rate that were not,
     with the words of the first for each reason."""
     by_row: dict[tuple[float, int | None], list[SearchStep]] = {}
-    for number, step in enumerate(found.trace):
+    for number, step in enumerate(curve.trace):
         by_row.setdefault((step.rate, None if step.met is None else number), []).append(step)
-    return [_row(steps, found.saturation) for steps in by_row.values()]
+    return [_row(steps, curve.saturation) for steps in by_row.values()]
 
 
 def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
-    step, several = steps[0], len(steps) > 1
+    step, repeated = steps[0], len(steps) > 1
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
-    first = {why.code: why for one in reversed(steps) for why in one.reasons}
-    told = replace(step, reasons=[*first.values()])
-    results = [HERE.repetition(one.cell_id, one.repetition).result for one in steps]
+    first = {reason.code: reason for earlier in reversed(steps) for reason in earlier.reasons}
+    merged = replace(step, reasons=[*first.values()])
+    results = [HERE.repetition(measured.cell_id, measured.repetition).result for measured in steps]
     figures = [
         formatting.rate(step.goodput),
         p99(step),
@@ -166,11 +168,11 @@ def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
         f"{step.rate:,g}",
         formatting.percent(step.rate / saturation if saturation else None),
         "curve" if step.purpose == "curve" else "rate asked for",
-        *([formatting.NONE] * len(figures) if several else figures),
+        *([formatting.NONE] * len(figures) if repeated else figures),
         TableCell(MET[step.met], css=css),
         TableCell(
-            formatting.one_line(f"{f'{len(steps)} times ' if several else ''}{reasons(told)}"),
+            formatting.one_line(f"{f'{len(steps)} times ' if repeated else ''}{reasons(merged)}"),
             css="reason",
         ),
-        links(*(link(one, "/".join(one.parts[-2:]) if several else RESULT) for one in results)),
+        links(*(link(path, "/".join(path.parts[-2:]) if repeated else RESULT) for path in results)),
     ], "void" if step.met is None else "")  # fmt: skip

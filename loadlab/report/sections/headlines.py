@@ -62,47 +62,51 @@ def void(cell: CellSummary, subject: str) -> Headline:
 
 def headline(entry: Entry) -> Headline:
     """Return the headline of a cell: its state is held, missed, closed or void."""
-    cell, load, found = entry.cell, entry.cell.cell.load, entry.cell.statistics
+    cell, load, statistics = entry.cell, entry.cell.cell.load, entry.cell.statistics
     subject = labels.stack(cell.cell)
     if not valid(cell):
         return void(cell, f"{subject} on {entry.where}")
     if load.mode == "constant":
         return _constant(cell, subject, f"{formatting.asked(load)} requests/s on {entry.where}")
     text = (
-        f"{subject} answered {formatting.rate(_median(found))} requests/s on {entry.where} in a "
+        f"{subject} answered {formatting.rate(_median(statistics))} requests/s on "
+        f"{entry.where} in a "
         f"closed loop of {formatting.plural(load.connections, 'connection')}: "
-        f"{_tail(found)}.{skipped(cell)}"
+        f"{_tail(statistics)}.{skipped(cell)}"
     )
     return Headline("closed", text, "closed loop")
 
 
 def _constant(cell: CellSummary, subject: str, rate: str) -> Headline:
-    found, good = cell.statistics, valid(cell)
+    statistics, good = cell.statistics, valid(cell)
     kept = [held(rep, cell.cell.load) for rep in good]
     if all(kept):
-        return Headline("held", f"{subject} held {rate}: {_tail(found)}.{skipped(cell)}", "held")
-    parts = [f"{formatting.rate(_median(found))} verified answers/s"]
-    if found.unsent:
-        part = formatting.share(found.unsent, found.scheduled)
-        parts.append(f"{found.unsent:,} requests never sent ({part})")
+        return Headline(
+            "held", f"{subject} held {rate}: {_tail(statistics)}.{skipped(cell)}", "held"
+        )
+    parts = [f"{formatting.rate(_median(statistics))} verified answers/s"]
+    if statistics.unsent:
+        part = formatting.share(statistics.unsent, statistics.scheduled)
+        parts.append(f"{statistics.unsent:,} requests never sent ({part})")
     reasons = list(dict.fromkeys(filter(None, map(saturation, good))))
     limit = f"; saturated, {' and '.join(reasons)}" if reasons else ""
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
     text = (
-        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(found)])}{limit}."
+        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(statistics)])}{limit}."
         f"{skipped(cell)}"
     )
     return Headline("missed", text, "did not hold" + (", saturated" if reasons else ""))
 
 
-def _median(found: Statistics) -> float | None:
-    return found.goodput.median if found.goodput else None
+def _median(statistics: Statistics) -> float | None:
+    return statistics.goodput.median if statistics.goodput else None
 
 
-def _tail(found: Statistics) -> str:
+def _tail(statistics: Statistics) -> str:
     """Return the slowest answers and the errors."""
-    errors = total(found.errors) or 0
-    share = f" ({formatting.share(errors, found.requests)} of requests)" if errors else ""
+    errors = total(statistics.errors) or 0
+    share = f" ({formatting.share(errors, statistics.requests)} of requests)" if errors else ""
     return (
-        f"{latency_columns.slowest(found.latency_us)}, {formatting.plural(errors, 'error')}{share}"
+        f"{latency_columns.slowest(statistics.latency_us)}, "
+        f"{formatting.plural(errors, 'error')}{share}"
     )

@@ -15,10 +15,10 @@ def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table |
     """Return the table of the most of each figure in any valid repetition; None without any."""
     named = len(measured) > 1 or len(closed_loops) > 1
     rows = [
-        [*processes_section.label(entry, named), host, *_figures(found)]
+        [*processes_section.label(entry, named), host, *_figures(telemetries)]
         for entry in [*measured, *closed_loops]
-        for host, found in _hosts(entry).items()
-        if found
+        for host, telemetries in _hosts(entry).items()
+        if telemetries
     ]
     if not rows:
         return None
@@ -38,9 +38,12 @@ def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table |
 
 def _hosts(entry: Entry) -> dict[str, list[HostTelemetry]]:
     """Return the telemetry of each host in the cell's valid repetitions; of one client only."""
-    found = [rep.telemetry for rep in entry.cell.repetitions if rep.validity.valid]
-    known = [telemetry for telemetry in found if telemetry]
-    return {"server": [one.server for one in known], "client": [one.client for one in known]}
+    telemetries = [rep.telemetry for rep in entry.cell.repetitions if rep.validity.valid]
+    recorded = [telemetry for telemetry in telemetries if telemetry]
+    return {
+        "server": [recording.server for recording in recorded],
+        "client": [one.client for one in recorded],
+    }
 
 
 def _figures(hosts: Sequence[HostTelemetry]) -> list[str]:
@@ -50,7 +53,7 @@ def _figures(hosts: Sequence[HostTelemetry]) -> list[str]:
         formatting.percent(_most(hosts, lambda host: host.softirq_busiest_core)),
         formatting.count(_most(hosts, lambda host: host.tcp.retransmits)),
         *(
-            formatting.count(max((getattr(one, name) for one in lost), default=None))
+            formatting.count(max((getattr(drops, name) for drops in lost), default=None))
             for name in ("received", "dropped", "softnet_dropped", "softnet_squeezed")
         ),
     ]
@@ -59,4 +62,4 @@ def _figures(hosts: Sequence[HostTelemetry]) -> list[str]:
 def _most(
     hosts: Sequence[HostTelemetry], value: Callable[[HostTelemetry], float | None]
 ) -> float | None:
-    return max((known for host in hosts if (known := value(host)) is not None), default=None)
+    return max((number for host in hosts if (number := value(host)) is not None), default=None)

@@ -24,71 +24,76 @@ RESPONSE_TIME = (
 )
 
 
-def cells_of(found: Statistics, names: Sequence[str], answers: int | None) -> list[TableCell]:
+def cells_of(statistics: Statistics, names: Sequence[str], answers: int | None) -> list[TableCell]:
     """Return the cells of a cell's latencies in ms; each title is its interval, or why there is no
     value.
 
     ``answers``: how many have a latency.
     """
-    known = found.latency_interval_us
+    percentile_intervals = statistics.latency_interval_us
     return [
-        _cell(found.latency_us, name, answers, getattr(known, name, None) if known else None)
+        _cell(
+            statistics.latency_us,
+            name,
+            answers,
+            getattr(percentile_intervals, name, None) if percentile_intervals else None,
+        )
         for name in names
     ]
 
 
 def of_repetition(
-    found: Latency | None, names: Sequence[str], answers: int | None
+    latency: Latency | None, names: Sequence[str], answers: int | None
 ) -> list[TableCell]:
     """Return the cells of a repetition's latencies in ms, which have no intervals."""
-    return [_cell(found, name, answers, None) for name in names]
+    return [_cell(latency, name, answers, None) for name in names]
 
 
 def _cell(
-    found: Latency | None, name: str, answers: int | None, known: PercentileInterval | None
+    latency: Latency | None, name: str, answers: int | None, interval: PercentileInterval | None
 ) -> TableCell:
-    value = None if found is None else getattr(found, name)
-    reason = known.reason if known else percentiles.refusal(answers, name)
-    if reason and (value is None or not known):
+    value = None if latency is None else getattr(latency, name)
+    reason = interval.reason if interval else percentiles.refusal(answers, name)
+    if reason and (value is None or not interval):
         return TableCell(formatting.NONE, title=words.reason(reason))
-    if found is None:
+    if latency is None:
         return TableCell(formatting.NONE)
-    title = quantities.interval(known) if known else ""
-    if name in found.at_least:
+    title = quantities.interval(interval) if interval else ""
+    if name in latency.at_least:
         title = (
-            f"lower bound: {found.censored:,} requests that were due have no answer and rank "
+            f"lower bound: {latency.censored:,} requests that were due have no answer and rank "
             "behind every answer"
         )
-    return TableCell(bounded(found, name), title=title)
+    return TableCell(bounded(latency, name), title=title)
 
 
-def slowest(found: Latency) -> str:
+def slowest(latency: Latency) -> str:
     """Return the p99, or the maximum where the sample is too small for a p99."""
-    name = "max" if found.p99 is None else "p99"
-    return f"{name} {bounded(found, name)} ms"
+    name = "max" if latency.p99 is None else "p99"
+    return f"{name} {bounded(latency, name)} ms"
 
 
-def response_time(found: ResponseTime | None) -> TableCell:
+def response_time(mean: ResponseTime | None) -> TableCell:
     """Return the cell of a mean response time in ms."""
-    if found is None:
+    if mean is None:
         return TableCell(formatting.NONE)
-    title = f"{found.failed:,} of {found.requests:,} requests got no right answer"
+    title = f"{mean.failed:,} of {mean.requests:,} requests got no right answer"
     return TableCell(
-        ("≥ " if found.failed else "") + ms(found.mean_us), title=title if found.failed else ""
+        ("≥ " if mean.failed else "") + ms(mean.mean_us), title=title if mean.failed else ""
     )
 
 
-def intervals(found: Statistics) -> Table | None:
+def intervals(statistics: Statistics) -> Table | None:
     """Return the table of a cell's percentiles; None where it has no valid repetition."""
-    known = found.latency_interval_us
-    if not known or not found.n:
+    percentile_intervals = statistics.latency_interval_us
+    if not percentile_intervals or not statistics.n:
         return None
     rows = []
     for name in histograms.PERCENTILES:
-        one: PercentileInterval = getattr(known, name)
-        value = bounded(found.latency_us, name)
-        shown = words.reason(one.reason) if one.reason else quantities.in_ms(one)
-        part = ms(getattr(found.own_us, name, None)) if found.own_us else formatting.NONE
+        interval: PercentileInterval = getattr(percentile_intervals, name)
+        value = bounded(statistics.latency_us, name)
+        shown = words.reason(interval.reason) if interval.reason else quantities.in_ms(interval)
+        part = ms(getattr(statistics.own_us, name, None)) if statistics.own_us else formatting.NONE
         rows.append([quantities.percentile(name), value, part, shown])
     return html.table(
         f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "

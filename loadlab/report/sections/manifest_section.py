@@ -10,10 +10,17 @@ from typing import TypeVar
 
 from loadlab.generators import registry
 from loadlab.hosts import hardware
-from loadlab.model import GeneratorProgram, Hardware, Manifest, ManifestHost, Nic
+from loadlab.model import (
+    CertificateReference,
+    GeneratorProgram,
+    Hardware,
+    Manifest,
+    ManifestHost,
+    Nic,
+)
 from loadlab.model.study import OptionValue
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import certificate_words, cost_words, labels
+from loadlab.report.words import cost_words, labels
 from loadlab.run import formatting
 from loadlab.run.run_dir import MANIFEST, RESULT, RunDir
 
@@ -58,7 +65,7 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
             Fact("started", manifest.started),
             Fact("finished", manifest.finished or "not finished"),
             Fact("lab", labels.lab(manifest.lab)),
-            Fact("certificate", certificate_words.reference(manifest.certificate)),
+            Fact("certificate", certificate(manifest.certificate)),
             *(
                 [Fact("cost", cost_words.sentence(manifest.instances))]
                 if manifest.instances
@@ -77,6 +84,23 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
         ],
         [link(MANIFEST)],
     )
+
+
+def certificate(reference: CertificateReference | None) -> str:
+    """Return the newest certificate of a run's hosts in words."""
+    if reference is None:
+        return (
+            "none of hosts like these; ansible-playbook playbooks/certify.yml makes one in about "
+            "ten minutes"
+        )
+    count = formatting.plural(reference.tests, "test")
+    untrue = [name for name in reference.failed if name not in reference.void]
+    parts = [
+        f", {len(names)} {word}: {', '.join(names)}"
+        for names, word in ((untrue, "failed"), (reference.void, "void by other work"))
+        if names
+    ]
+    return f"{reference.run_id} of {reference.finished}: {count}{''.join(parts) or ', all passed'}"
 
 
 def _warnings(hosts: Mapping[str, ManifestHost]) -> list[Table]:
@@ -98,10 +122,13 @@ def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
 
 def _generators(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
     """Return each generator with its executable on each host."""
-    found = {name: host.generators or {} for name, host in hosts.items()}
-    names = sorted({name for each in found.values() for name in each})
+    programs = {name: host.generators or {} for name, host in hosts.items()}
+    names = sorted({name for own in programs.values() for name in own})
     return [
-        [f"generator {name}", *(_program(each.get(name)) for each in found.values())]
+        [
+            f"generator {name}",
+            *(_program(host_programs.get(name)) for host_programs in programs.values()),
+        ]
         for name in names
     ]
 
@@ -116,18 +143,18 @@ def _program(program: GeneratorProgram | None) -> str:
 def _instances(manifest: Manifest) -> list[Table]:
     rows = [
         [
-            one.host,
-            one.instance_id,
-            one.type,
-            one.image,
-            one.zone,
-            one.tenancy,
-            "spot" if one.spot else "on demand",
-            one.launched,
-            f"{one.hours:.2f}",
-            "unknown" if one.usd is None else f"{one.usd:.2f}",
+            instance.host,
+            instance.instance_id,
+            instance.type,
+            instance.image,
+            instance.zone,
+            instance.tenancy,
+            "spot" if instance.spot else "on demand",
+            instance.launched,
+            f"{instance.hours:.2f}",
+            "unknown" if instance.usd is None else f"{instance.usd:.2f}",
         ]
-        for one in manifest.instances or []
+        for instance in manifest.instances or []
     ]
     columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
                "hours", "USD"]  # fmt: skip
@@ -219,16 +246,16 @@ def _link(nic: Nic) -> str:
     )
 
 
-def _cards(found: Hardware) -> Sequence[Nic]:
+def _cards(hardware: Hardware) -> Sequence[Nic]:
     """Return the cards of the load: that of the test address, or those below a bond or a VLAN."""
-    return found.cards or ([found.nic] if found.nic else [])
+    return hardware.cards or ([hardware.nic] if hardware.nic else [])
 
 
 def _of_cards(show: Callable[[Nic], str]) -> Callable[[Hardware], str]:
     """Return what shows a property of each card, with its name where there are several."""
 
-    def shown(found: Hardware) -> str:
-        cards = _cards(found)
+    def shown(hardware: Hardware) -> str:
+        cards = _cards(hardware)
         named = [f"{card.name}: {show(card)}" for card in cards]
         return "; ".join(named) if len(cards) > 1 else "".join(map(show, cards)) or "unknown"
 
@@ -246,21 +273,21 @@ def _coalescing(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
 
 
-def _idle_states(found: Hardware) -> str:
-    if found.idle_driver is None:
+def _idle_states(hardware: Hardware) -> str:
+    if hardware.idle_driver is None:
         return "unknown"
-    if found.idle_states_us is None:
-        return f"none (cpuidle driver: {found.idle_driver})"
-    states = sorted(found.idle_states_us.items(), key=lambda item: item[1])
+    if hardware.idle_states_us is None:
+        return f"none (cpuidle driver: {hardware.idle_driver})"
+    states = sorted(hardware.idle_states_us.items(), key=lambda item: item[1])
     return ", ".join(f"{name} {us} µs" for name, us in states) or "all off"
 
 
-def _conntrack(found: Hardware) -> str:
-    if found.conntrack_max is None:
+def _conntrack(hardware: Hardware) -> str:
+    if hardware.conntrack_max is None:
         return "unknown"
-    if found.conntrack_max == 0:
+    if hardware.conntrack_max == 0:
         return "not loaded"
-    return f"{found.conntrack_entries or 0:,} of {found.conntrack_max:,}"
+    return f"{hardware.conntrack_entries or 0:,} of {hardware.conntrack_max:,}"
 
 
 def _interrupts(interrupts: Mapping[str, Sequence[int]]) -> str:
@@ -274,23 +301,23 @@ def _offloads(offloads: Mapping[str, bool]) -> str:
 
 # Rows on a host's hardware, as it was when the load began.
 _HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
-    ("card of the load", lambda found: _known(found.nic, _link)),
-    ("cards below it", lambda found: "; ".join(map(_link, found.cards or [])) or "none"),
+    ("card of the load", lambda hardware: _known(hardware.nic, _link)),
+    ("cards below it", lambda hardware: "; ".join(map(_link, hardware.cards or [])) or "none"),
     ("its interrupts", _of_cards(lambda card: _known(card.interrupts, _interrupts))),
     ("its offloads", _of_cards(lambda card: _known(card.offloads, _offloads))),
     ("its coalescing", _of_cards(lambda card: _known(card.coalescing, _coalescing))),
     ("its packet steering", _of_cards(_steering)),
-    ("card of management", lambda found: _known(found.management_nic, str)),
-    ("governor under load", lambda found: _known(found.governors, ", ".join)),
-    ("turbo", lambda found: _known(found.turbo, _switch)),
+    ("card of management", lambda hardware: _known(hardware.management_nic, str)),
+    ("governor under load", lambda hardware: _known(hardware.governors, ", ".join)),
+    ("turbo", lambda hardware: _known(hardware.turbo, _switch)),
     ("idle states", _idle_states),
-    ("SMT", lambda found: _known(found.smt, _switch)),
-    ("NUMA nodes", lambda found: _known(found.numa_nodes, str)),
-    ("NUMA balancing", lambda found: _known(found.numa_balancing, _switch)),
-    ("irqbalance", lambda found: _known(found.irqbalance, str)),
-    ("firewall rules", lambda found: _known(found.firewall_rules, str)),
+    ("SMT", lambda hardware: _known(hardware.smt, _switch)),
+    ("NUMA nodes", lambda hardware: _known(hardware.numa_nodes, str)),
+    ("NUMA balancing", lambda hardware: _known(hardware.numa_balancing, _switch)),
+    ("irqbalance", lambda hardware: _known(hardware.irqbalance, str)),
+    ("firewall rules", lambda hardware: _known(hardware.firewall_rules, str)),
     ("connections tracked", _conntrack),
-    ("clock synchronised", lambda found: _known(found.clock_synchronised,
+    ("clock synchronised", lambda hardware: _known(hardware.clock_synchronised,
                                                 lambda yes: "yes" if yes else "no")),
 ]  # fmt: skip
 

@@ -53,13 +53,13 @@ def _sources(entry: Entry, reps: Sequence[Repetition]) -> TableCell:
 
 def _median(entry: Entry, group: str, value: Value) -> float | None:
     """Return the median of a value over the valid repetitions that have it."""
-    found = [
+    numbers = [
         value(used, rep)
         for rep, processes in _recorded(entry)
         if (used := getattr(processes, group)) is not None
     ]
-    known = [number for number in found if number is not None]
-    return statistics.median(known) if known else None
+    recorded = [number for number in numbers if number is not None]
+    return statistics.median(recorded) if recorded else None
 
 
 def _size(octets: float | None) -> str:
@@ -96,10 +96,10 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     for entry in entries:
         if not _recorded(entry):
             continue
-        found = entry.cell.cost
+        cost = entry.cell.cost
         rows.append([
             *label(entry, named),
-            *(quantities.median(name, found.sample(name)) for name in _CPU),
+            *(quantities.median(name, cost.sample(name)) for name in _CPU),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
                 for group in GROUPS
@@ -194,12 +194,12 @@ def _statements(entry: Entry, named: bool) -> Iterator[Cells]:
         for rep in entry.cell.repetitions
         if rep.validity.valid and rep.telemetry and rep.telemetry.server.database
     ]
-    for rep, found in recorded[-1:]:
-        for statement in found.statements:
+    for rep, database in recorded[-1:]:
+        for statement in database.statements:
             yield [
                 *label(entry, named),
-                formatting.count(found.connections_max),
-                formatting.count(found.transactions),
+                formatting.count(database.connections_max),
+                formatting.count(database.transactions),
                 statement.query,
                 formatting.count(statement.calls),
                 formatting.significant(statement.mean_us),

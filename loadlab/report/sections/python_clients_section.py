@@ -27,28 +27,30 @@ _USED_HEAD = ["peak memory", "CPU, s (of a core)"]
 
 def headline(entry: Entry) -> Headline:
     """Return the headline of a client: its state is held (all answered), missed or void."""
-    cell, load, found = entry.cell, entry.cell.cell.load, entry.cell.statistics
+    cell, load, statistics = entry.cell, entry.cell.cell.load, entry.cell.statistics
     manner = registry.get(load.generator).manner
     how = f" {manner}" if manner else f", {load.connections:,} at a time,"
-    asked = (
+    task = (
         f"{load.generator}: {formatting.plural(load.requests or 0, 'request')}{how} to "
         f"{entry.where} of {labels.stack(cell.cell)}"
     )
-    client, failed = found.client, (found.requests or 0) - (found.ok or 0)
+    client, failed = statistics.client, (statistics.requests or 0) - (statistics.ok or 0)
     if not client:
-        return headlines.void(cell, asked)
+        return headlines.void(cell, task)
     used = (
         f"peak memory {formatting.size(client.max_rss_bytes.median)}, "
         f"{formatting.significant(client.cpu_s.median)} s of CPU time.{headlines.skipped(cell)}"
     )
     took = f"took {formatting.significant(client.seconds.median)} s"
     if not failed:
-        rate = formatting.rate(found.rate_achieved.median if found.rate_achieved else None)
-        text = f"{asked} {took}, all answered: {rate} requests/s, {used}"
+        rate = formatting.rate(
+            statistics.rate_achieved.median if statistics.rate_achieved else None
+        )
+        text = f"{task} {took}, all answered: {rate} requests/s, {used}"
         return Headline("held", text, "all answered")
     causes = ", ".join(client.failures)
-    part = formatting.share(failed, found.requests)
-    text = f"{asked} {took}; {failed:,} failed ({part} of requests: {causes}), {used}"
+    part = formatting.share(failed, statistics.requests)
+    text = f"{task} {took}; {failed:,} failed ({part} of requests: {causes}), {used}"
     return Headline("missed", text, f"{failed:,} failed")
 
 
@@ -62,8 +64,8 @@ def overview(entries: Sequence[Entry]) -> Table | None:
     """Return the table of Python clients; None where there are none."""
     rows = []
     for entry in entries:
-        load, found = entry.cell.cell.load, entry.cell.statistics
-        said, client = headline(entry), found.client
+        load, statistics = entry.cell.cell.load, entry.cell.statistics
+        said, client = headline(entry), statistics.client
         rows.append(Row([
             TableCell(entry.stack, href=f"#{entry.anchor}"),
             load.generator,
@@ -73,8 +75,8 @@ def overview(entries: Sequence[Entry]) -> Table | None:
             formatting.count(load.open_files),
             "yes" if load.reuse else "no",
             formatting.significant(client.seconds.median) if client else formatting.NONE,
-            formatting.rate(found.rate_achieved.median if found.rate_achieved else None),
-            *latency_columns.cells_of(found, _LATENCIES, found.ok),
+            formatting.rate(statistics.rate_achieved.median if statistics.rate_achieved else None),
+            *latency_columns.cells_of(statistics, _LATENCIES, statistics.ok),
             *(_used(client.seconds.median, client.cpu_s.median, client.max_rss_bytes.median)
               if client else [formatting.NONE] * 2),
             cells_section.both_cpus(headlines.valid(entry.cell))[0],
@@ -135,9 +137,9 @@ def _figures(rep: Repetition, client: PythonClient | None) -> list[TableCell | s
     ]
 
 
-def _failures(found: Statistics) -> Table | None:
+def _failures(statistics: Statistics) -> Table | None:
     """Return the table of failures by cause over the valid repetitions; None without any."""
-    causes = found.client.failures if found.client else {}
+    causes = statistics.client.failures if statistics.client else {}
     if not causes:
         return None
     rows = []
@@ -149,10 +151,10 @@ def _failures(found: Statistics) -> Table | None:
             if number
             else cells_section.ERRORS[kind]
         )
-        fraction = formatting.share(count, found.requests)
+        fraction = formatting.share(count, statistics.requests)
         rows.append(Row([cause, f"{count:,}", fraction, kind, meaning], "bad"))
-    asked = formatting.plural(found.requests or 0, "request")
-    caption = f"Of {asked}, {found.ok:,} were verified answers."
+    requests = formatting.plural(statistics.requests or 0, "request")
+    caption = f"Of {requests}, {statistics.ok:,} were verified answers."
     return table(caption, ["cause", "requests", "share", "class", "meaning"], rows, " nn")
 
 

@@ -12,6 +12,7 @@ from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
 from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
+from loadlab.results import noise
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import SUMMARY
@@ -34,36 +35,38 @@ def _rank(row: RankingRow) -> str:
     return f"{row.rank}{'=' if row.shared else ''}{'' if row.sure else '?'}"
 
 
-def _bare(why: Reason) -> Reason:
-    return replace(why, facts={name: x for name, x in why.facts.items() if name != "difference"})
+def _bare(reason: Reason) -> Reason:
+    return replace(
+        reason, facts={name: x for name, x in reason.facts.items() if name != "difference"}
+    )
 
 
 def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
     """Return the reason of each rank, and what all ranks with ? have in common; empty for one."""
-    why = {row.cell_id: row.reason for row in rows if row.reason and not row.sure}
-    common = {words.reason(_bare(one)) for one in why.values()}
-    if len(why) < 2 or len(common) > 1:
+    reasons = {row.cell_id: row.reason for row in rows if row.reason and not row.sure}
+    common = {words.reason(_bare(reason)) for reason in reasons.values()}
+    if len(reasons) < 2 or len(common) > 1:
         return [words.reason(row.reason) if row.reason else "" for row in rows], ""
-    told = [
-        outcomes.difference(why[row.cell_id])
-        if row.cell_id in why
+    sentences = [
+        outcomes.difference(reasons[row.cell_id])
+        if row.cell_id in reasons
         else words.reason(row.reason)
         if row.reason
         else ""
         for row in rows
     ]
-    return told, f"?: {common.pop()}."
+    return sentences, f"?: {common.pop()}."
 
 
 def _floors(summary: Summary) -> str:
     """Return a sentence on the noise floors of the cost; empty where no A/A control has one."""
-    found = {name: cost_words.largest_floor(summary.noise_floor, name) for name in COSTS}
-    told = [
+    floors = {name: noise.largest(summary.noise_floor, name) for name in COSTS}
+    parts = [
         f"{quantities.label(name)} {formatting.percent(floor)}"
-        for name, floor in found.items()
+        for name, floor in floors.items()
         if floor is not None
     ]
-    return FLOORS.format(floors=", ".join(told)) if told else ""
+    return FLOORS.format(floors=", ".join(parts)) if parts else ""
 
 
 def tables(
@@ -73,20 +76,20 @@ def tables(
 
     ``usd_per_hour``: host -> its price, where that is known.
     """
-    known = {entry.cell.cell_id: entry for entry in measured}
-    found: list[Table] = []
+    entries = {entry.cell.cell_id: entry for entry in measured}
+    ranking_tables: list[Table] = []
     for index, group in enumerate(summary.ranking):
         rows: list[Cells] = []
-        spent = {row.cell_id: known[row.cell_id].cell.cost for row in group.rows}
+        spent = {row.cell_id: entries[row.cell_id].cell.cost for row in group.rows}
         names = [name for name in COSTS if any(cost.sample(name) for cost in spent.values())]
         prices = {
             row.cell_id: price[0]
             for row in group.rows
-            if (price := cost_words.per_million(summary, known[row.cell_id].cell, usd_per_hour))
+            if (price := cost_words.per_million(summary, entries[row.cell_id].cell, usd_per_hour))
         }
         reasons, common = _reasons(group.rows)
         for row, reason in zip(group.rows, reasons, strict=True):
-            entry = known[row.cell_id]
+            entry = entries[row.cell_id]
             rows.append([
                 _rank(row),
                 TableCell(entry.title, href=f"#{entry.anchor}"),
@@ -98,9 +101,9 @@ def tables(
                 or f"{entry.cell.statistics.n} valid",
                 reason,
             ])  # fmt: skip
-        title = f"Ranking on {known[group.rows[0].cell_id].path}."
+        title = f"Ranking on {entries[group.rows[0].cell_id].path}."
         explained = f"{EXPLAINED}{_floors(summary)}" if index == 0 else ""
-        found.append(
+        ranking_tables.append(
             table(
                 " ".join(filter(None, [title, explained, common])),
                 [
@@ -118,7 +121,7 @@ def tables(
                 sources=[link(SUMMARY)],
             )
         )
-    return found
+    return ranking_tables
 
 
 def lines(summary: Summary) -> list[str]:
@@ -126,23 +129,23 @@ def lines(summary: Summary) -> list[str]:
     if not summary.ranking:
         return []
     cells = {cell.cell_id: cell for cell in summary.cells}
-    found = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
+    shown = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
     for group in summary.ranking:
-        several = [cells[row.cell_id] for row in group.rows]
+        cell_summaries = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
-        found.append(f"{group.endpoint}, {pace}:")
+        shown.append(f"{group.endpoint}, {pace}:")
         reasons, common = _reasons(group.rows)
-        entries = labels.entries(several, {})
+        entries = labels.entries(cell_summaries, {})
         for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
             wait = row.response_time_us
             beside = [repetitions_words.counted(entry.cell.repetitions), reason]
-            told = "; ".join(filter(None, beside))
+            remark = "; ".join(filter(None, beside))
             used = entry.cell.cost.sample("cpu")
             cpu = formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
-            found.append(
+            shown.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
                 f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
-                f"  {entry.title}" + (f" ({told})" if told else "")
+                f"  {entry.title}" + (f" ({remark})" if remark else "")
             )
-        found += [common] if common else []
-    return found
+        shown += [common] if common else []
+    return shown

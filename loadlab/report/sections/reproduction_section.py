@@ -35,28 +35,28 @@ class ReproductionSection:
     deviations: Table | None
 
 
-def build(found: Reproduction | None, paths: Paths) -> ReproductionSection | None:
+def build(reproduction: Reproduction | None, paths: Paths) -> ReproductionSection | None:
     """Return the section; None where the run repeats none."""
-    if found is None:
+    if reproduction is None:
         return None
-    state = "inconclusive" if found.comparisons else "void"
+    state = "inconclusive" if reproduction.comparisons else "void"
     return ReproductionSection(
-        Headline(state, words.headline(found)),
-        words.source(found.original),
+        Headline(state, words.headline(reproduction)),
+        words.source(reproduction.original),
         EXPLAINED,
-        comparison_section.tables(found.comparisons, paths, REPRODUCTION),
-        _parts(found),
-        _deviations(found),
+        comparison_section.tables(reproduction.comparisons, paths, REPRODUCTION),
+        _parts(reproduction),
+        _deviations(reproduction),
     )
 
 
-def _parts(found: Reproduction) -> Table:
+def _parts(reproduction: Reproduction) -> Table:
     rows: list[Cells] = [
         [words.PLURALS[part.part], f"{part.same:,}", f"{len(part.deviations):,}"]
-        for part in found.parts
+        for part in reproduction.parts
     ]
     return table(
-        f"What is the same as in the original {found.original.run_id}, and what differs.",
+        f"What is the same as in the original {reproduction.original.run_id}, and what differs.",
         ["compared", "the same", "differ"],
         rows,
         " nn",
@@ -64,39 +64,39 @@ def _parts(found: Reproduction) -> Table:
     )
 
 
-def _deviations(found: Reproduction) -> Table | None:
+def _deviations(reproduction: Reproduction) -> Table | None:
     rows: list[Row | Group | Cells] = []
-    for part in found.parts:
+    for part in reproduction.parts:
         if part.deviations:
             rows.append(Group(words.PLURALS[part.part]))
         rows += [
             [
-                words.name(one),
-                words.value(one.original),
-                words.value(one.here),
-                "given with -e" if one.given else "",
+                words.name(deviation),
+                words.value(deviation.original),
+                words.value(deviation.here),
+                "given with -e" if deviation.given else "",
             ]
-            for one in part.deviations
+            for deviation in part.deviations
         ]
     if not rows:
         return None
-    several = sum(len(part.deviations) for part in found.parts)
+    count = sum(len(part.deviations) for part in reproduction.parts)
     return table(
         "Everything that differs, besides the figures.",
         ["what", "original", "here", ""],
         rows,
-        title=f"Differences: {several:,}",
-        open=several <= _OPEN_UP_TO,
+        title=f"Differences: {count:,}",
+        open=count <= _OPEN_UP_TO,
         sources=[link(REPRODUCTION)],
     )
 
 
-def lines(found: Reproduction) -> list[str]:
+def lines(reproduction: Reproduction) -> list[str]:
     """Return the comparison for the terminal, below the headlines."""
     return [
-        f"Compared with the original {found.original.run_id}:",
-        words.source(found.original),
-        words.same(found.parts),
-        *words.deviations(found.parts),
-        *comparison_section.lines(found.comparisons),
+        f"Compared with the original {reproduction.original.run_id}:",
+        words.source(reproduction.original),
+        words.same(reproduction.parts),
+        *words.deviations(reproduction.parts),
+        *comparison_section.lines(reproduction.comparisons),
     ]

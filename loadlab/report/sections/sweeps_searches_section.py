@@ -83,65 +83,74 @@ def build(summary: Summary, paths: Paths) -> SweepsSearches | None:
     if not sweeps and not searches and not summary.rates:
         return None
     lost = _lost(summary)
-    headlines = [Headline(_state(one), _search_text(one, subject)) for subject, one in searches]
+    headlines = [
+        Headline(_state(search), _search_text(search, subject)) for subject, search in searches
+    ]
     headlines += [
-        Headline("closed" if one.best else "void", _sweep_text(one, subject, lost))
-        for subject, one in sweeps
+        Headline("closed" if sweep.best else "void", _sweep_text(sweep, subject, lost))
+        for subject, sweep in sweeps
     ]
     return SweepsSearches(
         "Sweeps and searches" if sweeps or searches else "Scaled rates",
         headlines,
-        [_sweep(f"sweep-{n}", *one, lost) for n, one in enumerate(sweeps, start=1)],
-        [_search(f"search-{n}", *one) for n, one in enumerate(searches, start=1)],
-        [_rate_text(one) for one in summary.rates],
+        [_sweep(f"sweep-{n}", *titled, lost) for n, titled in enumerate(sweeps, start=1)],
+        [
+            _search(f"search-{n}", *titled_search)
+            for n, titled_search in enumerate(searches, start=1)
+        ],
+        [_rate_text(scaled_rate) for scaled_rate in summary.rates],
     )
 
 
 def _lost(summary: Summary) -> Lost:
-    return {one.cell_id: repetitions_words.counted(one.repetitions) for one in summary.cells}
+    return {entry.cell_id: repetitions_words.counted(entry.repetitions) for entry in summary.cells}
 
 
 def by_cell(summary: Summary, paths: Paths) -> dict[str, str]:
     """Return the sentence of each search that found a rate, by the cell at that rate."""
     subjects = _subjects(summary.searches, paths)
     return {
-        one.cell_id: _search_text(one, subject)
-        for subject, one in zip(subjects, summary.searches, strict=True)
-        if one.cell_id
+        search.cell_id: _search_text(search, subject)
+        for subject, search in zip(subjects, summary.searches, strict=True)
+        if search.cell_id
     }
 
 
 def lines(summary: Summary) -> list[str]:
     """Return the results for the terminal; empty where there are none."""
-    found = [_rate_text(one) for one in summary.rates]
+    shown = [_rate_text(scaled_rate) for scaled_rate in summary.rates]
     lost = _lost(summary)
     sweeps = zip(_subjects(summary.sweeps, {}), summary.sweeps, strict=True)
-    found += [_sweep_text(one, subject, lost) for subject, one in sweeps]
+    shown += [_sweep_text(sweep, subject, lost) for subject, sweep in sweeps]
     for subject, search in zip(_subjects(summary.searches, {}), summary.searches, strict=True):
-        found += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
-        found.append(_search_text(search, subject))
-    return found
+        shown += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
+        shown.append(_search_text(search, subject))
+    return shown
 
 
-def _subjects(several: Sequence[SweepSummary] | Sequence[SearchSummary], paths: Paths) -> list[str]:
-    return labels.subjects([one.cell for one in several], paths)
+def _subjects(
+    experiments: Sequence[SweepSummary] | Sequence[SearchSummary], paths: Paths
+) -> list[str]:
+    return labels.subjects([experiment.cell for experiment in experiments], paths)
 
 
-def _sweep_text(found: SweepSummary, subject: str, lost: Lost) -> str:
+def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
     """Return the result of a sweep in one or two sentences."""
-    best, stopped = found.best, found.stopped
+    best, stopped = sweep.best, sweep.stopped
     if best is None:
         return f"{subject}: no level has a valid repetition."
-    (most,) = (one.goodput.median for one in found.levels if one.value == best.value)
+    (most,) = (
+        best_level.goodput.median for best_level in sweep.levels if best_level.value == best.value
+    )
     text = (
         f"{subject} answered the most, {formatting.rate(most)} requests/s, at "
-        f"{level(best.value, found.by)}{_of(lost[best.cell_id])}."
+        f"{level(best.value, sweep.by)}{_of(lost[best.cell_id])}."
     )
-    left = ", ".join(f"{value:,g}" for value in found.unmeasured)
+    left = ", ".join(f"{value:,g}" for value in sweep.unmeasured)
     rest = f"; {left} not measured" if left else ""
     if stopped:
         reason = words.reason(stopped.reason)
-        return f"{text} It stopped at {level(stopped.at, found.by)}: {reason}{rest}."
+        return f"{text} It stopped at {level(stopped.at, sweep.by)}: {reason}{rest}."
     return f"{text} It went to the highest level{rest}."
 
 
@@ -149,68 +158,72 @@ def _of(counted: str) -> str:
     return f", {counted}" if counted else ""
 
 
-def _search_text(found: SearchSummary, subject: str) -> str:
+def _search_text(search: SearchSummary, subject: str) -> str:
     """Return the result of a search in a sentence."""
-    slo, reason = labels.objective(found.slo), _bound(found)
-    if found.found is None or found.confirmed is None:
+    slo, reason = labels.objective(search.slo), _bound(search)
+    if search.found is None or search.confirmed is None:
         return f"{subject}: no highest rate with {slo} was found: {reason}."
-    confirmed = found.confirmed
+    confirmed = search.confirmed
     missed = confirmed.missed
     but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
     return (
-        f"{subject} holds {found.found:,g} requests/s with {slo}; {confirmed.met} of "
+        f"{subject} holds {search.found:,g} requests/s with {slo}; {confirmed.met} of "
         f"{confirmed.of} confirm it{but}, {reason}."
     )
 
 
-def _bound(found: SearchSummary) -> str:
+def _bound(search: SearchSummary) -> str:
     """Return what bounds the rate, and the void reasons where it could not be judged."""
-    reason, *void = found.reasons
+    reason, *void = search.reasons
     reasons = f", void: {'; '.join(map(words.coded, void))}" if void else ""
     return words.reason(reason) + reasons
 
 
-def _rate_text(found: ScaledRate) -> str:
+def _rate_text(scaled_rate: ScaledRate) -> str:
     """Return the value of a scaled rate in a sentence."""
-    each = ", ".join(f"{one.cell} {formatting.rate(one.goodput)}" for one in found.of)
-    rate = "not known" if found.rate is None else f"{found.rate:,g} requests/s"
-    least = "the saturation" if len(found.of) == 1 else "the lowest of the saturations"
+    goodputs = ", ".join(
+        f"{saturation_goodput.cell} {formatting.rate(saturation_goodput.goodput)}"
+        for saturation_goodput in scaled_rate.of
+    )
+    rate = "not known" if scaled_rate.rate is None else f"{scaled_rate.rate:,g} requests/s"
+    least = "the saturation" if len(scaled_rate.of) == 1 else "the lowest of the saturations"
     return (
-        f"Rate of {formatting.plural(len(found.cells), 'cell')}: {rate}, "
-        f"{formatting.percent(found.fraction)} of {least} in a closed loop ({each} requests/s)."
+        f"Rate of {formatting.plural(len(scaled_rate.cells), 'cell')}: {rate}, "
+        f"{formatting.percent(scaled_rate.fraction)} of {least} in a closed loop ({goodputs} "
+        "requests/s)."
     )
 
 
-def _state(found: SearchSummary) -> str:
-    confirmed = found.confirmed
-    held = found.found is not None and confirmed and confirmed.met == confirmed.of
+def _state(search: SearchSummary) -> str:
+    confirmed = search.confirmed
+    held = search.found is not None and confirmed and confirmed.met == confirmed.of
     return "held" if held else "inconclusive"
 
 
-def _sweep(name: str, subject: str, found: SweepSummary, lost: Lost) -> SweepPart:
+def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> SweepPart:
     return SweepPart(
-        f"Sweep over {OVER[found.by]}: {subject}",
-        _sweep_text(found, subject, lost),
-        _sweep_figures(name, subject, found),
+        f"Sweep over {OVER[sweep.by]}: {subject}",
+        _sweep_text(sweep, subject, lost),
+        _sweep_figures(name, subject, sweep),
         table(
             "Each level, upwards. Levels that were not reached are named above.",
-            [UNITS[found.by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
-            [_level(one, lost[one.cell_id]) for one in found.levels],
+            [UNITS[sweep.by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
+            [_level(level, lost[level.cell_id]) for level in sweep.levels],
             "nnnnnn",
             sources=[link(SUMMARY)],
         ),
     )
 
 
-def _sweep_figures(name: str, subject: str, found: SweepSummary) -> list[Figure]:
+def _sweep_figures(name: str, subject: str, sweep: SweepSummary) -> list[Figure]:
     """Return the figures of throughput and p99; none without a valid repetition."""
     from loadlab.report.plots import levels_plot as plots
 
-    drawn = [one for one in found.levels if one.goodput.n]
+    drawn = [level for level in sweep.levels if level.goodput.n]
     if not drawn:
         return []
-    by, stopped = found.by, found.stopped.at if found.stopped else None
-    best = found.best.value if found.best else None
+    by, stopped = sweep.by, sweep.stopped.at if sweep.stopped else None
+    best = sweep.best.value if sweep.best else None
     throughput, p99 = f"Throughput by {SWEPT[by]}", f"p99 by {SWEPT[by]}"
     return [
         Figure(
@@ -231,45 +244,45 @@ def _sweep_figures(name: str, subject: str, found: SweepSummary) -> list[Figure]
     ]
 
 
-def _level(found: SweepLevel, counted: str) -> Cells:
-    goodput, p99 = found.goodput, histograms.PERCENTILES["p99"]
-    supported = inference.supports_percentile(found.responses or 0, p99)
+def _level(level: SweepLevel, counted: str) -> Cells:
+    goodput, p99 = level.goodput, histograms.PERCENTILES["p99"]
+    supported = inference.supports_percentile(level.responses or 0, p99)
     interval = f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
     return [
-        f"{found.value:,g}",
+        f"{level.value:,g}",
         formatting.rate(goodput.median),
         formatting.NONE if goodput.low is None else interval,
         counted or str(goodput.n),
-        TableCell(ms(found.p99_us), css="" if supported else "unsupported"),
-        formatting.percent(found.server_cpu),
+        TableCell(ms(level.p99_us), css="" if supported else "unsupported"),
+        formatting.percent(level.server_cpu),
     ]
 
 
-def _search(name: str, subject: str, found: SearchSummary) -> SearchPart:
+def _search(name: str, subject: str, search: SearchSummary) -> SearchPart:
     return SearchPart(
-        f"Search for {labels.objective(found.slo)}: {subject}",
-        _search_text(found, subject),
+        f"Search for {labels.objective(search.slo)}: {subject}",
+        _search_text(search, subject),
         EXPLAINED,
-        _search_figure(name, subject, found) if found.trace else None,
+        _search_figure(name, subject, search) if search.trace else None,
         table(
             "Each measurement of the search, in order.",
             ["rate, requests/s", "for", "goodput", "p99, ms", "errors", "unsent", "objective",
              "reason", "from"],
-            [_step(step) for step in found.trace],
+            [_step(step) for step in search.trace],
             "n nnnn",
             sources=[link(SUMMARY)],
         ),
     )  # fmt: skip
 
 
-def _search_figure(name: str, subject: str, found: SearchSummary) -> Figure:
+def _search_figure(name: str, subject: str, search: SearchSummary) -> Figure:
     from loadlab.report.plots import levels_plot as plots
 
-    tried = "; ".join(f"{step.rate:,g} {MET[step.met]}" for step in found.trace)
+    tried = "; ".join(f"{step.rate:,g} {MET[step.met]}" for step in search.trace)
     label = f"Rates tried, {subject}, {tried}"
     return Figure(
         "Rates tried",
-        plots.trace(name, label, found.trace, found.found),
+        plots.trace(name, label, search.trace, search.found),
         "In the order in which they were measured; the last ones confirm.",
         [link(SUMMARY)],
     )
@@ -290,7 +303,8 @@ def p99(step: SearchStep) -> str:
     if step.met is None:
         return formatting.NONE
     failed = any(
-        why.code == "slo_failed" and why.facts["percentile"] == "p99" for why in step.reasons
+        reason.code == "slo_failed" and reason.facts["percentile"] == "p99"
+        for reason in step.reasons
     )
     return f"{'≥ ' if failed and step.p99_us else ''}{ms(step.p99_us)}"
 

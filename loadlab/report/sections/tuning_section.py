@@ -51,12 +51,12 @@ def build(run_dir: Path, left_out: Container[str]) -> list[Ledger]:
     ``left_out``: the profiles of an ablation, each without one key. They would fill the page; their
     files are listed.
     """
-    found: dict[str, Ledger] = {}
+    ledgers: dict[str, Ledger] = {}
     for path in RunDir(run_dir).ledgers():
         ledger = documents.read(path, TuningLedger)
         if ledger.profile not in left_out:
-            found.setdefault(ledger.profile, _ledger(ledger, path.name))
-    return list(found.values())
+            ledgers.setdefault(ledger.profile, _ledger(ledger, path.name))
+    return list(ledgers.values())
 
 
 def _ledger(ledger: TuningLedger, name: str) -> Ledger:

@@ -44,9 +44,9 @@ def result(repetition: Repetition) -> str:
         parts = [f"{client.seconds:.2f} s", f"{achieved:,.1f} requests/s"]
     else:
         parts = [f"{repetition.goodput or 0:,.1f} requests/s"]
-    if found := repetition.latency_us:
-        names = [name for name in ("p50", "p99") if getattr(found, name)]
-        parts += [f"{name} {formatting.bounded(found, name)} ms" for name in names]
+    if latency := repetition.latency_us:
+        names = [name for name in ("p50", "p99") if getattr(latency, name)]
+        parts += [f"{name} {formatting.bounded(latency, name)} ms" for name in names]
     failed = headlines.total(repetition.errors)
     parts.append(f"{failed:,} errors" if failed else "no errors")
     return ", ".join([*parts, _verdict(repetition)])
@@ -143,16 +143,16 @@ def _unsupported(rep: Repetition) -> list[str]:
 
 
 def _numbers(rep: Repetition) -> str:
-    found, unsupported = rep.latency_us, _unsupported(rep)
-    if rep.error is not None or found is None:
+    latency, unsupported = rep.latency_us, _unsupported(rep)
+    if rep.error is not None or latency is None:
         return " " * 58
 
     def ms(name: str) -> str:
-        us = getattr(found, name)
+        us = getattr(latency, name)
         if us is None or name in unsupported:
             return formatting.NONE
         digits = 2 if us >= 1000 else 3
-        return f"{'≥' if name in found.at_least else ''}{us / 1000:.{digits}f}ms"
+        return f"{'≥' if name in latency.at_least else ''}{us / 1000:.{digits}f}ms"
 
     unsent = formatting.NONE if rep.unsent is None else str(rep.unsent)
     return (

@@ -74,7 +74,7 @@ class UnderWay:
             return formatting.one_line(self._statuses())
         if not self._running:
             return ""
-        task, began = min(self._running.values(), key=lambda one: one[1])
+        task, began = min(self._running.values(), key=lambda running: running[1])
         hosts = [host for host, (name, _) in self._running.items() if name == task]
         on = "" if hosts == ["localhost"] else f" on {', '.join(hosts)}"
         lasting = now - began
@@ -87,8 +87,8 @@ class UnderWay:
         said = [self._said[host] for host in sorted(self._said)]
         if len(said) == 1:
             return said[0].words
-        parts = ", ".join(one.part for one in said)
-        return f"{parts}; {progress.until(max(one.ends for one in said), time.time())}"
+        parts = ", ".join(status.part for status in said)
+        return f"{parts}; {progress.until(max(last.ends for last in said), time.time())}"
 
     def printed(self, now: float) -> None:
         """Record that something was printed, so a log needs no line for a while."""

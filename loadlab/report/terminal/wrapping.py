@@ -23,7 +23,7 @@ def wrapped(text: str, columns: int) -> str:
 def _wrapped(line: str, columns: int) -> str:
     if len(line) <= columns:
         return line
-    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _SPACE), line)
+    whole = _COMMAND.sub(lambda match: match[0].replace(" ", _SPACE), line)
     indent = len(line) - len(line.lstrip(" ")) + HANGING
     parts = textwrap.wrap(
         whole,

@@ -26,24 +26,24 @@ TABLE: Table = {
 }
 
 
-def reason(why: Reason) -> str:
+def reason(cause: Reason) -> str:
     """Return the words for a reason, without its code.
 
     Raises ResultError for an unknown code, and for one that lacks what its words need.
     """
     try:
-        words = TABLE[why.code].words(why)
+        words = TABLE[cause.code].words(cause)
     except (LookupError, TypeError, ValueError) as error:
-        raise ResultError(f"reason {why.code!r} has no words: {error!r}") from error
-    client = why.facts.get("client")
+        raise ResultError(f"reason {cause.code!r} has no words: {error!r}") from error
+    client = cause.facts.get("client")
     return words if client is None else f"{client}: {words}"
 
 
-def coded(why: Reason) -> str:
+def coded(cause: Reason) -> str:
     """Return "code: words"; raises ResultError as reason() does."""
-    return f"{why.code}: {reason(why)}"
+    return f"{cause.code}: {reason(cause)}"
 
 
-def remedy(why: Reason) -> str | None:
+def remedy(reason: Reason) -> str | None:
     """Return what the user can do about a reason; None where there is nothing."""
-    return TABLE[why.code].remedy
+    return TABLE[reason.code].remedy

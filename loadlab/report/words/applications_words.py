@@ -14,7 +14,11 @@ _NAMES = {"wsgi": "WSGI", "asgi": "ASGI"}
 
 def found(plan: Plan) -> list[str]:
     """Return a line for each application of the plan that is from outside the tree."""
-    own = {one["source"]: one for one in plan.stacks.values() if one.get("lock")}
+    own = {
+        stack_plan["source"]: stack_plan
+        for stack_plan in plan.stacks.values()
+        if stack_plan.get("lock")
+    }
     return [_line(stack, plan.endpoints) for stack in own.values()]
 
 

@@ -10,15 +10,15 @@ from loadlab.run.formatting import count, plural
 def summary(calibration: Calibration) -> str:
     """Return the calibration in one or two lines."""
     link, ceiling = calibration.iperf3, calibration.ceiling
-    there, back = (
-        f"{found.bits_per_second / 1e9:.1f} {towards}{_streams(found, link, direction)}"
-        for direction, towards, found in (
+    forth, back = (
+        f"{throughput.bits_per_second / 1e9:.1f} {towards}{_streams(throughput, link, direction)}"
+        for direction, towards, throughput in (
             ("client_to_server", "Gb/s to the server", link.client_to_server),
             ("server_to_client", "back", link.server_to_client),
         )
     )
     lines = [
-        f"Link {there}, {back}, round trip "
+        f"Link {forth}, {back}, round trip "
         f"{calibration.round_trip_us.mean:.0f} µs; ceiling {ceiling.generator} against nginx alone "
         f"{count(ceiling.requests_per_second)} requests/s"
     ]
@@ -35,13 +35,13 @@ def summary(calibration: Calibration) -> str:
     return "\n".join([*lines, *disturbed(calibration)])
 
 
-def _streams(found: Iperf3Direction, link: Iperf3, direction: str) -> str:
+def _streams(throughput: Iperf3Direction, link: Iperf3, direction: str) -> str:
     """Return with how many streams the link's figure was measured, where one filled a core."""
     lower = (link.lower or {}).get(direction)
     if lower is None:
         return ""
     other = f"{lower.bits_per_second / 1e9:.1f} with {lower.streams or 1}"
-    return f" (iperf3 with {plural(found.streams or 1, 'stream')}; {other})"
+    return f" (iperf3 with {plural(throughput.streams or 1, 'stream')}; {other})"
 
 
 def disturbed(calibration: Calibration) -> list[str]:

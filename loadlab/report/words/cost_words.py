@@ -1,5 +1,4 @@
-"""Words for what a request cost, and what a run's cloud instances cost: once for terminal and
-page."""
+"""Words for what a run's cloud instances cost: once for terminal and page."""
 
 from __future__ import annotations
 
@@ -11,27 +10,11 @@ from loadlab.model import (
     CloudInstance,
     CurveSummary,
     Manifest,
-    NoiseFloor,
     SearchSummary,
     Summary,
 )
 from loadlab.run import formatting
 from loadlab.run.formatting import plural
-
-
-def floor(floors: Sequence[NoiseFloor], cell: CellSummary, metric: str) -> float | None:
-    """Return the noise floor of a cell in a metric, a fraction: its own, else the largest there is.
-
-    None where no A/A control has it.
-    """
-    own = largest_floor([row for row in floors if row.cell_id == cell.cell_id], metric)
-    return largest_floor(floors, metric) if own is None else own
-
-
-def largest_floor(floors: Sequence[NoiseFloor], metric: str) -> float | None:
-    """Return the largest of the noise floors in a metric, a fraction; None where there is none."""
-    values = [row.noise_floor for row in floors if row.metric == metric]
-    return max((value for value in values if value is not None), default=None)
 
 
 def prices(manifest: Manifest | None) -> dict[str, float]:

@@ -11,19 +11,20 @@ from loadlab.report.words.word_table import Entry, Table
 from loadlab.run import formatting
 
 
-def _closed_loop(why: Reason) -> str:
-    return f"{why.facts['generator']} is a closed loop, and a curve is of constant rates"
+def _closed_loop(reason: Reason) -> str:
+    return f"{reason.facts['generator']} is a closed loop, and a curve is of constant rates"
 
 
-def _duration(why: Reason) -> str:
+def _duration(reason: Reason) -> str:
     return (
-        f"{why.facts['generator']} measures each rate for at least {why.value} s, and a curve "
-        f"for {why.limit:g} s"
+        f"{reason.facts['generator']} measures each rate for at least {reason.value} s, and a "
+        "curve "
+        f"for {reason.limit:g} s"
     )
 
 
-def _no_saturation(why: Reason) -> str:
-    void = why.facts["void"]
+def _no_saturation(reason: Reason) -> str:
+    void = reason.facts["void"]
     codes = f" ({', '.join(void)})" if isinstance(void, list) and void else ""
     return f"its rates are fractions of the closed loop, which has no valid measurement{codes}"
 
@@ -33,17 +34,17 @@ TABLE: Table = {
     "curve_duration": Entry(_duration, "Take another constant-rate generator (-e generator=)"),
     "curve_no_saturation": Entry(_no_saturation, "Resume the run (-e run_id=)"),
     "curve_unmeasured": Entry(
-        lambda why: "no measurement of it was made", "Resume the run (-e run_id=)"
+        lambda reason: "no measurement of it was made", "Resume the run (-e run_id=)"
     ),
 }
 
 
-def told(found: Plan) -> str:
+def told(plan: Plan) -> str:
     """Return for the terminal why there is no curve; empty where there is one, or none was asked
     for."""
-    if found.no_curve is None:
+    if plan.no_curve is None:
         return ""
-    return f"No curve: {TABLE[found.no_curve.code].words(found.no_curve)}"
+    return f"No curve: {TABLE[plan.no_curve.code].words(plan.no_curve)}"
 
 
 def stayed(slo: Mapping[str, float]) -> str:

@@ -16,31 +16,33 @@ _TAKEN_BY = {
 _QUIET = "Run again in a quieter hour"
 
 
-def early(found: Disturbance) -> str:
+def early(disturbance: Disturbance) -> str:
     """Return the sentence, printed once, on a run that will have few results."""
-    cause = _cause(found)
+    cause = _cause(disturbance)
     return (
-        f"{cause[0].upper()}{cause[1:]}; {found.outside} of the first {found.measured} "
-        f"measurements are void for that, and results will be few. {_remedy(found.code)}"
+        f"{cause[0].upper()}{cause[1:]}; {disturbance.outside} of the first {disturbance.measured} "
+        f"measurements are void for that, and results will be few. {_remedy(disturbance.code)}"
     )
 
 
-def spent(found: Disturbance) -> str:
+def spent(disturbance: Disturbance) -> str:
     """Return the sentence, printed once, on the end of repeats of void measurements."""
-    return f"{_repeats(found)}. From here on void measurements are not repeated"
+    return f"{_repeats(disturbance)}. From here on void measurements are not repeated"
 
 
-def whole(found: Disturbance) -> str:
+def whole(disturbance: Disturbance) -> str:
     """Return what made measurements of a run void, what their repeats took, and the remedy."""
-    told = f"{found.void} of {formatting.plural(found.measured, 'measurement')} are void"
-    if found.outside:
-        of = "all" if found.outside == found.void else f"{found.outside} of them"
-        told += f", {of} because {_cause(found)}"
-    elif found.code:
-        told += f", the most frequent reason is {found.code}"
-    if found.withheld:
-        told += f". {_repeats(found)}, and {found.withheld} void ones were not repeated"
-    return f"{told}. {_remedy(found.code)}."
+    text = (
+        f"{disturbance.void} of {formatting.plural(disturbance.measured, 'measurement')} are void"
+    )
+    if disturbance.outside:
+        of = "all" if disturbance.outside == disturbance.void else f"{disturbance.outside} of them"
+        text += f", {of} because {_cause(disturbance)}"
+    elif disturbance.code:
+        text += f", the most frequent reason is {disturbance.code}"
+    if disturbance.withheld:
+        text += f". {_repeats(disturbance)}, and {disturbance.withheld} void ones were not repeated"
+    return f"{text}. {_remedy(disturbance.code)}."
 
 
 def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:
@@ -51,20 +53,23 @@ def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:
     """
     if not reasons:
         return ""
-    (code, _), *others = Counter(one.code for one in reasons).most_common()
+    (code, _), *others = Counter(reason.code for reason in reasons).most_common()
     # The first of the cause that is the most frequent, as an example.
-    cause = next(one for one in reasons if one.code == code)
+    cause = next(other for other in reasons if other.code == code)
     also = f" (also {', '.join(code for code, _ in others)})" if others else ""
     return f"No measurement is valid: {words.coded(cause)}{also}. {_remedy(code)}: {resume}"
 
 
-def _cause(found: Disturbance) -> str:
-    part = "a part" if found.part is None else formatting.percent(found.part)
-    return f"{_TAKEN_BY[str(found.code)]} {part} of the {found.host}'s CPU ({found.code})"
+def _cause(disturbance: Disturbance) -> str:
+    part = "a part" if disturbance.part is None else formatting.percent(disturbance.part)
+    return (
+        f"{_TAKEN_BY[str(disturbance.code)]} {part} of the {disturbance.host}'s CPU "
+        f"({disturbance.code})"
+    )
 
 
-def _repeats(found: Disturbance) -> str:
-    took, most = map(formatting.lasting, (found.repeats_s, found.repeats_max_s))
+def _repeats(disturbance: Disturbance) -> str:
+    took, most = map(formatting.lasting, (disturbance.repeats_s, disturbance.repeats_max_s))
     return (
         f"Repeats of void measurements took {took} of load, of at most {most} (half of the "
         "planned load)"

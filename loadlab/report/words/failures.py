@@ -110,9 +110,9 @@ def sources_refusal(text: str) -> str:
     """
     reasons, remedies = list[str](), list[str]()
     for line in text.splitlines():
-        url, _, why = line.partition("\t")
-        words, remedy = known(f"{why} {url}") or (f"{url} does not serve it", AGAIN)
-        reasons.append(f"{words} ({url}: {one_line(why)})")
+        url, _, problem = line.partition("\t")
+        words, remedy = known(f"{problem} {url}") or (f"{url} does not serve it", AGAIN)
+        reasons.append(f"{words} ({url}: {one_line(problem)})")
         remedies.append(remedy)
     return " ".join([f"{'; '.join(reasons)}.", *dict.fromkeys(remedies)]) if reasons else ""
 
@@ -142,9 +142,9 @@ def reason(failure: Failure) -> str:
     """Return why a task failed and what to do, without the host's name."""
     if failure.refusal:
         return failure.text
-    found = known(failure.text)
-    if found:
-        return f"{failure.task}: {found[0]}. {found[1]}"
+    cause = known(failure.text)
+    if cause:
+        return f"{failure.task}: {cause[0]}. {cause[1]}"
     last = [line for line in failure.text.splitlines() if line.strip()][-LAST_LINES:]
     return f"{failure.task}: {one_line(' '.join(last)).rstrip('.')}. {AGAIN}"
 
@@ -155,7 +155,7 @@ def last_lines(failures: Sequence[Failure], measured: bool, resume_args: str) ->
     ``measured``: whether the run has a result. ``resume_args``: the options that resume the run, ""
     where no run was planned.
     """
-    return [_line(one, measured, resume_args) for one in failures]
+    return [_line(failure, measured, resume_args) for failure in failures]
 
 
 def _line(failure: Failure, measured: bool, resume_args: str) -> str:

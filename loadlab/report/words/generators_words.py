@@ -10,21 +10,21 @@ from loadlab.report.words.word_table import Entry, Table
 _NAMED = "Name an executable with -e <generator>_binary="
 
 
-def _fact(why: Reason, name: str) -> str:
-    return str(why.facts[name])
+def _fact(reason: Reason, name: str) -> str:
+    return str(reason.facts[name])
 
 
 TABLE: Table = {
     "generator_machine": Entry(
-        lambda why: (
-            f"it is {_fact(why, 'machine')}, and the {_fact(why, 'generator')} that it "
-            f"would get from this machine is for {_fact(why, 'made_for')}"
+        lambda reason: (
+            f"it is {_fact(reason, 'machine')}, and the {_fact(reason, 'generator')} that it "
+            f"would get from this machine is for {_fact(reason, 'made_for')}"
         ),
         "Name one for the client's machine with -e <generator>_binary=",
     ),
     "generator_absent": Entry(
-        lambda why: (
-            f"the generator {_fact(why, 'generator')} is not there, and no package of its "
+        lambda reason: (
+            f"the generator {_fact(reason, 'generator')} is not there, and no package of its "
             "distribution has it"
         ),
         f"{_NAMED}, install it on the client yourself, or take another with -e generator=",
@@ -32,17 +32,17 @@ TABLE: Table = {
 }
 
 
-def refusal(why: Reason) -> str:
+def refusal(reason: Reason) -> str:
     """Return the words for a generator that a client cannot have, with the remedy for it."""
-    name = _fact(why, "generator")
+    name = _fact(reason, "generator")
     generator, other = registry.get(name), registry.first("constant")
     own = f"-e {generator.binary}=/path/to/{name}"
-    words = TABLE[why.code].words(why)
-    if why.code == "generator_machine":
-        return f"{words}. Name one for {_fact(why, 'machine')} with {own}."
+    words = TABLE[reason.code].words(reason)
+    if reason.code == "generator_machine":
+        return f"{words}. Name one for {_fact(reason, 'machine')} with {own}."
     return (
         f"{words}. Name an executable of yours with {own}, install it there yourself (the snap "
-        f"{_fact(why, 'snap')} has it, if you trust its publisher: `snap info`), or "
+        f"{_fact(reason, 'snap')} has it, if you trust its publisher: `snap info`), or "
         f"{_instead(other)}."
     )
 
@@ -51,19 +51,20 @@ def _instead(other: str) -> str:
     return f"measure with -e generator={other}"
 
 
-def proof_refusal(host: str, name: str, found: Outcome) -> str:
+def proof_refusal(host: str, name: str, outcome: Outcome) -> str:
     """Return why a generator did not prove itself, with the remedy; "" where it did."""
-    if found.exit_code == 0 and found.answered > 0:
+    if outcome.exit_code == 0 and outcome.answered > 0:
         return ""
     generator, other = registry.get(name), registry.first("constant")
     own = f"Name another with -e {generator.binary}=/path/to/{name}" if generator.binary else ""
     else_ = _instead(other) if name != other else ""
     if name == registry.cross_checking():
         else_ += " -e cross_check=false"
-    remedy = ", or ".join(one for one in (own, else_) if one)
-    said = found.said or "nothing"
+    remedy = ", or ".join(way for way in (own, else_) if way)
+    said = outcome.said or "nothing"
     return (
         f"{host}: {name} does not work there. In one second of load against a server on the host "
-        f"itself {found.answered} requests were answered, it ended with {found.exit_code} and said "
+        f"itself {outcome.answered} requests were answered, it ended with {outcome.exit_code} "
+        "and said "
         f"'{said[-300:]}'. {remedy[:1].upper()}{remedy[1:]}. No load was offered."
     )

@@ -106,19 +106,19 @@ def differences(cells: Sequence[CellSummary], names: Sequence[str] = ALL_PARTS) 
     return _different(parts, [name for name in names if name in enough or name not in STACK_PARTS])
 
 
-def _count(each: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
+def _count(mappings: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
     """Return how many combinations the named parts have."""
-    return len({tuple(parts[name] for name in names) for parts in each})
+    return len({tuple(parts[name] for name in names) for parts in mappings})
 
 
 def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     """Return the cells as report entries with distinct titles, in order."""
     stacks, beside, paces = differences(cells), differences(cells, BESIDE), loads(cells)
     faults = _different([{"fault": _fault(cell.cell.load.injection)} for cell in cells], ["fault"])
-    found = []
+    subjects = []
     for index, cell in enumerate(cells):
         path = path_of(cell.cell, paths)
-        found.append(
+        subjects.append(
             Entry(
                 cell,
                 path,
@@ -128,7 +128,7 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
                 f"cell-{index + 1}",
             )
         )
-    return found
+    return subjects
 
 
 def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
@@ -142,7 +142,7 @@ def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
         for one in comparisons
     ]
     stacks = _different(parts, ALL_PARTS)
-    loads = _different_loads([one.cell.load for one in comparisons])
+    loads = _different_loads([comparison.cell.load for comparison in comparisons])
     return [
         title(path_of(one.cell, paths), own + load)
         for one, own, load in zip(comparisons, stacks, loads, strict=True)
@@ -168,11 +168,11 @@ def path_of(cell: Cell, paths: Paths) -> str:
     return paths.get(cell.endpoint, f"/{cell.endpoint}")
 
 
-def lab(found: LabRevision) -> str:
+def lab(lab_revision: LabRevision) -> str:
     """Return the lab's version and the revision of its source."""
-    revision = found.revision or "not from a git repository"
-    changes = " with local changes" if found.dirty else ""
-    return f"{found.version or 'without a version'}, {revision}{changes}"
+    revision = lab_revision.revision or "not from a git repository"
+    changes = " with local changes" if lab_revision.dirty else ""
+    return f"{lab_revision.version or 'without a version'}, {revision}{changes}"
 
 
 def objective(slo: Mapping[str, float]) -> str:
@@ -225,24 +225,24 @@ def load_parts(load: Load) -> dict[str, str]:
     return words
 
 
-def _fault(found: Injection | None) -> str:
+def _fault(injection: Injection | None) -> str:
     """Return the faults that the hosts inject, in words; empty where there are none."""
-    if found is None:
+    if injection is None:
         return ""
     words = []
-    if one := found.neighbour:
-        part = f"{formatting.part_of(one.cpu)} of a core of the {one.host}"
-        several = f"{one.programs} neighbours, each with up to {part}"
-        words.append(several if one.programs > 1 else f"a neighbour with {part}")
-    if stop := found.generator_stop:
+    if neighbour := injection.neighbour:
+        part = f"{formatting.part_of(neighbour.cpu)} of a core of the {neighbour.host}"
+        programs = f"{neighbour.programs} neighbours, each with up to {part}"
+        words.append(programs if neighbour.programs > 1 else f"a neighbour with {part}")
+    if stop := injection.generator_stop:
         words.append(f"generator stopped for {stop.duration_s:g} s")
-    if found.refused_every:
-        words.append(f"one of {found.refused_every} connections refused")
-    if found.lost_every:
-        words.append(f"one of {found.lost_every} packets lost")
-    if found.half_open:
-        words.append(f"{found.half_open.connections} half-open connections")
-    if found.download:
+    if injection.refused_every:
+        words.append(f"one of {injection.refused_every} connections refused")
+    if injection.lost_every:
+        words.append(f"one of {injection.lost_every} packets lost")
+    if injection.half_open:
+        words.append(f"{injection.half_open.connections} half-open connections")
+    if injection.download:
         words.append("beside a download")
     return ", ".join(words)
 
@@ -263,21 +263,23 @@ def loads(cells: Sequence[CellSummary]) -> list[list[str]]:
 
     The loads of Python clients differ from each other only, and so do those of stacks.
     """
-    found: list[list[str]] = [[] for _ in cells]
+    titles: list[list[str]] = [[] for _ in cells]
     for kind in (False, True):
         chosen = [index for index, cell in enumerate(cells) if is_client(cell) is kind]
         loads = _different_loads([cells[index].cell.load for index in chosen])
         for index, words in zip(chosen, loads, strict=True):
-            found[index] = words
-    return found
+            titles[index] = words
+    return titles
 
 
 def _different_loads(loads: Sequence[Load]) -> list[list[str]]:
-    each = [load_parts(load) for load in loads]
-    return _different(each, list(dict.fromkeys(name for parts in each for name in parts)))
+    parts_of_loads = [load_parts(load) for load in loads]
+    return _different(
+        parts_of_loads, list(dict.fromkeys(name for parts in parts_of_loads for name in parts))
+    )
 
 
-def _different(each: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[list[str]]:
+def _different(mappings: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[list[str]]:
     """Return, for each, the words of the named parts that differ between them."""
-    differ = [name for name in names if len({parts.get(name, "") for parts in each}) > 1]
-    return [[words for name in differ if (words := parts.get(name, ""))] for parts in each]
+    differ = [name for name in names if len({parts.get(name, "") for parts in mappings}) > 1]
+    return [[words for name in differ if (words := parts.get(name, ""))] for parts in mappings]

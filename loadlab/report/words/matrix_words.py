@@ -7,11 +7,13 @@ from loadlab.run import formatting
 
 TABLE: Table = {
     "candidate_failed": Entry(
-        lambda why: f"failed twice in a row: {formatting.one_line(str(why.facts['error']), 200)}",
+        lambda reason: (
+            f"failed twice in a row: {formatting.one_line(str(reason.facts['error']), 200)}"
+        ),
         "See logs/ of the run, and run it alone with lab.yml",
     ),
     "candidate_void": Entry(
-        lambda why: f"no valid measurement in round {why.facts['round']}",
+        lambda reason: f"no valid measurement in round {reason.facts['round']}",
         "See the reasons of its void repetitions",
     ),
     "candidate_behind": Entry(template("not among the best {left} of {of} in round {value}")),

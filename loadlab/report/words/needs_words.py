@@ -8,27 +8,29 @@ from loadlab.plan.plan_document import HostNeeds, Needs
 NAMED_FROM = 100 * 2**20
 
 
-def told(found: Needs) -> str:
+def told(needs: Needs) -> str:
     """Return what a run needs, for the terminal; empty where no figure reaches NAMED_FROM."""
-    here = found.controller
+    here = needs.controller
     parts = [
-        _host(found.client, "on each client"),
-        _host(found.server, "on each server"),
+        _host(needs.client, "on each client"),
+        _host(needs.server, "on each server"),
         _host(
             HostNeeds(
-                disk_bytes=here.disk_bytes + found.temporary_bytes, memory_bytes=here.memory_bytes
+                disk_bytes=here.disk_bytes + needs.temporary_bytes, memory_bytes=here.memory_bytes
             ),
             "here",
         ),
     ]
-    each = "; ".join(filter(None, parts))
-    return f"Needs at least {each}" if each else ""
+    stated = "; ".join(filter(None, parts))
+    return f"Needs at least {stated}" if stated else ""
 
 
-def _host(found: HostNeeds, where: str) -> str:
-    named = {"disk": found.disk_bytes, "memory": found.memory_bytes}
-    each = [f"{_round(one)} of {name}" for name, one in named.items() if one >= NAMED_FROM]
-    return f"{' and '.join(each)} {where}" if each else ""
+def _host(needs: HostNeeds, where: str) -> str:
+    named = {"disk": needs.disk_bytes, "memory": needs.memory_bytes}
+    amounts = [
+        f"{_round(amount)} of {name}" for name, amount in named.items() if amount >= NAMED_FROM
+    ]
+    return f"{' and '.join(amounts)} {where}" if amounts else ""
 
 
 def _round(octets: int) -> str:

@@ -26,23 +26,23 @@ def _number(value: object) -> float:
     return value
 
 
-def _value(why: Reason) -> float:
-    return _number(why.value)
+def _value(reason: Reason) -> float:
+    return _number(reason.value)
 
 
-def _limit(why: Reason) -> float:
-    return _number(why.limit)
+def _limit(reason: Reason) -> float:
+    return _number(reason.limit)
 
 
-def _fact(why: Reason, name: str) -> float:
-    return _number(why.facts[name])
+def _fact(reason: Reason, name: str) -> float:
+    return _number(reason.facts[name])
 
 
-def _listed(why: Reason, name: str, separator: str = ", ") -> str:
-    several = why.facts[name]
-    if not isinstance(several, list):
-        raise TypeError(f"{several!r} is not a list")
-    return separator.join(several)
+def _listed(reason: Reason, name: str, separator: str = ", ") -> str:
+    names = reason.facts[name]
+    if not isinstance(names, list):
+        raise TypeError(f"{names!r} is not a list")
+    return separator.join(names)
 
 
 def _rate(rate: float) -> str:
@@ -56,54 +56,57 @@ def _noise(floor: object) -> str:
     return f"the noise floor of {formatting.percent(_number(floor))}"
 
 
-def _few_repetitions(why: Reason) -> str:
-    there = formatting.plural(int(_value(why)), "repetition")
-    return f"{there} of the {why.facts['side']} to go by, at least {why.limit} are needed"
-
-
-def _few_blocks(why: Reason) -> str:
-    there = formatting.plural(int(_value(why)), "block")
-    return f"{there} with a value of both, at least {why.limit} are needed"
-
-
-def _few_sittings(why: Reason) -> str:
-    there = formatting.plural(int(_value(why)), "run")
+def _few_repetitions(reason: Reason) -> str:
+    repetitions = formatting.plural(int(_value(reason)), "repetition")
     return (
-        "two sittings: not told apart from the difference between sittings, which takes "
-        f"{why.limit} runs a side ({there} of one side)"
+        f"{repetitions} of the {reason.facts['side']} to go by, at least {reason.limit} are needed"
     )
 
 
-def _value_0(why: Reason) -> str:
-    zeros, of = int(_value(why)), why.facts["of"]
-    return f"not comparable: {zeros} of {of} values of the {why.facts['side']} are 0"
+def _few_blocks(reason: Reason) -> str:
+    blocks = formatting.plural(int(_value(reason)), "block")
+    return f"{blocks} with a value of both, at least {reason.limit} are needed"
 
 
-def _margin(why: Reason) -> str:
-    return f"{formatting.percent(_limit(why))}"
+def _few_sittings(reason: Reason) -> str:
+    runs = formatting.plural(int(_value(reason)), "run")
+    return (
+        "two sittings: not told apart from the difference between sittings, which takes "
+        f"{reason.limit} runs a side ({runs} of one side)"
+    )
 
 
-def _interval_within_margin(why: Reason) -> str:
-    return f"the interval includes 0, and all of it is within {_margin(why)}"
+def _value_0(reason: Reason) -> str:
+    zeros, of = int(_value(reason)), reason.facts["of"]
+    return f"not comparable: {zeros} of {of} values of the {reason.facts['side']} are 0"
 
 
-def _interval_includes_0(why: Reason) -> str:
-    return f"the interval includes 0 and goes beyond {_margin(why)}"
+def _margin(reason: Reason) -> str:
+    return f"{formatting.percent(_limit(reason))}"
+
+
+def _interval_within_margin(reason: Reason) -> str:
+    return f"the interval includes 0, and all of it is within {_margin(reason)}"
+
+
+def _interval_includes_0(reason: Reason) -> str:
+    return f"the interval includes 0 and goes beyond {_margin(reason)}"
 
 
 def _corrected(p: float) -> str:
     return f"corrected p {formatting.significant(p, 2) if p >= 0.001 else 'below 0.001'}"
 
 
-def _beside_noise(why: Reason) -> str:
-    measured = why.facts["noise_floor"] is not None
+def _beside_noise(reason: Reason) -> str:
+    measured = reason.facts["noise_floor"] is not None
     ground = "above the noise floor" if measured else "no noise floor was measured"
-    return f"{_corrected(_fact(why, 'p_corrected'))}, {ground}"
+    return f"{_corrected(_fact(reason, 'p_corrected'))}, {ground}"
 
 
-def _p_high(why: Reason) -> str:
+def _p_high(reason: Reason) -> str:
     return (
-        f"the interval excludes 0, but {_corrected(_value(why))} is above {_limit(why):g}: with so "
+        f"the interval excludes 0, but {_corrected(_value(reason))} is above "
+        f"{_limit(reason):g}: with so "
         "many comparisons this may be chance"
     )
 
@@ -118,73 +121,75 @@ CONCLUSIONS: Table = {
     "interval_within_margin": Entry(_interval_within_margin),
     "interval_includes_0": Entry(_interval_includes_0, _MORE),
     "value_within_noise": Entry(
-        lambda why: f"within the noise here: no larger than {_noise(why.limit)}", _MORE
+        lambda reason: f"within the noise here: no larger than {_noise(reason.limit)}", _MORE
     ),
     "p_high": Entry(_p_high, _MORE),
     "difference": Entry(_beside_noise),
     "difference_within_margin": Entry(
-        lambda why: f"by less than {_margin(why)}; {_beside_noise(why)}"
+        lambda reason: f"by less than {_margin(reason)}; {_beside_noise(reason)}"
     ),
 }
 
 
-def _no_valid_repetition(why: Reason) -> str:
-    return f"no valid repetition of the {why.facts['side']}: {_listed(why, 'void')}"
+def _no_valid_repetition(reason: Reason) -> str:
+    return f"no valid repetition of the {reason.facts['side']}: {_listed(reason, 'void')}"
 
 
-def _few_answers(why: Reason) -> str:
-    name = percentile(str(why.facts["percentile"]))
-    answers = formatting.plural(int(_value(why)), "answer")
-    return f"{answers}, a {name} takes {_limit(why):,.0f}: {ABOVE} must lie above it"
+def _few_answers(reason: Reason) -> str:
+    name = percentile(str(reason.facts["percentile"]))
+    answers = formatting.plural(int(_value(reason)), "answer")
+    return f"{answers}, a {name} takes {_limit(reason):,.0f}: {ABOVE} must lie above it"
 
 
-def _few_answers_compared(why: Reason) -> str:
-    answers = formatting.plural(int(_value(why)), "answer")
-    name = percentile(str(why.facts["percentile"]))
+def _few_answers_compared(reason: Reason) -> str:
+    answers = formatting.plural(int(_value(reason)), "answer")
+    name = percentile(str(reason.facts["percentile"]))
     return (
-        f"a repetition of the {why.facts['side']} has {answers}, too few for a {name}: {ABOVE} "
+        f"a repetition of the {reason.facts['side']} has {answers}, too few for a {name}: {ABOVE} "
         "must lie above it"
     )
 
 
-def _few_answers_each(why: Reason) -> str:
-    name = percentile(str(why.facts["percentile"]))
-    answers = formatting.plural(int(_value(why)), "answer")
-    return f"a repetition has {answers}, an interval of a {name} takes {_limit(why):,.0f}"
+def _few_answers_each(reason: Reason) -> str:
+    name = percentile(str(reason.facts["percentile"]))
+    answers = formatting.plural(int(_value(reason)), "answer")
+    return f"a repetition has {answers}, an interval of a {name} takes {_limit(reason):,.0f}"
 
 
-def _among_censored(why: Reason) -> str:
-    requests = formatting.plural(int(_value(why)), "request")
+def _among_censored(reason: Reason) -> str:
+    requests = formatting.plural(int(_value(reason)), "request")
     return (
         f"{requests} that were due have no answer and rank behind every answer: this percentile or "
         "a bound of its interval is among them"
     )
 
 
-def _percentile_withheld(why: Reason) -> str:
-    name = percentile(str(why.facts["percentile"]))
+def _percentile_withheld(reason: Reason) -> str:
+    name = percentile(str(reason.facts["percentile"]))
     return f"the {name} may be the generator's own in a repetition"
 
 
-def _side_failed(why: Reason) -> str:
+def _side_failed(reason: Reason) -> str:
     return (
-        f"{formatting.part_of(_value(why))} of the requests of the {why.facts['side']} failed, and "
+        f"{formatting.part_of(_value(reason))} of the requests of the {reason.facts['side']} "
+        "failed, and "
         "the latencies are of the answers alone"
     )
 
 
-def _better_failed_more(why: Reason) -> str:
+def _better_failed_more(reason: Reason) -> str:
     return (
-        f"the {why.facts['side']} is faster, but {formatting.part_of(_value(why))} more of its "
+        f"the {reason.facts['side']} is faster, but {formatting.part_of(_value(reason))} more "
+        "of its "
         "requests failed"
     )
 
 
 COMPARISONS: Table = {
-    "side_not_measured": Entry(lambda why: f"the {why.facts['side']} was not measured"),
+    "side_not_measured": Entry(lambda reason: f"the {reason.facts['side']} was not measured"),
     "side_not_valid": Entry(_no_valid_repetition, _VOID),
     "latency_bases": Entry(
-        lambda why: f"latencies from {_listed(why, 'bases', ' and ')} are never compared"
+        lambda reason: f"latencies from {_listed(reason, 'bases', ' and ')} are never compared"
     ),
     "few_answers": Entry(_few_answers, _LONGER),
     "few_answers_compared": Entry(_few_answers_compared, _LONGER),
@@ -196,9 +201,9 @@ COMPARISONS: Table = {
 }
 
 
-def _few_valid_repetitions(why: Reason) -> str:
-    there = formatting.plural(int(_value(why)), "valid repetition")
-    return f"{there}, {why.limit} are needed for an interval"
+def _few_valid_repetitions(reason: Reason) -> str:
+    repetitions = formatting.plural(int(_value(reason)), "valid repetition")
+    return f"{repetitions}, {reason.limit} are needed for an interval"
 
 
 def bound(metric: str | None, number: float) -> str:
@@ -206,37 +211,40 @@ def bound(metric: str | None, number: float) -> str:
     return quantity(metric, number) if metric and is_united(metric) else f"{number:g}"
 
 
-def _bound(why: Reason) -> str:
-    metric = why.facts.get("metric")
-    return bound(metric if isinstance(metric, str) else None, _limit(why))
+def _bound(reason: Reason) -> str:
+    metric = reason.facts.get("metric")
+    return bound(metric if isinstance(metric, str) else None, _limit(reason))
 
 
-def _near_bound(why: Reason) -> str:
-    return f"no further from {_limit(why):g} than {_noise(why.facts['noise_floor'])}"
+def _near_bound(reason: Reason) -> str:
+    return f"no further from {_limit(reason):g} than {_noise(reason.facts['noise_floor'])}"
 
 
 CLAIMS: Table = {
-    "cell_not_measured": Entry(lambda why: "it was not measured"),
+    "cell_not_measured": Entry(lambda reason: "it was not measured"),
     "saturation_not_valid": Entry(
-        lambda why: (
-            f"its rate is a fraction of a closed loop that was not valid: {_listed(why, 'cells')}"
+        lambda reason: (
+            "its rate is a fraction of a closed loop that was not valid: "
+            f"{_listed(reason, 'cells')}"
         ),
         _MORE,
     ),
-    "cells_not_valid": Entry(lambda why: f"no valid repetition of {_listed(why, 'cells')}", _VOID),
-    "metric_not_measured": Entry(
-        lambda why: f"{why.facts['metric']} was not measured of {_listed(why, 'cells')}"
+    "cells_not_valid": Entry(
+        lambda reason: f"no valid repetition of {_listed(reason, 'cells')}", _VOID
     ),
-    "divisor_median_0": Entry(lambda why: "the median that it would be divided by is 0"),
-    "ratio_value_0": Entry(lambda why: "a value is 0, so the ratio has no interval"),
-    "no_sample_interval": Entry(lambda why: "no interval of its samples was recorded"),
+    "metric_not_measured": Entry(
+        lambda reason: f"{reason.facts['metric']} was not measured of {_listed(reason, 'cells')}"
+    ),
+    "divisor_median_0": Entry(lambda reason: "the median that it would be divided by is 0"),
+    "ratio_value_0": Entry(lambda reason: "a value is 0, so the ratio has no interval"),
+    "no_sample_interval": Entry(lambda reason: "no interval of its samples was recorded"),
     "few_valid_repetitions": Entry(_few_valid_repetitions, _MORE),
-    "below_bound": Entry(lambda why: f"all of it is below {_bound(why)}"),
-    "above_bound": Entry(lambda why: f"all of it is above {_bound(why)}"),
-    "across_bound": Entry(lambda why: "the interval lies on both sides of the bound", _MORE),
+    "below_bound": Entry(lambda reason: f"all of it is below {_bound(reason)}"),
+    "above_bound": Entry(lambda reason: f"all of it is above {_bound(reason)}"),
+    "across_bound": Entry(lambda reason: "the interval lies on both sides of the bound", _MORE),
     "near_bound": Entry(_near_bound, _MORE),
     "no_control_between_pairs": Entry(
-        lambda why: "on several pairs of hosts, and no A/A control tells what these differ by",
+        lambda reason: "on several pairs of hosts, and no A/A control tells what these differ by",
         _CONTROL,
     ),
 }
@@ -247,17 +255,17 @@ def level(value: float, by: str) -> str:
     return _rate(value) if by == "rate" else formatting.plural(int(value), "connection")
 
 
-def _server_cpu_full(why: Reason) -> str:
-    busy, full = formatting.percent(_value(why)), formatting.percent(_limit(why))
+def _server_cpu_full(reason: Reason) -> str:
+    busy, full = formatting.percent(_value(reason)), formatting.percent(_limit(reason))
     return f"the server's CPU was {busy} busy, full from {full}"
 
 
-def _throughput_flat(why: Reason) -> str:
+def _throughput_flat(reason: Reason) -> str:
     return (
-        f"throughput changed by {formatting.signed(_value(why))} from "
-        f"{level(_fact(why, 'from_level'), str(why.facts['by']))}, which are "
-        f"{formatting.percent(_fact(why, 'level_growth'))} more: growth is at least "
-        f"{formatting.percent(_limit(why))} of that"
+        f"throughput changed by {formatting.signed(_value(reason))} from "
+        f"{level(_fact(reason, 'from_level'), str(reason.facts['by']))}, which are "
+        f"{formatting.percent(_fact(reason, 'level_growth'))} more: growth is at least "
+        f"{formatting.percent(_limit(reason))} of that"
     )
 
 
@@ -267,63 +275,66 @@ SWEEPS: Table = {
 }
 
 
-def _slo_latency(why: Reason) -> str:
-    us, facts = _value(why), why.facts
+def _slo_latency(reason: Reason) -> str:
+    us, facts = _value(reason), reason.facts
     text = f"{percentile(str(facts['percentile']))} {formatting.ms(us)} ms"
     if not facts["supported"]:
-        answers = formatting.plural(int(_fact(why, "requests")), "request")
+        answers = formatting.plural(int(_fact(reason, "requests")), "request")
         text += f" (of {answers}, too few to support it)"
-    return f"{text} is above {_limit(why) / 1000:g} ms" if us > _limit(why) else text
+    return f"{text} is above {_limit(reason) / 1000:g} ms" if us > _limit(reason) else text
 
 
-def _slo_withheld(why: Reason) -> str:
-    name = percentile(str(why.facts["percentile"]))
+def _slo_withheld(reason: Reason) -> str:
+    name = percentile(str(reason.facts["percentile"]))
     return (
-        f"{name} {formatting.ms(_value(why))} ms may be the generator's own, and is above "
-        f"{_limit(why) / 1000:g} ms"
+        f"{name} {formatting.ms(_value(reason))} ms may be the generator's own, and is above "
+        f"{_limit(reason) / 1000:g} ms"
     )
 
 
-def _slo_unknown(why: Reason) -> str:
-    name = percentile(str(why.facts["percentile"]))
-    return f"of the {name} a lower bound alone is known, to compare with {_limit(why) / 1000:g} ms"
-
-
-def _slo_failed(why: Reason) -> str:
-    failed, due = int(_value(why)), int(_fact(why, "requests"))
+def _slo_unknown(reason: Reason) -> str:
+    name = percentile(str(reason.facts["percentile"]))
     return (
-        f"{formatting.share(failed, due)} of the {due:,} requests that were due got no right "
-        f"answer, too many for a {percentile(str(why.facts['percentile']))} of those"
+        f"of the {name} a lower bound alone is known, to compare with {_limit(reason) / 1000:g} ms"
     )
 
 
-def _slo_errors(why: Reason) -> str:
-    errors = int(_value(why))
+def _slo_failed(reason: Reason) -> str:
+    failed, requests = int(_value(reason)), int(_fact(reason, "requests"))
+    return (
+        f"{formatting.share(failed, requests)} of the {requests:,} requests that were due got "
+        "no right "
+        f"answer, too many for a {percentile(str(reason.facts['percentile']))} of those"
+    )
+
+
+def _slo_errors(reason: Reason) -> str:
+    errors = int(_value(reason))
     text = formatting.plural(errors, "error")
     if errors:
-        text += f" ({formatting.share(errors, int(_fact(why, 'requests')))} of requests)"
+        text += f" ({formatting.share(errors, int(_fact(reason, 'requests')))} of requests)"
     return text
 
 
-def _slo_unsent(why: Reason) -> str:
-    part = formatting.share(int(_value(why)), int(_fact(why, "scheduled")))
+def _slo_unsent(reason: Reason) -> str:
+    part = formatting.share(int(_value(reason)), int(_fact(reason, "scheduled")))
     return f"{part} of the requests were never sent"
 
 
 SEARCHES: Table = {
     "search_unfinished": Entry(
-        lambda why: f"the search was not ended: {_rate(_value(why))} is still to be probed",
+        lambda reason: f"the search was not ended: {_rate(_value(reason))} is still to be probed",
         "Resume the run (-e run_id=)",
     ),
-    "rate_undecided": Entry(lambda why: f"{_rate(_value(why))} could not be judged"),
-    "rate_missed_slo": Entry(lambda why: f"{_rate(_value(why))} does not meet it"),
-    "lowest_rate_missed": Entry(lambda why: f"not even {_rate(_value(why))} meets it"),
+    "rate_undecided": Entry(lambda reason: f"{_rate(_value(reason))} could not be judged"),
+    "rate_missed_slo": Entry(lambda reason: f"{_rate(_value(reason))} does not meet it"),
+    "lowest_rate_missed": Entry(lambda reason: f"not even {_rate(_value(reason))} meets it"),
     "generator_ceiling": Entry(
-        lambda why: f"{_rate(_value(why))} is the most that the generator offers",
+        lambda reason: f"{_rate(_value(reason))} is the most that the generator offers",
         "Offer the load from several clients",
     ),
     "found_rate_unconfirmed": Entry(
-        lambda why: f"{_rate(_value(why))} met it at first and was not confirmed"
+        lambda reason: f"{_rate(_value(reason))} met it at first and was not confirmed"
     ),
     "slo_latency": Entry(_slo_latency),
     "slo_failed": Entry(_slo_failed),
@@ -338,35 +349,36 @@ SEARCHES: Table = {
 _STATES = {"already": "already so without the lab"}
 
 
-def _key_changes_nothing(why: Reason) -> str:
-    states = why.facts["states"]
+def _key_changes_nothing(reason: Reason) -> str:
+    states = reason.facts["states"]
     if not isinstance(states, list):
         raise TypeError(f"{states!r} is not a list")
     return ", ".join(_STATES.get(state, state) for state in states)
 
 
-def _void_share(why: Reason) -> str:
+def _void_share(reason: Reason) -> str:
     return (
-        f"more often void than its rivals: {_fact(why, 'void'):g} of {_fact(why, 'measured'):g} "
-        f"against {_fact(why, 'rivals_void'):g} of {_fact(why, 'rivals_measured'):g}, "
-        f"p {formatting.significant(_value(why), 2)}"
+        f"more often void than its rivals: {_fact(reason, 'void'):g} of "
+        f"{_fact(reason, 'measured'):g} "
+        f"against {_fact(reason, 'rivals_void'):g} of {_fact(reason, 'rivals_measured'):g}, "
+        f"p {formatting.significant(_value(reason), 2)}"
     )
 
 
 VOIDS: Table = {"void_share": Entry(_void_share, _VOID)}
 
 
-def ablation_power(found: AblationPower) -> str:
+def ablation_power(power: AblationPower) -> str:
     """Return from how many repetitions an ablation finds one key."""
-    noise, effect = formatting.percent(found.noise), formatting.percent(found.effect)
-    ground = "as measured here" if found.measured else "as expected"
+    noise, effect = formatting.percent(power.noise), formatting.percent(power.effect)
+    ground = "as measured here" if power.measured else "as expected"
     needed = (
         "no number of repetitions finds it"
-        if found.repetitions is None
-        else f"{found.repetitions} repetitions find it in {formatting.percent(found.power)} of runs"
+        if power.repetitions is None
+        else f"{power.repetitions} repetitions find it in {formatting.percent(power.power)} of runs"
     )
     return (
-        f"If one key alone changes goodput by {effect}, {needed}, with {found.rows} rows to "
+        f"If one key alone changes goodput by {effect}, {needed}, with {power.rows} rows to "
         f"compare and a noise of {noise} a repetition, {ground}."
     )
 
@@ -382,18 +394,18 @@ def objective_met(judged: Judged) -> str:
     return f"; {figures}: {'met' if judged.met else 'not met'}"
 
 
-def difference(why: Reason) -> str:
+def difference(reason: Reason) -> str:
     """Return the metric and difference of a ranking's reason."""
-    name = str(why.facts["metric"]).replace("_", " ")
-    return f"{name} {formatting.signed(_fact(why, 'difference'))}"
+    name = str(reason.facts["metric"]).replace("_", " ")
+    return f"{name} {formatting.signed(_fact(reason, 'difference'))}"
 
 
 def _of_metric(entry: Entry) -> Entry:
     """Return an entry that also tells the metric and difference of a ranking's reason."""
 
-    def words(why: Reason) -> str:
-        told = entry.words(why)
-        return f"{difference(why)}: {told}" if "difference" in why.facts else told
+    def words(reason: Reason) -> str:
+        text = entry.words(reason)
+        return f"{difference(reason)}: {text}" if "difference" in reason.facts else text
 
     return Entry(words, entry.remedy)
 

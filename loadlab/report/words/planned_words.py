@@ -13,7 +13,7 @@ def line(plan: Plan, usd: float | None) -> str:
     """
     study = plan.study
     scale = f", {study.name} at scale {study.scale}" if study and study.scale else ""
-    frameworks = dict.fromkeys(str(one["framework"]) for one in plan.stacks.values())
+    frameworks = dict.fromkeys(str(stack["framework"]) for stack in plan.stacks.values())
     price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
     return (
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "

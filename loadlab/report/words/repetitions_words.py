@@ -20,13 +20,13 @@ def cut_off(step: str | None, unfetched: Sequence[str]) -> str:
     return "; ".join([f"cut off: the controller went away{last}", *unfetched])
 
 
-def stopped(what: str, number: int, resume: str) -> str:
+def stopped(title: str, number: int, resume: str) -> str:
     """Return what is told of a repetition that the user interrupted.
 
-    ``what``: title of its measurement. ``resume``: options that resume the run.
+    ``title``: title of its measurement. ``resume``: options that resume the run.
     """
     return (
-        f"Stopped during {what}, repetition {number}. "
+        f"Stopped during {title}, repetition {number}. "
         f"It is measured again with ansible-playbook lab.yml {resume}"
     )
 
@@ -51,11 +51,15 @@ def abandoned(cell_id: str, error: str) -> str:
 
 def counted(repetitions: Sequence[Repetition]) -> str:
     """Return "5 valid of 7 (2 void: steal, link; 1 failed)"; empty where all are valid."""
-    valid = sum(one.validity.valid for one in repetitions)
+    valid = sum(rep.validity.valid for rep in repetitions)
     if valid == len(repetitions):
         return ""
-    lost = [one for one in repetitions if one.error is None and not one.validity.valid]
-    codes = [reason.code for one in lost for reason in one.validity.reasons]
+    lost = [
+        measured
+        for measured in repetitions
+        if measured.error is None and not measured.validity.valid
+    ]
+    codes = [reason.code for repetition in lost for reason in repetition.validity.reasons]
     return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
 
 
@@ -68,8 +72,10 @@ def compared(side: ComparedCell) -> str:
 
 def void(count: int, codes: Iterable[str]) -> str:
     """Return "3 void: generator late"; ``codes``: of the reasons, each once or more."""
-    why = ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes))
-    return f"{count} void{': ' if why else ''}{why}"
+    causes = ", ".join(
+        code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes)
+    )
+    return f"{count} void{': ' if causes else ''}{causes}"
 
 
 def _counted(valid: int, number: int, failed: int, codes: Sequence[str]) -> str:

@@ -31,16 +31,16 @@ PLURALS: dict[Part, str] = {
 }
 
 
-def source(found: Source) -> str:
+def source(origin: Source) -> str:
     """Return which run is repeated, and how far its bundle was verified."""
-    lab = labels.lab(found.lab)
-    text = f"Repeats the run {found.run_id}, started {found.started} with lab {lab}"
-    if found.sha256 is None:
+    lab = labels.lab(origin.lab)
+    text = f"Repeats the run {origin.run_id}, started {origin.started} with lab {lab}"
+    if origin.sha256 is None:
         return f"{text}."
-    signed = f"signed by {found.signer}" if found.signer else "not signed"
-    text += f"; its bundle, SHA-256 {found.sha256}, {signed}, is as its raw files give"
-    if found.unverified:
-        text += f", but for documents of another revision: {', '.join(found.unverified)}"
+    signed = f"signed by {origin.signer}" if origin.signer else "not signed"
+    text += f"; its bundle, SHA-256 {origin.sha256}, {signed}, is as its raw files give"
+    if origin.unverified:
+        text += f", but for documents of another revision: {', '.join(origin.unverified)}"
     return f"{text}."
 
 
@@ -51,59 +51,62 @@ def before(parts: Sequence[ReproductionPart]) -> list[str]:
 
 def same(parts: Sequence[ReproductionPart]) -> str:
     """Return how many things of each part are as in the original."""
-    found = [f"{PLURALS[part.part]} ({part.same:,})" for part in parts if part.same]
-    return f"As in the original: {', '.join(found) or 'nothing'}."
+    counts = [f"{PLURALS[part.part]} ({part.same:,})" for part in parts if part.same]
+    return f"As in the original: {', '.join(counts) or 'nothing'}."
 
 
 def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
     """Return a line for each deviation, the first few of each part."""
-    found = []
+    lines = []
     for part in parts:
-        for one in part.deviations[:SHOWN]:
-            asked = " (given with -e)" if one.given else ""
-            found.append(
-                f"Differs, {part.part} {name(one)}: {value(one.original)} in the original, "
-                f"{value(one.here)} here{asked}"
+        for deviation in part.deviations[:SHOWN]:
+            remark = " (given with -e)" if deviation.given else ""
+            lines.append(
+                f"Differs, {part.part} {name(deviation)}: {value(deviation.original)} in the "
+                "original, "
+                f"{value(deviation.here)} here{remark}"
             )
         if len(part.deviations) > SHOWN:
-            found.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")
-    return found
+            lines.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")
+    return lines
 
 
-def name(one: Deviation) -> str:
+def name(deviation: Deviation) -> str:
     """Return what differs, with the host that it is of."""
-    return formatting.one_line(f"{one.of}: {one.name}" if one.of else one.name, 100)
+    return formatting.one_line(
+        f"{deviation.of}: {deviation.name}" if deviation.of else deviation.name, 100
+    )
 
 
-def value(found: Json) -> str:
+def value(fact: Json) -> str:
     """Return a value in words; "none" where there is none."""
-    if found is None:
+    if fact is None:
         return "none"
-    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    text = fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
     return formatting.one_line(text, _VALUE_MAX) or "empty"
 
 
-def headline(found: Reproduction) -> str:
+def headline(reproduction: Reproduction) -> str:
     """Return one sentence on the whole comparison."""
     differing = [
         f"{PLURALS[part.part]} ({len(part.deviations):,})"
-        for part in found.parts
+        for part in reproduction.parts
         if part.deviations
     ]
     return (
-        f"Against the original {found.original.run_id}: "
-        f"{formatting.plural(len(found.comparisons), 'cell')} measured in both; differs in "
-        f"{', '.join(differing) or 'nothing but the figures'}. {_unmatched(found)}"
+        f"Against the original {reproduction.original.run_id}: "
+        f"{formatting.plural(len(reproduction.comparisons), 'cell')} measured in both; differs in "
+        f"{', '.join(differing) or 'nothing but the figures'}. {_unmatched(reproduction)}"
     ).rstrip()
 
 
-def _unmatched(found: Reproduction) -> str:
-    told = [
-        (found.only_original, "the original alone"),
-        (found.only_here, "this run alone"),
+def _unmatched(reproduction: Reproduction) -> str:
+    lists = [
+        (reproduction.only_original, "the original alone"),
+        (reproduction.only_here, "this run alone"),
     ]
     return " ".join(
         f"{formatting.plural(len(cells), 'cell')} measured by {which}: {', '.join(cells)}."
-        for cells, which in told
+        for cells, which in lists
         if cells
     )

@@ -23,9 +23,9 @@ _SCHEDULE = (
 )
 
 
-def _late(why: Reason) -> str:
+def _late(reason: Reason) -> str:
     late, scheduled, unsent, least_s, least_fraction = (
-        _number(why.facts[name])
+        _number(reason.facts[name])
         for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
     )
     lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
@@ -44,8 +44,8 @@ _CAUSES = {
 }
 
 
-def _stopped(why: Reason) -> str:
-    facts = why.facts
+def _stopped(reason: Reason) -> str:
+    facts = reason.facts
     causes = [
         f"{_number(facts[name]) * 1000:,.0f} ms by {words}"
         for name, words in _CAUSES.items()
@@ -57,26 +57,29 @@ def _stopped(why: Reason) -> str:
     )
 
 
-def _generator_stopped(why: Reason) -> str:
-    return f"{_stopped(why)}, limit {_number(why.limit) * 1000:,.0f} ms"
+def _generator_stopped(reason: Reason) -> str:
+    return f"{_stopped(reason)}, limit {_number(reason.limit) * 1000:,.0f} ms"
 
 
-def _generator_stops(why: Reason) -> str:
-    return f"{_stopped(why)}: {_number(why.value):.1%} of the load, limit {_number(why.limit):.0%}"
-
-
-def _own_part(why: Reason) -> str:
-    facts = why.facts
+def _generator_stops(reason: Reason) -> str:
     return (
-        f"{quantities.percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
-        f"generator {_us(why.value)}, limit {_us(why.limit)}"
+        f"{_stopped(reason)}: {_number(reason.value):.1%} of the load, limit "
+        f"{_number(reason.limit):.0%}"
     )
 
 
-def _withheld(why: Reason) -> str:
-    names = why.facts["percentiles"]
+def _own_part(reason: Reason) -> str:
+    facts = reason.facts
+    return (
+        f"{quantities.percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
+        f"generator {_us(reason.value)}, limit {_us(reason.limit)}"
+    )
+
+
+def _withheld(reason: Reason) -> str:
+    names = reason.facts["percentiles"]
     assert isinstance(names, list)
-    return f"{' and '.join(map(quantities.percentile, names))} withheld: {_own_part(why)}"
+    return f"{' and '.join(map(quantities.percentile, names))} withheld: {_own_part(reason)}"
 
 
 # How requests failed, by the names of metronome.
@@ -96,8 +99,8 @@ _KINDS = {
 }
 
 
-def _failure_kinds(why: Reason) -> str:
-    kinds = why.facts["kinds"]
+def _failure_kinds(reason: Reason) -> str:
+    kinds = reason.facts["kinds"]
     assert isinstance(kinds, list)
     parts = (kind.split(" ", 1) for kind in kinds)
     return "of the failed requests " + ", ".join(
@@ -110,10 +113,10 @@ def _us(value: object) -> str:
     return f"{number / 1000:,.2f} ms" if number >= 1000 else f"{number:.0f} µs"
 
 
-def _self_check(why: Reason) -> str:
+def _self_check(reason: Reason) -> str:
     return (
-        f"{_SELF_CHECKS[str(why.facts['check'])]}: {_number(why.value):,.3g}, limit "
-        f"{_number(why.limit):,.3g}"
+        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {_number(reason.value):,.3g}, limit "
+        f"{_number(reason.limit):,.3g}"
     )
 
 
@@ -126,33 +129,35 @@ _SELF_CHECKS = {
 }
 
 
-def _generator_late(why: Reason) -> str:
-    part, limit = (formatting.part_of(_number(one)) for one in (why.value, why.limit))
-    return f"{_late(why)}; {part} of all, limit {limit}"
+def _generator_late(reason: Reason) -> str:
+    part, limit = (
+        formatting.part_of(_number(fraction)) for fraction in (reason.value, reason.limit)
+    )
+    return f"{_late(reason)}; {part} of all, limit {limit}"
 
 
 def _number(value: object) -> float:
     return float(str(value))
 
 
-def _failed(why: Reason) -> str:
-    return str(why.value)
+def _failed(reason: Reason) -> str:
+    return str(reason.value)
 
 
-def _generator_cpu(why: Reason) -> str:
-    text = f"client {why.value:.2f} busy, limit {why.limit}{_seconds(why)}"
-    if "server_cpu_busy" not in why.facts:
+def _generator_cpu(reason: Reason) -> str:
+    text = f"client {reason.value:.2f} busy, limit {reason.limit}{_seconds(reason)}"
+    if "server_cpu_busy" not in reason.facts:
         return text
-    server, full = why.facts["server_cpu_busy"], why.facts["server_cpu_full"]
+    server, full = reason.facts["server_cpu_busy"], reason.facts["server_cpu_full"]
     assert isinstance(server, float | int)
     assert isinstance(full, float | int)
     cause = "both were full" if server >= full else "the generator was the limit"
     return f"{text}, server {server:.2f} busy, full from {full}: {cause}"
 
 
-def _seconds(why: Reason) -> str:
+def _seconds(reason: Reason) -> str:
     """Return in how many seconds a limit was exceeded; nothing where the mean was above it."""
-    fact = why.facts
+    fact = reason.facts
     if "seconds" not in fact:
         return ""
     return (
@@ -161,50 +166,53 @@ def _seconds(why: Reason) -> str:
     )
 
 
-def _steal(why: Reason) -> str:
-    return f"{why.value:.3f} on {why.facts['host']}, limit {why.limit}{_seconds(why)}"
+def _steal(reason: Reason) -> str:
+    return f"{reason.value:.3f} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
 
 
-def _retransmits(why: Reason) -> str:
-    fact = why.facts
+def _retransmits(reason: Reason) -> str:
+    fact = reason.facts
     text = (
         f"{fact['host']} sent {fact['retransmits']} of {fact['segments']} segments again, "
-        f"{why.value:.2%}, limit {why.limit:.1%}"
+        f"{reason.value:.2%}, limit {reason.limit:.1%}"
     )
     if not fact["network"]:
         return text
     return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
 
 
-def _packet_drops(why: Reason) -> str:
-    fact = why.facts
+def _packet_drops(reason: Reason) -> str:
+    fact = reason.facts
     return (
-        f"{fact['host']} lost {why.value:.2%} of {fact['received']:,} packets before TCP saw them, "
-        f"limit {why.limit:.2%}: {fact['card']:,} dropped by the card, {fact['softnet']:,} for a "
+        f"{fact['host']} lost {reason.value:.2%} of {fact['received']:,} packets before TCP "
+        "saw them, "
+        f"limit {reason.limit:.2%}: {fact['card']:,} dropped by the card, {fact['softnet']:,} "
+        "for a "
         f"full backlog of a core; {fact['squeezed']:,} times a core left packets for later"
     )
 
 
-def _link_disturbed(why: Reason) -> str:
-    codes = why.facts["codes"]
+def _link_disturbed(reason: Reason) -> str:
+    codes = reason.facts["codes"]
     assert isinstance(codes, list)
     return f"the link was not judged, because its calibration was disturbed: {', '.join(codes)}"
 
 
-def _link(why: Reason) -> str:
-    fact = why.facts
+def _link(reason: Reason) -> str:
+    fact = reason.facts
     count = fact["clients"]
     clients = "" if count == 1 else f" of {count} clients"
     return (
         f"{fact['bits_per_second']:.3g} bits/s{clients} {fact['direction']} of "
-        f"{fact['iperf3_bits_per_second']:.3g} measured by iperf3, limit {why.limit}{_seconds(why)}"
+        f"{fact['iperf3_bits_per_second']:.3g} measured by iperf3, limit "
+        f"{reason.limit}{_seconds(reason)}"
     )
 
 
-def _late_tail(why: Reason) -> str:
-    names = why.facts["percentiles"]
+def _late_tail(reason: Reason) -> str:
+    names = reason.facts["percentiles"]
     assert isinstance(names, list)
-    return f"{_late(why)}; {' and '.join(map(quantities.percentile, names))} withheld"
+    return f"{_late(reason)}; {' and '.join(map(quantities.percentile, names))} withheld"
 
 
 # Which resource of the server was used up, by the fact `resource`.
@@ -214,12 +222,12 @@ SATURATED = {
 }
 
 
-def _saturated(why: Reason) -> str:
-    return f"{template(_SCHEDULE)(why)}: {SATURATED[str(why.facts['resource'])]}"
+def _saturated(reason: Reason) -> str:
+    return f"{template(_SCHEDULE)(reason)}: {SATURATED[str(reason.facts['resource'])]}"
 
 
-def _local_ports(why: Reason) -> str:
-    fact = why.facts
+def _local_ports(reason: Reason) -> str:
+    fact = reason.facts
     low, high = fact["first"], fact["last"]
     assert isinstance(low, int)
     assert isinstance(high, int)
@@ -228,7 +236,8 @@ def _local_ports(why: Reason) -> str:
         cause = "a closed connection keeps its own for 60 s more (TIME-WAIT)"
         remedy = "Reuse the connections (-e python_keepalive=true)"
     return (
-        f"{why.value:,} of {fact['requests']:,} requests found no free local port (EADDRNOTAVAIL): "
+        f"{reason.value:,} of {fact['requests']:,} requests found no free local port "
+        "(EADDRNOTAVAIL): "
         f"net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, and {cause}. "
         f"{remedy}, or widen the range"
     )

@@ -15,31 +15,31 @@ def _number(value: object) -> float:
     return value
 
 
-def _within_noise(why: Reason) -> str:
-    if why.limit is None:
+def _within_noise(reason: Reason) -> str:
+    if reason.limit is None:
         return "the interval excludes 0, and the A/A control has no interval yet"
     return (
         "the interval excludes 0, but the base differs from itself by up to "
-        f"{percent(_number(why.limit))}, and the difference is no larger"
+        f"{percent(_number(reason.limit))}, and the difference is no larger"
     )
 
 
 TABLE: Table = {
-    "few_looks": Entry(lambda why: "too few blocks for an interval", _BUDGET),
+    "few_looks": Entry(lambda reason: "too few blocks for an interval", _BUDGET),
     "looks_within_margin": Entry(
-        lambda why: f"all of the interval is within {percent(_number(why.limit))}"
+        lambda reason: f"all of the interval is within {percent(_number(reason.limit))}"
     ),
     "looks_include_0": Entry(
-        lambda why: f"the interval includes 0 and goes beyond {percent(_number(why.limit))}",
+        lambda reason: f"the interval includes 0 and goes beyond {percent(_number(reason.limit))}",
         _BUDGET,
     ),
     "looks_within_noise": Entry(_within_noise, _BUDGET),
-    "looks_exclude_0": Entry(lambda why: "the interval excludes 0"),
+    "looks_exclude_0": Entry(lambda reason: "the interval excludes 0"),
     "two_sittings": Entry(
-        lambda why: "measured in two sittings, which differ though nothing is changed",
+        lambda reason: "measured in two sittings, which differ though nothing is changed",
         "Measure base and head in one run (-e base=)",
     ),
     "value_absent": Entry(
-        lambda why: f"not measured: no repetition of the {why.facts['side']} has a value"
+        lambda reason: f"not measured: no repetition of the {reason.facts['side']} has a value"
     ),
 }

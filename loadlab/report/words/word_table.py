@@ -17,7 +17,7 @@ class Entry(NamedTuple):
 
 def template(text: str) -> Callable[[Reason], str]:
     """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
-    return lambda why: text.format(value=why.value, limit=why.limit, **why.facts)
+    return lambda reason: text.format(value=reason.value, limit=reason.limit, **reason.facts)
 
 
 Table: TypeAlias = dict[str, Entry]

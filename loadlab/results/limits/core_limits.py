@@ -12,31 +12,31 @@ _EACH = 0.5
 _CODES = {"nginx": "nginx_cpu", "application": "worker_cpu", "postgresql": "database_cpu"}
 
 
-def _parts(found: Evidence) -> dict[str, float]:
+def _parts(evidence: Evidence) -> dict[str, float]:
     """Return each service's part of the CPU time used, and the kernel's for packets."""
-    cpu = found.server.cpu
-    apart = max(0.0, found.busy - sum(found.shares.values()))
+    cpu = evidence.server.cpu
+    apart = max(0.0, evidence.busy - sum(evidence.shares.values()))
     packets = min(apart, cpu.softirq + cpu.irq)
-    total = max(found.busy, sum(found.shares.values())) or 1.0
-    return {name: used / total for name, used in found.shares.items()} | {
+    total = max(evidence.busy, sum(evidence.shares.values())) or 1.0
+    return {name: used / total for name, used in evidence.shares.items()} | {
         "packets": packets / total
     }
 
 
-def full(found: Evidence) -> list[Check]:
+def full(evidence: Evidence) -> list[Check]:
     """Look who filled the server's cores: a service, the kernel, or all together."""
-    rule, parts = found.rule, _parts(found)
+    rule, parts = evidence.rule, _parts(evidence)
     checks = []
     for name, code in _CODES.items():
-        used = found.service(name)
+        used = evidence.service(name)
         # The others are there too, idle.
-        asked = {"nginx": found.proxied, "postgresql": found.database is not None}
-        if used is None or used.cpu is None or not (asked.get(name, True) or used.cpu > 0.01):
+        takes_part = {"nginx": evidence.proxied, "postgresql": evidence.database is not None}
+        if used is None or used.cpu is None or not (takes_part.get(name, True) or used.cpu > 0.01):
             continue
         part = parts[name]
         # Of one core, the application's thread is the limit only if hardly anything else needs it.
         most = rule.limit_core_full if code == "worker_cpu" else rule.limit_cpu_share
-        filled = found.full and part >= most
+        filled = evidence.full and part >= most
         process, thread = used.busiest_process or 0.0, used.busiest_thread or 0.0
         core = thread >= rule.limit_core_full or (
             code == "worker_cpu" and rule.limit_core_full <= process <= _ONE_CORE
@@ -46,78 +46,78 @@ def full(found: Evidence) -> list[Check]:
         checks.append(
             check(
                 code,
-                filled or (core and not found.full),
+                filled or (core and not evidence.full),
                 max(process, thread),
                 rule.limit_core_full,
                 part=part,
                 process=process,
                 thread=thread,
-                idle_cores=found.idle_cores,
-                cores=found.server.cores,
+                idle_cores=evidence.idle_cores,
+                cores=evidence.server.cores,
                 processes=used.processes_max,
-                waiting=found.waiting("application") if code == "worker_cpu" else None,
-                loop=(code == "worker_cpu" and found.threads is None) or None,
-                sessions=_sessions(found) if code == "database_cpu" else None,
-                opened=_opened(found) if code == "nginx_cpu" else None,
+                waiting=evidence.waiting("application") if code == "worker_cpu" else None,
+                loop=(code == "worker_cpu" and evidence.threads is None) or None,
+                sessions=_sessions(evidence) if code == "database_cpu" else None,
+                opened=_opened(evidence) if code == "nginx_cpu" else None,
             )
         )
-    checks.append(_packets(found, parts["packets"]))
-    return [*checks, _cores(found, parts)]
+    checks.append(_packets(evidence, parts["packets"]))
+    return [*checks, _cores(evidence, parts)]
 
 
-def _sessions(found: Evidence) -> float | None:
+def _sessions(evidence: Evidence) -> float | None:
     """Return the connections made to the database for each answer; None where each request opens
     none."""
-    if found.database is None or not found.rep.responses:
+    if evidence.database is None or not evidence.rep.responses:
         return None
-    each = found.database.sessions / found.rep.responses
-    return each if each >= _EACH else None
+    per_answer = evidence.database.sessions / evidence.rep.responses
+    return per_answer if per_answer >= _EACH else None
 
 
-def _packets(found: Evidence, part: float) -> Check:
-    core = found.server.softirq_busiest_core or 0.0
-    alone = found.server.cores > 1 and core >= found.rule.limit_core_full
+def _packets(evidence: Evidence, part: float) -> Check:
+    core = evidence.server.softirq_busiest_core or 0.0
+    alone = evidence.server.cores > 1 and core >= evidence.rule.limit_core_full
     return check(
         "kernel_softirq",
-        alone or (found.full and part >= found.rule.limit_cpu_share),
+        alone or (evidence.full and part >= evidence.rule.limit_cpu_share),
         core,
-        found.rule.limit_core_full,
+        evidence.rule.limit_core_full,
         part=part,
     )
 
 
-def _cores(found: Evidence, parts: dict[str, float]) -> Check:
+def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
     return check(
         "cores_busy",
-        found.full,
-        found.busy,
-        found.rule.limit_cpu_full,
-        cores=found.server.cores,
-        opened=_opened(found),
+        evidence.full,
+        evidence.busy,
+        evidence.rule.limit_cpu_full,
+        cores=evidence.server.cores,
+        opened=_opened(evidence),
         **parts,
     )
 
 
-def _opened(found: Evidence) -> str | None:
+def _opened(evidence: Evidence) -> str | None:
     """Return who opened a TCP connection for each request; None where nobody did, or it is unknown.
 
     clients: the generator. http, uwsgi, fastcgi: nginx, to the application by that protocol.
     """
-    passive, answers = found.server.tcp.passive_opens, found.rep.responses
+    passive, answers = evidence.server.tcp.passive_opens, evidence.rep.responses
     if passive is None or not answers or passive < _EACH * answers:
         return None
-    cell = found.cell
-    over_tcp = found.proxied and cell.transport == "tcp" and not cell.upstream_keepalive
+    cell = evidence.cell
+    over_tcp = evidence.proxied and cell.transport == "tcp" and not cell.upstream_keepalive
     return cell.protocol if over_tcp and cell.load.keepalive is not False else "clients"
 
 
-def memory(found: Evidence) -> Check | None:
+def memory(evidence: Evidence) -> Check | None:
     """Look for memory that processes waited for, or were killed for."""
-    pressure, limit = found.server.memory_pressure, found.rule.limit_pressure
-    if found.server.oom_kills:
-        return check("memory", True, pressure, limit, killed=found.server.oom_kills)
-    if found.server.swap_pages:
-        return check("memory", True, pressure, limit, swapped=found.server.swap_pages)
+    pressure, limit = evidence.server.memory_pressure, evidence.rule.limit_pressure
+    if evidence.server.oom_kills:
+        return check("memory", True, pressure, limit, killed=evidence.server.oom_kills)
+    if evidence.server.swap_pages:
+        return check("memory", True, pressure, limit, swapped=evidence.server.swap_pages)
     if pressure is None:
         return None
     return check("memory", pressure >= limit, pressure, limit)

@@ -61,35 +61,35 @@ def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged 
     """Return the limit of a repetition; None where the repetition failed."""
     if rep.error is not None or rep.telemetry is None:
         return None
-    found = Evidence(cell, rep, rep.telemetry.server, rep.telemetry.client, rule or limit_rule())
+    evidence = Evidence(cell, rep, rep.telemetry.server, rep.telemetry.client, rule or limit_rule())
     checks: list[Check] = []
     unrecorded: list[str] = []
     for codes, look in RULES:
-        result = look(found)
-        several = result if isinstance(result, list) else [result] if result else []
-        checks += several
-        seen = {one.evidence.code for one in several}
-        unrecorded += [code for code in codes if code not in seen and _applies(code, found)]
-    hit = next((one for one in checks if one.found), None)
-    limit = (hit or check("unknown", True, found.p99_us)).evidence
+        result = look(evidence)
+        own_checks = result if isinstance(result, list) else [result] if result else []
+        checks += own_checks
+        seen = {own_check.evidence.code for own_check in own_checks}
+        unrecorded += [code for code in codes if code not in seen and _applies(code, evidence)]
+    hit = next((candidate for candidate in checks if candidate.found), None)
+    limit = (hit or check("unknown", True, evidence.p99_us)).evidence
     return Judged(
         limit,
-        [] if limit.code == "none" else [one.evidence for one in checks if not one.found],
+        [] if limit.code == "none" else [other.evidence for other in checks if not other.found],
         unrecorded,
-        found.mean_us,
-        account.parts(found),
+        evidence.mean_us,
+        account.parts(evidence),
     )
 
 
-def _applies(code: str, found: Evidence) -> bool:
+def _applies(code: str, evidence: Evidence) -> bool:
     """Return whether a limit can be that of the cell at all."""
     if code in _OF_DATABASE:
-        return found.database is not None
+        return evidence.database is not None
     if code in _OF_NGINX:
-        return found.proxied
+        return evidence.proxied
     if code == "worker_cpu":
         # Without an application nginx answers by itself.
-        return found.cell.transport != "none"
+        return evidence.cell.transport != "none"
     return code not in ("none", "connections", "delayed_ack", "too_few_threads")
 
 
@@ -99,13 +99,13 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     Its evidence is that of the repetition in the middle of those that agree.
     """
     valid = [rep for rep in repetitions if rep.validity.valid]
-    judged = [one for rep in valid or repetitions if (one := judge(cell, rep)) is not None]
+    judged = [judgement for rep in valid or repetitions if (judgement := judge(cell, rep)) is not None]
     if not judged:
         return None
-    codes = Counter(one.limit.code for one in judged)
+    codes = Counter(rep_limit.limit.code for rep_limit in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -CODES.index(item[0])))
     alike = sorted(
-        (one for one in judged if one.limit.code == code), key=lambda one: _number(one.limit.value)
+        (one for one in judged if one.limit.code == code), key=lambda judged_repetition: _number(judged_repetition.limit.value)
     )
     middle = alike[len(alike) // 2]
     return CellLimit(
@@ -119,15 +119,15 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     )
 
 
-def profiled(found: CellLimit, profile: PySpyProfile | None) -> CellLimit:
+def profiled(limit: CellLimit, profile: PySpyProfile | None) -> CellLimit:
     """Return the limit of a cell with what the profile of one of its workers adds to the evidence.
 
     That is ``gil``: the fraction of the time in which a thread of a full worker held the GIL.
     """
-    if profile is None or profile.gil_fraction is None or found.limit.code != "worker_cpu":
-        return found
-    facts = {**found.limit.facts, "gil": profile.gil_fraction}
-    return replace(found, limit=replace(found.limit, facts=facts))
+    if profile is None or profile.gil_fraction is None or limit.limit.code != "worker_cpu":
+        return limit
+    facts = {**limit.limit.facts, "gil": profile.gil_fraction}
+    return replace(limit, limit=replace(limit.limit, facts=facts))
 
 
 def _number(value: object) -> float:

@@ -37,14 +37,14 @@ class Check(NamedTuple):
 
 def check(
     code: str,
-    found: bool,
+    is_limit: bool,
     value: float | str | None = None,
     limit: float | None = None,
     **facts: str | float | bool | None,
 ) -> Check:
     """Return a check; facts that are None are left out."""
-    known: Facts = {name: fact for name, fact in facts.items() if fact is not None}
-    return Check(found, Reason(code=code, value=value, limit=limit, facts=known))
+    recorded: Facts = {name: fact for name, fact in facts.items() if fact is not None}
+    return Check(is_limit, Reason(code=code, value=value, limit=limit, facts=recorded))
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Evidence:
     def reasons(self, *codes: str) -> list[Reason]:
         """Return the void reasons and findings with one of these codes."""
         every = [*self.rep.validity.reasons, *self.rep.validity.findings]
-        return [one for one in every if one.code in codes]
+        return [reason for reason in every if reason.code in codes]
 
     def service(self, name: str) -> Processes | None:
         """Return the processes of a service; None where they were not recorded."""
-        found: Processes | None = getattr(self.services, name) if self.services else None
-        return found
+        processes: Processes | None = getattr(self.services, name) if self.services else None
+        return processes
 
     @property
     def services(self) -> ServiceProcesses | None:
@@ -137,46 +137,46 @@ class Evidence:
             return waits.p99_us
         if latency is None:
             return math.inf
-        found = latency.max if latency.p99 is None else latency.p99
-        return math.inf if found is None else found
+        longest_us = latency.max if latency.p99 is None else latency.p99
+        return math.inf if longest_us is None else longest_us
 
     def waiting(self, service: str) -> float | None:
         """Return the mean connections in a service's accept queues; None where not recorded."""
         queues = self.server.accept_queues
         if queues is None:
             return None
-        return sum(one.mean_depth or 0.0 for one in queues if one.service == service)
+        return sum(queue.mean_depth or 0.0 for queue in queues if queue.service == service)
 
     @cached_property
     def in_use(self) -> float | None:
         """Mean connections of the database that were not idle; None where not recorded."""
         if self.database is None or self.database.activity is None:
             return None
-        return sum(one.mean for one in self.database.activity if one.state != "idle")
+        return sum(sessions.mean for sessions in self.database.activity if sessions.state != "idle")
 
     @cached_property
     def waits(self) -> dict[str, float]:
         """Mean connections of the database that waited: lock, disk, other."""
-        found = {"lock": 0.0, "disk": 0.0, "other": 0.0}
+        time_in = {"lock": 0.0, "disk": 0.0, "other": 0.0}
         unnamed = 0.0
-        for one in (self.database and self.database.activity) or []:
-            if one.state != "active" and not one.state.startswith("fastpath"):
+        for sessions in (self.database and self.database.activity) or []:
+            if sessions.state != "active" and not sessions.state.startswith("fastpath"):
                 continue
-            wait = one.wait or ""
+            wait = sessions.wait or ""
             if wait.startswith("Lock:"):
-                found["lock"] += one.mean
+                time_in["lock"] += sessions.mean
             elif wait.startswith("IO:") or wait in FLUSHES:
-                found["disk"] += one.mean
+                time_in["disk"] += sessions.mean
             elif wait:
-                found["other"] += one.mean
+                time_in["other"] += sessions.mean
             else:
-                unnamed += one.mean
+                unnamed += sessions.mean
         used, done = self.service("postgresql"), self.database
         if done and done.wal_syncs and done.wal_syncs >= FLUSHING * max(done.transactions, 1):
             computing = (used.cpu or 0.0) * self.server.cores if used else 0.0
             waited = (used.run_queue_wait_s or 0.0) / (self.rep.duration_s or 1) if used else 0.0
-            found["disk"] += max(0.0, unnamed - computing - waited)
-        return found
+            time_in["disk"] += max(0.0, unnamed - computing - waited)
+        return time_in
 
     @cached_property
     def threads(self) -> int | None:
@@ -186,6 +186,6 @@ class Evidence:
         return (self.cell.workers or self.server.cores) * (self.cell.threads or 1)
 
 
-def first(several: Iterable[Reason]) -> Reason | None:
+def first(reasons: Iterable[Reason]) -> Reason | None:
     """Return the first of several reasons; None of none."""
-    return next(iter(several), None)
+    return next(iter(reasons), None)

@@ -20,79 +20,79 @@ SEGMENT = 1448  # bytes of an answer in one Ethernet frame
 _QUEUED = 3
 
 
-def neighbour(found: Evidence) -> Check | None:
+def neighbour(evidence: Evidence) -> Check | None:
     """Look for processes that are not the lab's, and for other machines on the same hardware."""
-    why = first(found.reasons("foreign_cpu", "steal"))
-    if why is None:
-        mean = found.server.foreign_cpu
+    reason = first(evidence.reasons("foreign_cpu", "steal"))
+    if reason is None:
+        mean = evidence.server.foreign_cpu
         return None if mean is None else check("neighbour", False, mean)
-    host = str(why.facts.get("host", "server"))
-    mean = found.client.foreign_cpu if host == "client" else found.server.foreign_cpu
-    worst = why.facts.get("worst")
+    host = str(reason.facts.get("host", "server"))
+    mean = evidence.client.foreign_cpu if host == "client" else evidence.server.foreign_cpu
+    worst = reason.facts.get("worst")
     return check(
         "neighbour",
         True,
         mean,
         host=host,
-        cause=why.code,
+        cause=reason.code,
         worst=float(worst) if isinstance(worst, int | float) else None,
-        wait_us=_wait_us(found),
+        wait_us=_wait_us(evidence),
     )
 
 
-def _wait_us(found: Evidence) -> float | None:
+def _wait_us(evidence: Evidence) -> float | None:
     """Return how long a request's threads waited for a core of the server, µs; None if unknown."""
     waited = [
-        one.run_queue_wait_s
-        for name in found.shares
-        if (one := found.service(name)) and one.run_queue_wait_s is not None
+        processes.run_queue_wait_s
+        for name in evidence.shares
+        if (processes := evidence.service(name)) and processes.run_queue_wait_s is not None
     ]
-    return 1e6 * sum(waited) / found.rep.responses if waited and found.rep.responses else None
+    return 1e6 * sum(waited) / evidence.rep.responses if waited and evidence.rep.responses else None
 
 
-def client(found: Evidence) -> Check:
+def client(evidence: Evidence) -> Check:
     """Look for a generator or a Python client that could not do more."""
-    own = first(found.reasons(*_CLIENT_LIMITS))
+    own = first(evidence.reasons(*_CLIENT_LIMITS))
     if own is not None:
-        return _client(True, found, own)
-    void = [one for one in found.rep.validity.reasons if one.code in _CLIENT]
+        return _client(True, evidence, own)
+    void = [reason for reason in evidence.rep.validity.reasons if reason.code in _CLIENT]
     # A generator whose requests fail at once has nothing to wait for, and fills its core with them.
-    refused = found.failed > (found.rep.requests or 0) / 2
-    return _client(bool(void) and not refused, found, first(void))
+    refused = evidence.failed > (evidence.rep.requests or 0) / 2
+    return _client(bool(void) and not refused, evidence, first(void))
 
 
-def _client(hit: bool, found: Evidence, why: Reason | None) -> Check:
-    failed = why.value if why is not None and why.code in _CLIENT_LIMITS else None
+def _client(hit: bool, evidence: Evidence, reason: Reason | None) -> Check:
+    failed = reason.value if reason is not None and reason.code in _CLIENT_LIMITS else None
     return check(
         "client",
         hit,
-        found.client.cpu_busy,
-        cause=None if why is None else why.code,
+        evidence.client.cpu_busy,
+        cause=None if reason is None else reason.code,
         failed=failed if isinstance(failed, int) else None,
     )
 
 
-def link(found: Evidence) -> Check | None:
+def link(evidence: Evidence) -> Check | None:
     """Look for a link that was full, far, or lost packets."""
-    why = first(found.reasons("link"))
-    if why is not None:
-        used = float(str(why.facts["bits_per_second"]))
-        return check("link", True, float(str(why.value)), cause="full", bits_per_second=used)
-    again = [one for one in found.reasons("retransmits") if one.facts["network"]]
-    if again and not found.full:
+    reason = first(evidence.reasons("link"))
+    if reason is not None:
+        used = float(str(reason.facts["bits_per_second"]))
+        return check("link", True, float(str(reason.value)), cause="full", bits_per_second=used)
+    again = [cause for cause in evidence.reasons("retransmits") if cause.facts["network"]]
+    if again and not evidence.full:
         return check("link", True, float(str(again[0].value)), cause="lost")
-    tcp = found.server.connections
+    tcp = evidence.server.connections
     if tcp is None:
         return None
-    rule, slow = found.rule, found.mean_us
-    trips = _round_trips(found, tcp)
+    rule, slow = evidence.rule, evidence.mean_us
+    trips = _round_trips(evidence, tcp)
     part = min(1.0, trips * tcp.rtt_us / slow) if slow else 0.0
     far = part >= rule.limit_round_trip and tcp.rtt_us >= 1000 * rule.limit_far_ms
-    fastest = found.rep.latency_us.min if found.rep.latency_us else None
+    fastest = evidence.rep.latency_us.min if evidence.rep.latency_us else None
     queued = fastest is not None and tcp.rtt_us >= _QUEUED * fastest
     return check(
         "link",
-        far and not found.full,
+        far and not evidence.full,
         part,
         rule.limit_round_trip,
         cause="queue" if queued else "far",
@@ -105,41 +105,41 @@ def link(found: Evidence) -> Check | None:
     )
 
 
-def _round_trips(found: Evidence, tcp: TcpConnections) -> float:
+def _round_trips(evidence: Evidence, tcp: TcpConnections) -> float:
     """Return the round trips of an answer: one, and those in which its window doubles until all of
     the answer is sent."""
-    answers = found.rep.responses or 1
-    segments = found.server.network.tx_bytes / answers / SEGMENT
+    answers = evidence.rep.responses or 1
+    segments = evidence.server.network.tx_bytes / answers / SEGMENT
     return 1 + math.log2(max(1.0, segments / max(tcp.window, 1.0)))
 
 
-def none(found: Evidence) -> Check | None:
+def none(evidence: Evidence) -> Check | None:
     """Look whether a constant rate was kept within the objective; None without a rate."""
-    load, rep, objective = found.cell.load, found.rep, found.rule.curve_slo
+    load, rep, objective = evidence.cell.load, evidence.rep, evidence.rule.curve_slo
     if load.mode != "constant" or not load.rate or rep.goodput is None or not rep.requests:
         return None
     kept = rep.goodput >= HELD_FROM * load.rate
-    right = found.failed <= objective["errors"] * rep.requests
+    right = evidence.failed <= objective["errors"] * rep.requests
     limit = 1000 * objective["p99_ms"]
     return check(
         "none",
-        kept and right and found.p99_us <= limit,
-        found.p99_us,
+        kept and right and evidence.p99_us <= limit,
+        evidence.p99_us,
         limit,
-        busy=found.busy,
+        busy=evidence.busy,
         rate=load.rate,
     )
 
 
-def connections(found: Evidence) -> Check | None:
+def connections(evidence: Evidence) -> Check | None:
     """Look whether the load has too few connections to use the server up.
 
     At a constant rate all of them were in use while requests were due; in a closed loop the
     server's parts explain the time of a request.
     """
-    load = found.cell.load
+    load = evidence.cell.load
     if load.mode == "constant":
-        saturated = first(found.reasons("saturated"))
+        saturated = first(evidence.reasons("saturated"))
         if saturated is None or saturated.facts["resource"] != "connections":
             return None
         used, usable = (
@@ -147,20 +147,20 @@ def connections(found: Evidence) -> Check | None:
         )
         return check(
             "connections",
-            not found.full and not found.failed,
+            not evidence.full and not evidence.failed,
             used / usable,
             connections=load.connections,
-            busy=found.busy,
+            busy=evidence.busy,
             rate=load.rate,
         )
-    if load.mode != "closed" or found.mean_us is None:
+    if load.mode != "closed" or evidence.mean_us is None:
         return None
-    explained = 1 - cpu_account.elsewhere_us(found) / found.mean_us if found.mean_us else 0.0
+    explained = 1 - cpu_account.elsewhere_us(evidence) / evidence.mean_us if evidence.mean_us else 0.0
     return check(
         "connections",
-        not found.full and not found.failed and explained >= found.rule.limit_explained,
+        not evidence.full and not evidence.failed and explained >= evidence.rule.limit_explained,
         explained,
-        found.rule.limit_explained,
+        evidence.rule.limit_explained,
         connections=load.connections,
-        busy=found.busy,
+        busy=evidence.busy,
     )

@@ -9,59 +9,59 @@ _HELD_US = (35_000, 250_000)
 _EACH = 0.5  # held acknowledgements for each answer
 
 
-def _logged(code: str, kind: str, found: Evidence) -> Check | None:
+def _logged(code: str, kind: str, evidence: Evidence) -> Check | None:
     """Look for lines of nginx's error log; None where it was not recorded."""
-    if found.server.nginx is None:
+    if evidence.server.nginx is None:
         return None
-    lines = found.server.nginx.errors.get(kind, 0)
-    return check(code, lines > 0, lines, 0, failed=found.failed)
+    lines = evidence.server.nginx.errors.get(kind, 0)
+    return check(code, lines > 0, lines, 0, failed=evidence.failed)
 
 
-def nginx_connections(found: Evidence) -> Check | None:
+def nginx_connections(evidence: Evidence) -> Check | None:
     """Look for an nginx whose workers had no connection left."""
-    return _logged("nginx_connections", "worker_connections", found)
+    return _logged("nginx_connections", "worker_connections", evidence)
 
 
-def open_files(found: Evidence) -> Check | None:
+def open_files(evidence: Evidence) -> Check | None:
     """Look for an nginx without a free file descriptor."""
-    return _logged("open_files", "open_files", found)
+    return _logged("open_files", "open_files", evidence)
 
 
-def upstream_closed(found: Evidence) -> Check | None:
+def upstream_closed(evidence: Evidence) -> Check | None:
     """Look for connections that the application closed while nginx used them."""
-    seen = _logged("upstream_closed", "upstream_closed", found)
+    seen = _logged("upstream_closed", "upstream_closed", evidence)
     if seen is None or not seen.found:
         return seen
-    return seen._replace(found=found.failed > 0)
+    return seen._replace(found=evidence.failed > 0)
 
 
-def database_connections(found: Evidence) -> Check | None:
+def database_connections(evidence: Evidence) -> Check | None:
     """Look for a database that refused connections, as it had as many as it admits."""
-    if found.database is None or found.database.connections_limit is None:
+    if evidence.database is None or evidence.database.connections_limit is None:
         return None
-    most, limit = found.database.connections_max, found.database.connections_limit
+    most, limit = evidence.database.connections_max, evidence.database.connections_limit
     return check(
-        "database_connections", most >= limit and found.failed > 0, most, limit, failed=found.failed
+        "database_connections", most >= limit and evidence.failed > 0, most, limit, failed=evidence.failed
     )
 
 
-def syn_queue(found: Evidence) -> Check:
+def syn_queue(evidence: Evidence) -> Check:
     """Look for SYNs that were dropped, but not for a full accept queue."""
-    tcp = found.server.tcp
+    tcp = evidence.server.tcp
     dropped = tcp.listen_drops - tcp.listen_overflows
     return check("syn_queue", dropped > 0, dropped, 0, cookies=tcp.syn_cookies)
 
 
-def accept_queue(found: Evidence) -> Check | None:
+def accept_queue(evidence: Evidence) -> Check | None:
     """Look for an accept queue that was full while cores were idle."""
-    refused = found.server.tcp.listen_overflows
-    queues = found.server.accept_queues or []
+    refused = evidence.server.tcp.listen_overflows
+    queues = evidence.server.accept_queues or []
     full = [one for one in queues if max((d or 0 for d in one.depth), default=0) > one.limit]
-    again = found.server.nginx.errors.get("accept_queue", 0) if found.server.nginx else 0
-    shortest = min((one.limit for one in full), default=None)
+    again = evidence.server.nginx.errors.get("accept_queue", 0) if evidence.server.nginx else 0
+    shortest = min((queue.limit for queue in full), default=None)
     return check(
         "accept_queue",
-        not found.full and (refused > 0 or bool(full) or again > 0),
+        not evidence.full and (refused > 0 or bool(full) or again > 0),
         refused + again,
         0,
         service=full[0].service if full else None,
@@ -69,81 +69,81 @@ def accept_queue(found: Evidence) -> Check | None:
     )
 
 
-def delayed_ack(found: Evidence) -> Check | None:
+def delayed_ack(evidence: Evidence) -> Check | None:
     """Look for answers that waited for an acknowledgement that was held back."""
-    held, answers, mean = found.server.tcp.delayed_acks, found.rep.responses, found.mean_us
+    held, answers, mean = evidence.server.tcp.delayed_acks, evidence.rep.responses, evidence.mean_us
     if held is None or not answers or mean is None:
         return None
     low, high = _HELD_US
-    each = held / answers
+    held_s = held / answers
     return check(
-        "delayed_ack", each >= _EACH and low <= mean <= high and not found.full, each, _EACH,
+        "delayed_ack", held_s >= _EACH and low <= mean <= high and not evidence.full, held_s, _EACH,
         mean_us=mean,
     )  # fmt: skip
 
 
-def too_few_threads(found: Evidence) -> Check | None:
+def too_few_threads(evidence: Evidence) -> Check | None:
     """Look for requests that waited for a thread of the application, all of which waited too."""
-    rule, queue = found.rule, found.waiting("application")
-    if found.threads is not None and found.under_way is not None:
-        each = found.under_way / found.threads
+    rule, queue = evidence.rule, evidence.waiting("application")
+    if evidence.threads is not None and evidence.under_way is not None:
+        per_thread = evidence.under_way / evidence.threads
         return check(
             "too_few_threads",
-            not found.full and each >= rule.limit_crowd,
-            each,
+            not evidence.full and per_thread >= rule.limit_crowd,
+            per_thread,
             rule.limit_crowd,
-            threads=found.threads,
-            under_way=found.under_way,
-            busy=found.busy,
+            threads=evidence.threads,
+            under_way=evidence.under_way,
+            busy=evidence.busy,
         )
-    if queue is None or not found.under_way:
+    if queue is None or not evidence.under_way:
         return None
     # The others under way may wait for something else.
-    many = queue >= rule.limit_queue and queue >= rule.limit_waiting * found.under_way
+    many = queue >= rule.limit_queue and queue >= rule.limit_waiting * evidence.under_way
     return check(
         "too_few_threads",
-        not found.full and many,
+        not evidence.full and many,
         queue,
         rule.limit_queue,
-        under_way=found.under_way,
-        busy=found.busy,
+        under_way=evidence.under_way,
+        busy=evidence.busy,
     )
 
 
-def database(found: Evidence) -> list[Check]:
+def database(evidence: Evidence) -> list[Check]:
     """Look what the database's connections waited for: a lock, each other, a disk."""
-    if found.in_use is None or found.under_way is None or found.database is None:
+    if evidence.in_use is None or evidence.under_way is None or evidence.database is None:
         return []
-    rule, open_ = found.rule, found.database.connections_max
-    wait = max(("lock", "disk", "other"), key=lambda name: found.waits[name])
-    pool_used = found.in_use / open_ if open_ else 0.0
-    crowded = pool_used >= rule.limit_in_use and found.under_way >= rule.limit_crowd * open_
-    parts = {name: mean / (found.under_way or 1) for name, mean in found.waits.items()}
+    rule, open_ = evidence.rule, evidence.database.connections_max
+    wait = max(("lock", "disk", "other"), key=lambda name: evidence.waits[name])
+    pool_used = evidence.in_use / open_ if open_ else 0.0
+    crowded = pool_used >= rule.limit_in_use and evidence.under_way >= rule.limit_crowd * open_
+    parts = {name: mean / (evidence.under_way or 1) for name, mean in evidence.waits.items()}
 
     def waiting(code: str, name: str, pooled: bool) -> Check:
         """One wait is the limit if it is much of a request's time, or of a crowded pool's."""
         much = parts[name] >= rule.limit_waiting
-        most = found.waits[name] >= _EACH * found.in_use if found.in_use else False
+        most = evidence.waits[name] >= _EACH * evidence.in_use if evidence.in_use else False
         return check(
             code,
-            not found.full and most and (much or (pooled and crowded)),
+            not evidence.full and most and (much or (pooled and crowded)),
             parts[name],
             rule.limit_waiting,
-            sessions=found.waits[name],
-            in_use=found.in_use,
-            flushes=found.database.wal_syncs if code == "disk" and found.database else None,
+            sessions=evidence.waits[name],
+            in_use=evidence.in_use,
+            flushes=evidence.database.wal_syncs if code == "disk" and evidence.database else None,
         )
 
     return [
         waiting("database_lock", "lock", True),
         check(
             "pool_wait",
-            not found.full and crowded,
+            not evidence.full and crowded,
             pool_used,
             rule.limit_in_use,
             connections=open_,
-            under_way=found.under_way,
-            wait=wait if found.waits[wait] else None,
+            under_way=evidence.under_way,
+            wait=wait if evidence.waits[wait] else None,
         ),
         waiting("disk", "disk", False),
     ]

@@ -39,85 +39,85 @@ def above(values: Sequence[float], limit: float) -> float:
     return sum(value > limit for value in values) / len(values) if values else 0.0
 
 
-def generator_cpu(found: ClientEvidence) -> Iterator[Reason]:
+def generator_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
 
     A closed loop may fill the client's CPU if the server's is full too: if the server had room
     left, the measurement shows the client's limit.
     """
-    mode = found.cell.load.mode
-    if mode == "constant" or (mode == "closed" and not server_full(found)):
-        yield from _full_client(found)
+    mode = client.cell.load.mode
+    if mode == "constant" or (mode == "closed" and not server_full(client)):
+        yield from _full_client(client)
 
 
-def both_full(found: ClientEvidence) -> Iterator[Reason]:
+def both_full(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where a closed loop filled both hosts."""
-    if found.cell.load.mode == "closed" and server_full(found):
-        yield from _full_client(found)
+    if client.cell.load.mode == "closed" and server_full(client):
+        yield from _full_client(client)
 
 
-def server_full(found: LoadEvidence) -> bool:
+def server_full(evidence: LoadEvidence) -> bool:
     """Return whether the server's CPU was full."""
-    return found.server.cpu_busy >= found.limits.server_cpu_full
+    return evidence.server.cpu_busy >= evidence.limits.server_cpu_full
 
 
-def _full_client(found: ClientEvidence) -> Iterator[Reason]:
+def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client was full on average, or in too many of the seconds."""
-    limits, client = found.limits, found.client
+    limits, client = client_evidence.limits, client_evidence.client
     limit = limits.generator_cpu_max
-    each = client.per_second.cpu_busy if client.per_second else []
+    seconds = client.per_second.cpu_busy if client.per_second else []
     facts: Facts = {}
-    if found.cell.load.mode == "closed":
+    if client_evidence.cell.load.mode == "closed":
         facts = {
-            "server_cpu_busy": found.server.cpu_busy,
+            "server_cpu_busy": client_evidence.server.cpu_busy,
             "server_cpu_full": limits.server_cpu_full,
         }
     if client.cpu_busy > limit:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
     else:
         yield from _in_seconds(
-            "generator_cpu", each, limit, limits.generator_cpu_seconds_max, facts
+            "generator_cpu", seconds, limit, limits.generator_cpu_seconds_max, facts
         )
 
 
-def steal(found: ClientEvidence) -> Iterator[Reason]:
+def steal(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose hypervisor took too much, on average or by the second."""
-    limits = found.limits
-    for role, host in found.hosts.items():
-        each = host.per_second.cpu_steal if host.per_second else []
+    limits = client.limits
+    for role, host in client.hosts.items():
+        seconds = host.per_second.cpu_steal if host.per_second else []
         if host.cpu.steal > limits.steal_max:
             yield Reason(
                 code="steal", value=host.cpu.steal, limit=limits.steal_max, facts={"host": role}
             )
         else:
-            yield from _stolen(role, each, limits)
+            yield from _stolen(role, seconds, limits)
 
 
-def _stolen(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+def _stolen(role: str, seconds: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
     yield from _in_seconds(
-        "steal", each, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
+        "steal", seconds, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
     )
 
 
 def _in_seconds(
-    code: str, each: Sequence[float], limit: float, fraction_max: float, facts: Facts
+    code: str, per_second: Sequence[float], limit: float, fraction_max: float, facts: Facts
 ) -> Iterator[Reason]:
     """Yield a reason where too large a fraction of the seconds was above the limit."""
-    seconds = above(each, limit)
+    seconds = above(per_second, limit)
     if seconds > fraction_max:
         by_second: Facts = {"seconds": seconds, "seconds_max": fraction_max}
-        yield Reason(code=code, value=max(each), limit=limit, facts={**facts, **by_second})
+        yield Reason(code=code, value=max(per_second), limit=limit, facts={**facts, **by_second})
 
 
-def foreign_cpu(found: ClientEvidence) -> Iterator[Reason]:
+def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
-    for role, host in found.hosts.items():
-        each = host.per_second.foreign_cpu if host.per_second else None
-        yield from _foreign(role, each or [], found.limits)
+    for role, host in client.hosts.items():
+        seconds = host.per_second.foreign_cpu if host.per_second else None
+        yield from _foreign(role, seconds or [], client.limits)
 
 
-def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
-    seconds = above(each, limits.foreign_cpu_second_max)
+def _foreign(role: str, per_second: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+    seconds = above(per_second, limits.foreign_cpu_second_max)
     if seconds > limits.foreign_cpu_seconds_max:
         yield Reason(
             code="foreign_cpu",
@@ -126,34 +126,34 @@ def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[R
             facts={
                 "host": role,
                 "second_max": limits.foreign_cpu_second_max,
-                "mean": sum(each) / len(each),
-                "worst": max(each),
+                "mean": sum(per_second) / len(per_second),
+                "worst": max(per_second),
             },
         )
 
 
-def clock_jump(found: ClientEvidence) -> Iterator[Reason]:
+def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose clock stepped."""
-    limit = found.limits.clock_step_max_s
-    for role, host in found.hosts.items():
+    limit = client.limits.clock_step_max_s
+    for role, host in client.hosts.items():
         if host.clock_step_s > limit:
             yield Reason(
                 code="clock_jump", value=host.clock_step_s, limit=limit, facts={"host": role}
             )
 
 
-def swapping(found: ClientEvidence) -> Iterator[Reason]:
+def swapping(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that swapped."""
-    limit = found.limits.swap_pages_max
-    for role, host in found.hosts.items():
+    limit = client.limits.swap_pages_max
+    for role, host in client.hosts.items():
         if host.swap_pages > limit:
             yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
 
 
-def allowance(found: ClientEvidence) -> Iterator[Reason]:
+def allowance(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each counter by which the cloud held a host's packets back."""
-    limit = found.limits.allowance_packets_max
-    for role, host in found.hosts.items():
+    limit = client.limits.allowance_packets_max
+    for role, host in client.hosts.items():
         for counter, packets in (host.allowances_exceeded or {}).items():
             if packets > limit:
                 yield Reason(
@@ -164,13 +164,13 @@ def allowance(found: ClientEvidence) -> Iterator[Reason]:
                 )
 
 
-def telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
+def telemetry_gap(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
-    limit, asked = found.limits.samples_min, found.cell.load.duration_s
+    limit, duration_s = client.limits.samples_min, client.cell.load.duration_s
     # Telemetry covers the duration asked, not the wait for the last answers.
-    span = found.measurement.duration_s
-    watched = span if asked is None else min(span, asked)
-    for role, host in found.hosts.items():
+    span = client.measurement.duration_s
+    watched = span if duration_s is None else min(span, duration_s)
+    for role, host in client.hosts.items():
         if host.samples < limit * watched:
             yield Reason(
                 code="telemetry_gap",
@@ -180,10 +180,10 @@ def telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
             )
 
 
-def link(found: ClientEvidence) -> Iterator[Reason]:
+def link(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each direction in which the client came too close to the link's limit."""
-    if found.calibration is not None:
-        yield from full_link([found.client], [found.calibration], found.limits)
+    if client.calibration is not None:
+        yield from full_link([client.client], [client.calibration], client.limits)
 
 
 def full_link(
@@ -195,14 +195,14 @@ def full_link(
     one, it is unknown and the link is not judged. Several clients have their seconds at different
     moments, so they are judged by the mean alone.
     """
-    measured = [one.iperf3 for one in calibrations if not one.link_reasons]
+    measured = [calibration.iperf3 for calibration in calibrations if not calibration.link_reasons]
     if not measured:
         return
     for direction, name, capacity in (
-        ("client_to_server", "tx", max(one.client_to_server.bits_per_second for one in measured)),
-        ("server_to_client", "rx", max(one.server_to_client.bits_per_second for one in measured)),
+        ("client_to_server", "tx", max(throughput.client_to_server.bits_per_second for throughput in measured)),
+        ("server_to_client", "rx", max(iperf3.server_to_client.bits_per_second for iperf3 in measured)),
     ):
-        used = sum(getattr(one.network, f"{name}_bits_per_second") for one in clients)
+        used = sum(getattr(telemetry.network, f"{name}_bits_per_second") for telemetry in clients)
         facts: Facts = {
             "direction": direction,
             "bits_per_second": used,
@@ -210,31 +210,31 @@ def full_link(
             "clients": len(clients),
         }
         series = clients[0].per_second if len(clients) == 1 else None
-        each = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
+        fractions = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
         if used > limits.link_max * capacity:
             yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
         else:
-            yield from _in_seconds("link", each, limits.link_max, limits.link_seconds_max, facts)
+            yield from _in_seconds("link", fractions, limits.link_max, limits.link_seconds_max, facts)
 
 
-def uncalibrated(found: ClientEvidence) -> Iterator[Reason]:
+def uncalibrated(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where there is no calibration."""
-    if found.calibration is None:
+    if client.calibration is None:
         yield Reason(code="uncalibrated")
 
 
-def link_disturbed(found: ClientEvidence) -> Iterator[Reason]:
+def link_disturbed(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where the link was not judged, because its calibration was disturbed."""
-    if found.calibration is not None and found.calibration.link_reasons:
-        codes = sorted({reason.code for reason in found.calibration.link_reasons})
+    if client.calibration is not None and client.calibration.link_reasons:
+        codes = sorted({reason.code for reason in client.calibration.link_reasons})
         yield Reason(code="link_disturbed", facts={"codes": codes})
 
 
-def full_core(found: ClientEvidence) -> Iterator[Reason]:
+def full_core(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host of several cores of which one was full and the others not, or
     one was full of softirq."""
-    limit = found.limits.core_full
-    for role, host in found.hosts.items():
+    limit = client.limits.core_full
+    for role, host in client.hosts.items():
         busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core or 0.0
         if busiest is None or host.cores == 1 or busiest < limit:
             continue
@@ -252,11 +252,11 @@ def full_core(found: ClientEvidence) -> Iterator[Reason]:
             )
 
 
-def retransmits(found: ClientEvidence) -> Iterator[Reason]:
+def retransmits(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host that had to send too many segments again."""
-    limit = found.limits.retransmits_max
-    p99 = found.measurement.latency_us.get("p99")
-    for role, host in found.hosts.items():
+    limit = client.limits.retransmits_max
+    p99 = client.measurement.latency_us.get("p99")
+    for role, host in client.hosts.items():
         sent, again = host.tcp.segments, host.tcp.retransmits
         if sent and again > limit * sent:
             yield Reason(
@@ -273,14 +273,14 @@ def retransmits(found: ClientEvidence) -> Iterator[Reason]:
             )
 
 
-def packet_drops(found: ClientEvidence) -> Iterator[Reason]:
+def packet_drops(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host that lost too many packets before TCP saw them.
 
     A card also counts a packet of a protocol that the host does not speak, of which a switch sends
     some.
     """
-    limit = found.limits.drops_max
-    for role, host in found.hosts.items():
+    limit = client.limits.drops_max
+    for role, host in client.hosts.items():
         lost = host.drops
         if lost is None:
             continue
@@ -320,20 +320,20 @@ def calibration_link(
             foreign = [] if used.foreign is None else used.foreign[ran].tolist()
             reasons += _foreign(role, foreign, limits)
             reasons += _stolen(role, used.modes["steal"][ran].tolist(), limits)
-    for direction, found in directions.items():
-        reasons += _unsteady(direction, found, limits)
+    for direction, throughput in directions.items():
+        reasons += _unsteady(direction, throughput, limits)
     return reasons
 
 
-def _unsteady(direction: str, found: Iperf3Direction, limits: Thresholds) -> Iterator[Reason]:
-    if found.spread is not None and found.spread > limits.iperf3_spread_max:
+def _unsteady(direction: str, throughput: Iperf3Direction, limits: Thresholds) -> Iterator[Reason]:
+    if throughput.spread is not None and throughput.spread > limits.iperf3_spread_max:
         yield Reason(
             code="iperf3_spread",
-            value=found.spread,
+            value=throughput.spread,
             limit=limits.iperf3_spread_max,
             facts={"direction": direction},
         )
-    again = found.retransmitted
+    again = throughput.retransmitted
     if again is not None and again > limits.iperf3_retransmits_max:
         yield Reason(
             code="iperf3_retransmits",

@@ -16,19 +16,19 @@ from loadlab.results.validity.validity_evidence import (
 from loadlab.model import Calibration, HostTelemetry, Reason, Validity
 
 
-def judge(found: ClientEvidence) -> Validity:
+def judge(client: ClientEvidence) -> Validity:
     """Return the validity of one client's load.
 
     In a batch the client is the subject, so what it uses and its failures are findings.
     """
-    against = [reason for rule in VOIDING for reason in rule(found)]
+    against = [reason for rule in VOIDING for reason in rule(client)]
     # The subject of a study does not void its cells.
-    expected = found.cell.expected_void or []
+    expected = client.cell.expected_void or []
     reasons = [reason for reason in against if reason.code not in expected]
     findings = [
         *(reason for reason in against if reason.code in expected),
-        *found.measurement.findings,
-        *(reason for rule in (*FINDING, *COUNTING) for reason in rule(found)),
+        *client.measurement.findings,
+        *(reason for rule in (*FINDING, *COUNTING) for reason in rule(client)),
     ]
     return Validity(valid=not reasons, reasons=reasons, findings=findings)
 
@@ -69,8 +69,8 @@ def _named(reasons: Mapping[str, Sequence[Reason]]) -> list[Reason]:
     common = [reason for reason in first if all(reason in other for other in rest)]
     own = [
         msgspec.structs.replace(reason, facts={**reason.facts, "client": name})
-        for name, several in reasons.items()
-        for reason in several
+        for name, causes in reasons.items()
+        for reason in causes
         if reason not in common
     ]
     return common + own

@@ -13,98 +13,98 @@ from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvide
 from loadlab.model import PythonClient, Reason
 
 
-def generator_failed(found: ClientEvidence) -> Iterator[Reason]:
+def generator_failed(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the generator ended with an error."""
-    if found.exit_code != 0:
-        yield Reason(code="generator_failed", value=found.exit_code, limit=0)
+    if client.exit_code != 0:
+        yield Reason(code="generator_failed", value=client.exit_code, limit=0)
 
 
-def nothing_sent(found: ClientEvidence) -> Iterator[Reason]:
+def nothing_sent(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the generator made no request."""
-    if found.measurement.requests == 0:
+    if client.measurement.requests == 0:
         yield Reason(code="nothing_sent", value=0, limit=1)
 
 
-def short(found: ClientEvidence) -> Iterator[Reason]:
+def short(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the load lasted too little of the time asked."""
-    span, asked = found.measurement.duration_s, found.cell.load.duration_s
-    if asked is not None and span < found.limits.duration_min * asked:
+    span, planned_s = client.measurement.duration_s, client.cell.load.duration_s
+    if planned_s is not None and span < client.limits.duration_min * planned_s:
         yield Reason(
             code="short",
-            value=span / asked,
-            limit=found.limits.duration_min,
-            facts={"measured_s": span, "asked_s": asked},
+            value=span / planned_s,
+            limit=client.limits.duration_min,
+            facts={"measured_s": span, "asked_s": planned_s},
         )
 
 
-def listen_overflows(found: ClientEvidence) -> Iterator[Reason]:
+def listen_overflows(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where an accept queue of the server overflowed."""
-    overflows, limit = found.server.tcp.listen_overflows, found.limits.listen_overflows_max
+    overflows, limit = client.server.tcp.listen_overflows, client.limits.listen_overflows_max
     if overflows > limit:
         yield Reason(code="listen_overflows", value=overflows, limit=limit)
 
 
-def connections(found: ClientEvidence) -> Iterator[Reason]:
+def connections(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where fewer connections were open than a closed loop needs.
 
     A connection for a single request may close before it is counted. More than asked are fine, as
     the control connection is counted too. Where each request is recorded, nothing is inferred from
     connections: oha opens one when it has a request for it.
     """
-    if found.measurement.lateness is not None:
+    if client.measurement.lateness is not None:
         return
-    cell, load = found.cell, found.cell.load
+    cell, load = client.cell, client.cell.load
     kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
-    wanted = min(load.connections, found.measurement.requests)
-    established = found.client.sockets.established_max
-    if load.mode != "batch" and kept and established < wanted:
-        yield Reason(code="connections", value=established, limit=wanted)
+    needed = min(load.connections, client.measurement.requests)
+    established = client.client.sockets.established_max
+    if load.mode != "batch" and kept and established < needed:
+        yield Reason(code="connections", value=established, limit=needed)
 
 
-def counts_differ(found: LoadEvidence) -> Iterator[Reason]:
+def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where nginx counted other requests than the generator.
 
     nginx counts a request once it has read its head. So it counts each that was answered, and may
     count one that failed. When the load begins and ends, each connection may have one request under
     way that only nginx counts. A background load passes nginx too.
     """
-    counted, measurement = found.nginx_requests, found.measurement
-    if counted is None or found.cell.load.background_endpoint:
+    counted, measurement = evidence.nginx_requests, evidence.measurement
+    if counted is None or evidence.cell.load.background_endpoint:
         return
     off = max(measurement.responses - counted, counted - measurement.requests)
-    if off > found.cell.load.connections:
+    if off > evidence.cell.load.connections:
         yield Reason(
             code="counts_differ",
             value=off,
-            limit=found.cell.load.connections,
+            limit=evidence.cell.load.connections,
             facts={"nginx": counted, "generator": measurement.requests},
         )
 
 
-def aborted(found: LoadEvidence) -> Iterator[Reason]:
+def aborted(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where requests were under way when the load ended."""
-    if found.measurement.aborted:
+    if evidence.measurement.aborted:
         yield Reason(
             code="aborted",
-            value=found.measurement.aborted,
-            facts={"requests": found.measurement.requests},
+            value=evidence.measurement.aborted,
+            facts={"requests": evidence.measurement.requests},
         )
 
 
-def errors(found: LoadEvidence) -> Iterator[Reason]:
+def errors(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding for each class of failed requests."""
-    for name, count in msgspec.structs.asdict(found.errors).items():
+    for name, count in msgspec.structs.asdict(evidence.errors).items():
         if count:
             yield Reason(
                 code="errors",
                 value=count,
-                facts={"class": name, "requests": found.measurement.requests},
+                facts={"class": name, "requests": evidence.measurement.requests},
             )
 
 
-def client_limits(found: LoadEvidence) -> Iterator[Reason]:
+def client_limits(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield which of its own limits a Python client reached."""
-    measurement, load = found.measurement, found.cell.load
+    measurement, load = evidence.measurement, evidence.cell.load
     if measurement.client is None:
         return
     client = msgspec.convert(measurement.client, PythonClient)

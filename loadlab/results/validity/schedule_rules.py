@@ -94,56 +94,56 @@ def _part(evidence: LoadEvidence, name: str) -> Reason:
     )
 
 
-def generator_late(found: LoadEvidence) -> Iterator[Reason]:
+def generator_late(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a reason where the generator made so many requests later that the p99 may be its own.
 
     Each request is compared with an ideal generator, see generators/attribution.py. Whatever the
     server does, an ideal generator adds nothing.
     """
-    late = _late(found)
-    if late is not None and late > found.limits.late_max:
+    late = _late(evidence)
+    if late is not None and late > evidence.limits.late_max:
         yield Reason(
-            code="generator_late", value=late, limit=found.limits.late_max, facts=_lateness(found)
+            code="generator_late", value=late, limit=evidence.limits.late_max, facts=_lateness(evidence)
         )
 
 
-def late_tail(found: LoadEvidence) -> Iterator[Reason]:
+def late_tail(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where higher percentiles are withheld as they may be the generator's own."""
-    late = _late(found)
-    if late is None or late > found.limits.late_max:
+    late = _late(evidence)
+    if late is None or late > evidence.limits.late_max:
         return
-    if names := withheld(late, found.limits.late_max):
-        yield Reason(code="late_tail", value=late, facts={**_lateness(found), "percentiles": names})
+    if names := withheld(late, evidence.limits.late_max):
+        yield Reason(code="late_tail", value=late, facts={**_lateness(evidence), "percentiles": names})
 
 
-def _late(found: LoadEvidence) -> float | None:
-    lateness, scheduled = found.measurement.lateness, found.measurement.scheduled
+def _late(evidence: LoadEvidence) -> float | None:
+    lateness, scheduled = evidence.measurement.lateness, evidence.measurement.scheduled
     if lateness is None or lateness.hidden or not scheduled:
         return None
     return lateness.late / scheduled
 
 
-def _lateness(found: LoadEvidence) -> Facts:
-    lateness = found.measurement.lateness
+def _lateness(evidence: LoadEvidence) -> Facts:
+    lateness = evidence.measurement.lateness
     assert lateness is not None
     return {
         "late": lateness.late,
         "unsent": lateness.unsent,
-        "scheduled": found.measurement.scheduled,
-        "least_s": found.limits.late_least_s,
-        "least_fraction": found.limits.late_least_fraction,
+        "scheduled": evidence.measurement.scheduled,
+        "least_s": evidence.limits.late_least_s,
+        "least_fraction": evidence.limits.late_least_fraction,
     }
 
 
-def late_hidden(found: LoadEvidence) -> Iterator[Reason]:
+def late_hidden(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where failed requests hide how late the generator was."""
-    measurement = found.measurement
+    measurement = evidence.measurement
     if measurement.lateness is not None and measurement.lateness.hidden:
         failed = measurement.requests - measurement.responses
-        yield Reason(code="late_hidden", value=failed, limit=found.cell.load.connections)
+        yield Reason(code="late_hidden", value=failed, limit=evidence.cell.load.connections)
 
 
-def _missed_schedule(found: LoadEvidence) -> Reason | None:
+def _missed_schedule(evidence: LoadEvidence) -> Reason | None:
     """Return a reason where the schedule was not kept: saturated, or else rate_missed.
 
     Where each request is recorded, what an ideal generator would not have sent either waited for
@@ -158,7 +158,7 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
     server. The schedule counts as kept by what was sent: requests unanswered at the deadline and
     errors do not count against it.
     """
-    measurement, load, limits = found.measurement, found.cell.load, found.limits
+    measurement, load, limits = evidence.measurement, evidence.cell.load, evidence.limits
     if not measurement.scheduled or measurement.unsent is None:
         return None
     # Not by `requests`, which for wrk2 are attempts: several may belong to one place in the
@@ -171,13 +171,13 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
         return None
     usable = usable_connections(measurement, load)
     if measurement.histogram.total_count:
-        used = concurrency(measurement, found.errors.timeout, limits.timeout_s)
+        used = concurrency(measurement, evidence.errors.timeout, limits.timeout_s)
     else:
         used = usable
     resource = None
     if recorded:
         resource = "connections"
-    elif disturbance.server_full(found):
+    elif disturbance.server_full(evidence):
         resource = "cpu"
     elif used >= limits.connections_busy_min * usable:
         resource = "connections"
@@ -190,7 +190,7 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
             "rate_achieved": measurement.rate_achieved,
             "scheduled": measurement.scheduled,
             "unsent": unsent,
-            "server_cpu_busy": found.server.cpu_busy,
+            "server_cpu_busy": evidence.server.cpu_busy,
             "connections": load.connections,
             "connections_used": used,
             "connections_usable": usable,
@@ -199,41 +199,41 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
     )
 
 
-def rate_missed(found: LoadEvidence) -> Iterator[Reason]:
+def rate_missed(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a reason where the generator alone did not keep the schedule."""
-    missed = _missed_schedule(found) if found.measurement.lateness is None else None
+    missed = _missed_schedule(evidence) if evidence.measurement.lateness is None else None
     if missed is not None and missed.code == "rate_missed":
         yield missed
 
 
-def saturated(found: LoadEvidence) -> Iterator[Reason]:
+def saturated(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where the server was the limit."""
-    missed = _missed_schedule(found)
+    missed = _missed_schedule(evidence)
     if missed is not None and missed.code == "saturated":
         yield missed
 
 
-def unsent(found: LoadEvidence) -> Iterator[Reason]:
+def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where more requests were due and not sent than a pacer's last ticks."""
-    unsent = found.measurement.unsent
-    if unsent and unsent > (found.cell.load.rate or 0.0) * found.limits.send_delay_tail_s:
-        yield Reason(code="unsent", value=unsent, facts={"scheduled": found.measurement.scheduled})
+    unsent = evidence.measurement.unsent
+    if unsent and unsent > (evidence.cell.load.rate or 0.0) * evidence.limits.send_delay_tail_s:
+        yield Reason(code="unsent", value=unsent, facts={"scheduled": evidence.measurement.scheduled})
 
 
-def send_delay(found: LoadEvidence) -> Iterator[Reason]:
+def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where the generator sent its requests too long after their time."""
-    delay = (found.measurement.send_delay_us or {}).get("p99")
-    limit = found.limits.send_delay_p99_max_us
+    delay = (evidence.measurement.send_delay_us or {}).get("p99")
+    limit = evidence.limits.send_delay_p99_max_us
     if delay is not None and delay > limit:
         yield Reason(code="send_delay", value=delay, limit=limit)
 
 
-def littles_law(found: LoadEvidence) -> Iterator[Reason]:
+def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where a closed loop's latencies need more connections than it had."""
-    load, limits = found.cell.load, found.limits
+    load, limits = evidence.cell.load, evidence.limits
     if load.mode != "closed":
         return
-    used = concurrency(found.measurement, found.errors.timeout, limits.timeout_s)
+    used = concurrency(evidence.measurement, evidence.errors.timeout, limits.timeout_s)
     if used > limits.littles_law_max * load.connections:
         yield Reason(
             code="littles_law",

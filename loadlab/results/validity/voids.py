@@ -26,17 +26,17 @@ def compared(cells: Sequence[CellSummary]) -> list[CellSummary]:
     exact test, one-sided, has a p of at most ALPHA.
     """
     groups: dict[bytes, list[CellSummary]] = {}
-    for one in cells:
-        if one.purpose in _PURPOSES:
-            alike = (one.cell.endpoint, one.cell.network, one.cell.load)
-            groups.setdefault(msgspec.json.encode(alike, order="sorted"), []).append(one)
-    marked = {one.cell_id: _share(one, several) for several in groups.values() for one in several}
-    return [replace(one, void_share=marked.get(one.cell_id)) for one in cells]
+    for cell in cells:
+        if cell.purpose in _PURPOSES:
+            alike = (cell.cell.endpoint, cell.cell.network, cell.cell.load)
+            groups.setdefault(msgspec.json.encode(alike, order="sorted"), []).append(cell)
+    marked = {cell_summary.cell_id: _share(cell_summary, entries) for entries in groups.values() for cell_summary in entries}
+    return [replace(entry, void_share=marked.get(entry.cell_id)) for entry in cells]
 
 
 def _share(cell: CellSummary, group: Sequence[CellSummary]) -> Reason | None:
     void, count = _counts([cell])
-    rivals_void, rivals = _counts([one for one in group if one.cell_id != cell.cell_id])
+    rivals_void, rivals = _counts([entry for entry in group if entry.cell_id != cell.cell_id])
     p = chance(void, count, rivals_void, rivals)
     if p > ALPHA:
         return None
@@ -55,8 +55,8 @@ def _share(cell: CellSummary, group: Sequence[CellSummary]) -> Reason | None:
 
 def _counts(cells: Sequence[CellSummary]) -> tuple[int, int]:
     """Return (void repetitions, repetitions) of the cells, without failed ones."""
-    found = [rep for one in cells for rep in one.repetitions if rep.error is None]
-    return sum(not rep.validity.valid for rep in found), len(found)
+    repetitions = [rep for entry in cells for rep in entry.repetitions if rep.error is None]
+    return sum(not rep.validity.valid for rep in repetitions), len(repetitions)
 
 
 def chance(void: int, count: int, other_void: int, other: int) -> float:

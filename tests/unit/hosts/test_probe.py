@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.hosts import probe as host
-from loadlab.hosts.cpu_list import cpu_list
+from loadlab.hosts.hardware import cpu_list
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.model import HostDescription

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from loadlab.generators import oha_database
 from loadlab.kinds import derive_run, run_end
 from loadlab.model import LabRevision, Manifest, Reason, Result, Summary, Validity
-from loadlab.model.study import PlannedStudy, StudyPublication
 from loadlab.report.sections import manifest_section
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import cost_words, repetitions_words
@@ -306,15 +305,8 @@ def unmeasured(run_dir: Path) -> list[str]:
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
-    study = PlannedStudy(
-        kind="study",
-        name="x",
-        scale=None,
-        description="d",
-        claims=[],
+    study = builders.planned_study(
         cells={"failed": [FAILED.split("/")[1]], "never": ["never"]},
-        left_out_keys={},
-        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
     )
     builders.write_plan(run_dir, replace(builders.plan(run_id="a-run"), study=study))
     everything(run_dir)

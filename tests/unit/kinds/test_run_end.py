@@ -15,9 +15,7 @@ from loadlab.model import (
     Certificate,
     Disturbance,
     Expectation,
-    PlannedStudy,
     Progress,
-    StudyPublication,
     Summary,
 )
 from loadlab.plan import plan_document as plans
@@ -36,16 +34,8 @@ class Run:
         self.progress()
 
     def plan(self, kind: str | None = None, repetitions: int = 1) -> None:
-        publication = StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[])
-        study = PlannedStudy(
+        study = builders.planned_study(
             kind=kind or "",
-            name="mine",
-            scale=None,
-            description="",
-            claims=[],
-            cells={},
-            left_out_keys={},
-            publication=publication,
         )
         plan = replace(builders.plan(repetitions=repetitions), study=study if kind else None)
         builders.write_plan(self.path, plan)

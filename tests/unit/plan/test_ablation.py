@@ -6,17 +6,23 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
+from loadlab.model import (
+    LedgerRow,
+    PlannedStudy,
+    Reason,
+    SkippedTuning,
+    TuningLedger,
+)
 from loadlab.plan import ablation
 from loadlab.plan.modes.levels import Fixed
 from loadlab.report.words import outcomes
 from loadlab.results import comparison
 from tests.unit import builders
-from tests.unit.plan.test_schedule import study
 from tests.unit.results.test_comparison import asked, cell
 
+STUDY = builders.planned_study()
 WITHOUT = "production-without-a.b"
-ABLATION = replace(study("study"), ablate="production", left_out_keys={WITHOUT: "a.b"})
+ABLATION = replace(STUDY, ablate="production", left_out_keys={WITHOUT: "a.b"})
 SO_BEFORE = {"state": "already", "original": "1"}
 
 
@@ -63,7 +69,7 @@ def test_idle_goes_by_the_ledger_of_the_whole_profile() -> None:
     assert ablation.idle(ABLATION, [ledger(SO_BEFORE), other]) == {WITHOUT: nothing("already")}
 
 
-@pytest.mark.parametrize("other", [None, study("study"), study("lesson")])
+@pytest.mark.parametrize("other", [None, STUDY, replace(STUDY, kind="lesson")])
 def test_idle_is_empty_without_an_ablation(other: PlannedStudy | None) -> None:
     assert ablation.idle(other, [ledger(SO_BEFORE)]) == {}
 
@@ -105,7 +111,7 @@ def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
     assert power.repetitions is not None
     assert power.repetitions < 10
     assert "as measured here" in outcomes.ablation_power(power)
-    assert ablation.measured_power(study("study"), compared) is None
+    assert ablation.measured_power(STUDY, compared) is None
     assert ablation.measured_power(ABLATION, []) is None
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.model import Item, PlannedStudy, Result, StudyPublication
+from loadlab.model import Item, Result
 from loadlab.plan import schedule
 from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.plan_document import Plan
@@ -29,20 +29,6 @@ def item(name: str, tuning: str = "stock", purpose: str = "measure") -> Item:
     return builders.item(cell_id=name, purpose=purpose, cell=cell, expected_s=10)
 
 
-def study(kind: str) -> PlannedStudy:
-    publication = StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[])
-    return PlannedStudy(
-        kind=kind,
-        name="one",
-        scale=None,
-        description="one",
-        claims=[],
-        cells={},
-        left_out_keys={},
-        publication=publication,
-    )
-
-
 @cache
 def _planned() -> Plan:
     return builders.plan()
@@ -52,7 +38,6 @@ def plan_of(
     items: Sequence[Item],
     repetitions: int = 3,
     seed: int = 1,
-    kind: str | None = None,
     pairs: int = 1,
 ) -> Plan:
     plan = _planned()
@@ -60,7 +45,6 @@ def plan_of(
         plan,
         options=replace(plan.options, repetitions=repetitions, seed=seed),
         experiments=[Fixed(item=item, pair=at % pairs) for at, item in enumerate(items)],
-        study=study(kind) if kind else None,
     )
 
 
@@ -90,13 +74,15 @@ def measure(
     failing: frozenset[str] | set[str] = frozenset(),
     steps: int = 10_000,
     pair: int = 0,
+    *,
+    keeps_order: bool = False,
 ) -> list[NextMeasurement]:
     """What one invocation measures, step by step; records grow as on disk."""
     since, before = schedule.highest_repetitions(records), None
     turns: list[NextMeasurement] = []
     for _ in range(steps):
         failures = schedule.consecutive_failures(records, since)
-        now = schedule.next_item(plan, records, failures, before, pair)
+        now = schedule.next_item(plan, records, failures, before, pair, keeps_order=keeps_order)
         if now is None:
             return turns
         turns.append(now)
@@ -125,15 +111,14 @@ PLANS = st.builds(
     ).map(lambda parts: [item(f"cell-{n}", *part) for n, part in enumerate(parts)]),
     repetitions=st.integers(1, 5),
     seed=st.integers(0, 2**31 - 1),
-    kind=st.sampled_from([None, "study", "lesson"]),
     pairs=st.integers(1, 3),
 )
 
 
-@given(PLANS)
-def test_every_order_is_complete_and_counts_down(plan: Plan) -> None:
+@given(PLANS, st.booleans())
+def test_every_order_is_complete_and_counts_down(plan: Plan, keeps_order: bool) -> None:
     for pair in range(3):
-        turns = measure(plan, {}, pair=pair)
+        turns = measure(plan, {}, pair=pair, keeps_order=keeps_order)
         expected = {
             (turn.cell_id, number)
             for experiment in schedule.experiments_of(plan, pair)
@@ -152,12 +137,14 @@ def test_every_order_is_complete_and_counts_down(plan: Plan) -> None:
         ]
 
 
-@given(PLANS, st.integers(0, 50))
-def test_a_run_that_was_cut_off_resumes_with_the_same_rest(plan: Plan, cut: int) -> None:
-    whole = measure(plan, {})
+@given(PLANS, st.integers(0, 50), st.booleans())
+def test_a_run_that_was_cut_off_resumes_with_the_same_rest(
+    plan: Plan, cut: int, keeps_order: bool
+) -> None:
+    whole = measure(plan, {}, keeps_order=keeps_order)
     records: Records = {}
-    begun = measure(plan, records, steps=cut)
-    assert ids(begun + measure(plan, records)) == ids(whole)
+    begun = measure(plan, records, steps=cut, keeps_order=keeps_order)
+    assert ids(begun + measure(plan, records, keeps_order=keeps_order)) == ids(whole)
     assert measure(plan, records) == []
 
 
@@ -256,8 +243,7 @@ def test_what_is_set_up_is_not_set_up_again() -> None:
 
 
 def test_order_of_the_plan_may_be_kept() -> None:
-    order = schedule.order(plan_of(TUNED, 2), 0, keeps_order=True)
-    assert ids([experiment.items[0] for _, experiment in order]) == 2 * ids(TUNED)
+    assert ids(measure(plan_of(TUNED, 2), {}, keeps_order=True)) == 2 * ids(TUNED)
 
 
 def test_saturations_come_first_and_once() -> None:

@@ -9,6 +9,7 @@ import scipy
 from msgspec.structs import replace
 
 from loadlab.results import comparison
+from loadlab.results.comparison import Compared
 from loadlab.run.errors import ResultError
 from loadlab.model import (
     CellSummary,
@@ -24,6 +25,7 @@ from loadlab.model import (
 from loadlab.report import words
 from loadlab.plan.plan_document import PlannedComparison
 from tests.unit import builders
+from tests.unit.builders import present
 
 CLOSED = builders.load(generator="wrk", mode="closed", rate=None)
 SLOW, FAST = [100.0, 101, 102, 103, 104], [140.0, 141, 142, 143, 144]
@@ -77,31 +79,19 @@ def asked(head: str, base: str = "stock", by: str = "tuning") -> PlannedComparis
     return PlannedComparison(by=by, base=base, head=head)
 
 
-class Found:
-    """What comparison.build returned."""
-
-    def __init__(self, found: tuple[list[Comparison], list[NoiseFloor]]) -> None:
-        self.comparisons, self.noise_floor = found
-
-
 def compare(
     *cells: CellSummary, controls: Sequence[tuple[str, str]] = (), base: str = "stock"
-) -> Found:
+) -> Compared:
     heads = [one.cell_id for one in cells if not one.cell_id.endswith("twin")][1:]
-    return Found(comparison.build(cells, [asked(head, base) for head in heads], controls))
+    return comparison.build(cells, [asked(head, base) for head in heads], controls)
 
 
-def rows(found: Found, which: int = 0) -> dict[str, MetricComparison]:
+def rows(found: Compared, which: int = 0) -> dict[str, MetricComparison]:
     return {row.metric: row for row in found.comparisons[which].rows}
 
 
 def why(row: MetricComparison) -> str:
     return words.reason(row.reason)
-
-
-def known(number: float | None) -> float:
-    assert number is not None
-    return number
 
 
 def test_without_a_plan_nothing_is_compared() -> None:
@@ -117,7 +107,7 @@ def test_a_difference_and_none() -> None:
     assert goodput.head.median == 142.0
     ratios = [fast / slow for slow, fast in zip(SLOW, FAST, strict=True)]
     assert goodput.difference.value == pytest.approx(statistics.geometric_mean(ratios) - 1)
-    assert known(goodput.difference.low) > 0.37
+    assert present(goodput.difference.low) > 0.37
     assert (goodput.noise_floor, goodput.noise_floor_scope) == (None, None)
     assert why(goodput).endswith("no noise floor was measured")
     assert found["p50"].latency_of == "due"
@@ -134,8 +124,8 @@ def test_no_difference_is_an_interval_within_the_margin_whatever_the_noise() -> 
     )  # fmt: skip
     alike, other = (rows(found, which)["goodput"] for which in (0, 1))
     assert (alike.conclusion, other.conclusion) == ("no difference", "inconclusive")
-    widest = max(-known(other.difference.low), known(other.difference.high))
-    assert 0.05 < widest < known(other.noise_floor)
+    widest = max(-present(other.difference.low), present(other.difference.high))
+    assert 0.05 < widest < present(other.noise_floor)
     assert why(other) == "the interval includes 0 and goes beyond 5.0 %"
 
 
@@ -154,7 +144,7 @@ def test_drift_between_blocks_hides_nothing() -> None:
         value * factor for value, factor in zip(drift, (1.06, 1.07, 1.05, 1.06, 1.06), strict=True)
     ]
     row = rows(compare(cell("stock", drift), cell("production", head)))["goodput"]
-    assert (row.conclusion, round(known(row.difference.value), 2)) == ("higher", 0.06)
+    assert (row.conclusion, round(present(row.difference.value), 2)) == ("higher", 0.06)
 
 
 def test_a_block_that_was_repeated_has_its_median() -> None:
@@ -163,8 +153,9 @@ def test_a_block_that_was_repeated_has_its_median() -> None:
     extra = [replace(again[4], repetition=number, goodput=value) for number, value in
              ((6, 90.0), (7, 104.0))]  # fmt: skip
     several = replace(base, repetitions=[*again, *extra])
-    found = rows(Found(comparison.build([several, cell("production", FAST)],
-                                        [asked("production")], [])))["goodput"]  # fmt: skip
+    found = rows(comparison.build([several, cell("production", FAST)], [asked("production")], []))[
+        "goodput"
+    ]
     assert (found.n, found.base.n) == (5, 7)
     assert found.difference == rows(compare(base, cell("production", FAST)))["goodput"].difference
 
@@ -178,13 +169,10 @@ def test_the_same_cells_give_the_same_figures_whatever_their_order() -> None:
 def costing(name: str, cpu_s: Sequence[float], **changes: Any) -> CellSummary:
     """A cell whose application used so many seconds of CPU in each repetition."""
     made = cell(name, SLOW, **changes)
-    hosts = builders.present(made.repetitions[0].telemetry)
-    reps = []
-    for rep, spent in zip(made.repetitions, cpu_s, strict=True):
-        used = builders.processes(cpu_s=spent)
-        services = ServiceProcesses(nginx=None, application=used, postgresql=None)
-        server = replace(hosts.server, processes=services)
-        reps.append(replace(rep, telemetry=replace(hosts, server=server)))
+    reps = [
+        builders.with_services(rep, application=builders.processes(cpu_s=spent))
+        for rep, spent in zip(made.repetitions, cpu_s, strict=True)
+    ]
     return replace(made, repetitions=reps)
 
 
@@ -209,7 +197,7 @@ def test_twins_have_a_noise_floor_for_each_part_of_the_cost() -> None:
     found = compare(*cells, controls=[("stock", "stock-twin")])
     floors = {row.metric: row.noise_floor for row in found.noise_floor}
     assert floors["cpu"] == floors["cpu_application"]
-    assert known(floors["cpu"]) < 0.01
+    assert present(floors["cpu"]) < 0.01
     assert {"cpu_nginx", "cpu_kernel", "energy"}.isdisjoint(floors)
 
 
@@ -231,9 +219,9 @@ def test_blocks_that_have_only_one_of_the_cells_do_not_count() -> None:
     ]
     later = [replace(rep, repetition=rep.repetition + 5) for rep in head.repetitions]
     one = replace(head, repetitions=[*voided, *later])
-    found = rows(Found(comparison.build([cell("stock", SLOW), one], [asked("production")], [])))
+    found = rows(comparison.build([cell("stock", SLOW), one], [asked("production")], []))
     assert why(found["goodput"]) == "2 blocks with a value of both, at least 3 are needed"
-    assert known(found["goodput"].difference.value) > 0.3
+    assert present(found["goodput"].difference.value) > 0.3
     assert found["goodput"].difference.low is found["goodput"].p is None
 
 
@@ -257,7 +245,7 @@ def test_a_response_time_counts_what_failed() -> None:
     """Half as long for those answered, and every hundredth request timed out."""
     base, head = cell("stock", SLOW), cell("production", FAST, failed=300)
     reps = [
-        replace(rep, response_time=replace(builders.present(rep.response_time), p99_us=30e6))
+        replace(rep, response_time=replace(present(rep.response_time), p99_us=30e6))
         for rep in head.repetitions
     ]
     found = rows(compare(base, replace(head, repetitions=reps)))
@@ -356,10 +344,10 @@ def test_twins_are_the_noise_floor() -> None:
     assert (floor.cell_id, floor.control_id) == ("stock", "stock-twin")
     assert floor.difference.value == pytest.approx(0.2)
     assert floor.noise_floor == floor.difference.high
-    assert known(floor.noise_floor) >= 0.2 - 1e-9
+    assert present(floor.noise_floor) >= 0.2 - 1e-9
     goodput = rows(found)["goodput"]
     assert (goodput.noise_floor, goodput.noise_floor_scope) == (floor.noise_floor, "cell")
-    assert known(goodput.difference.low) > 0
+    assert present(goodput.difference.low) > 0
     assert goodput.conclusion == "inconclusive"
     assert why(goodput).startswith("within the noise here: no larger than the noise floor of ")
 
@@ -375,7 +363,7 @@ def test_the_floor_is_of_the_same_endpoint_and_load_where_there_is_one() -> None
     cells = [*here, *there, cell("production", FAST)]
 
     def floor(controls: list[tuple[str, str]]) -> tuple[float | None, str | None]:
-        found = Found(comparison.build(cells, [asked("production")], controls))
+        found = comparison.build(cells, [asked("production")], controls)
         row = rows(found)["goodput"]
         return row.noise_floor, row.noise_floor_scope
 
@@ -403,14 +391,12 @@ def test_what_two_pairs_differ_by_is_noise_between_them_alone() -> None:
     here, there = (
         on(pair, cell("production", FAST), f"production-{pair}") for pair in ("server", "server2")
     )
-    found = Found(
-        comparison.build(
-            [base, same, other, here, there],
-            [asked(here.cell_id), asked(there.cell_id)],
-            [("stock", "stock-twin"), ("stock", "stock-twin-2")],
-        )
+    found = comparison.build(
+        [base, same, other, here, there],
+        [asked(here.cell_id), asked(there.cell_id)],
+        [("stock", "stock-twin"), ("stock", "stock-twin-2")],
     )
     within, across = (rows(found, which)["goodput"] for which in (0, 1))
     assert (within.method, across.method) == ("blocks", "repetitions")
-    assert known(within.noise_floor) < 0.1 < known(across.noise_floor)
+    assert present(within.noise_floor) < 0.1 < present(across.noise_floor)
     assert across.conclusion != "higher"

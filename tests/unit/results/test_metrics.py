@@ -51,21 +51,16 @@ def test_requests_under_way_are_answers_a_second_times_their_mean_latency() -> N
     assert metrics.value(replace(rep, latency_us=None), load, "under_way") is None
 
 
-def with_application(used: Processes | None) -> Repetition:
-    hosts = builders.present(builders.repetition().telemetry)
-    services = ServiceProcesses(nginx=None, application=used, postgresql=None)
-    server = replace(hosts.server, processes=services)
-    return builders.repetition(telemetry=replace(hosts, server=server))
-
-
 def test_memory_is_proportional_where_all_repetitions_have_it() -> None:
-    rss = with_application(builders.processes(rss_max_bytes=4 << 20))
-    pss = with_application(
-        builders.processes(rss_max_bytes=4 << 20, pss_bytes=3 << 20, pss_before_bytes=2 << 20)
+    used = builders.processes(rss_max_bytes=4 << 20)
+    both = replace(used, pss_bytes=3 << 20, pss_before_bytes=2 << 20)
+    rss, pss = (
+        builders.with_services(builders.repetition(), application=application)
+        for application in (used, both)
     )
-    both = metrics.cost(builders.cell_summary("one", [pss, rss]))
-    assert builders.present(both.sample("memory")).median == 4 << 20
-    assert (both.memory_is, builders.present(both.sample("memory_before")).n) == ("rss", 1)
+    mixed = metrics.cost(builders.cell_summary("one", [pss, rss]))
+    assert builders.present(mixed.sample("memory")).median == 4 << 20
+    assert (mixed.memory_is, builders.present(mixed.sample("memory_before")).n) == ("rss", 1)
     found = metrics.cost(builders.cell_summary("one", [pss] * 3))
     assert found.sample("memory") == Sample(n=3, median=3 << 20, low=3 << 20, high=3 << 20)
     assert found.memory_is == "pss"

@@ -12,12 +12,8 @@ USED = builders.processes()
 
 
 def repetition(nginx_requests: int | None = 1000, **services: Processes | None) -> Repetition:
-    recorded = ServiceProcesses(
-        **{"nginx": None, "application": None, "postgresql": None, **services}
-    )
-    hosts = present(builders.repetition().telemetry)
-    hosts = replace(hosts, server=replace(hosts.server, processes=recorded))
-    return builders.repetition(telemetry=hosts, nginx_requests=nginx_requests, responses=500)
+    counted = builders.repetition(nginx_requests=nginx_requests, responses=500)
+    return builders.with_services(counted, **services)
 
 
 def test_cpu_time_of_all_services_is_by_request_to_nginx_or_by_answer() -> None:

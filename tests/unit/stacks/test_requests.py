@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from loadlab.run.errors import PlanError
-from loadlab.stacks import asking, requests
+from loadlab.stacks import contract, requests
 
 
 def read(folder: Path, content: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_wrong_file_is_refused_with_the_request(tmp_path: Path, name: str) -> No
 
 def test_only_answers_that_are_recorded_are_asked_for_twice(tmp_path: Path) -> None:
     found = read(tmp_path, {"one": "/1", "two": {"path": "/2", "pattern": "x"}})
-    asked = asking.requests(found, dict.fromkeys(found, "http://10.0.0.1:80"), "mark")
+    asked = contract.requests(found, dict.fromkeys(found, "http://10.0.0.1:80"), "mark")
     assert [one.name for one in asked] == ["one", "one", "two"]
     assert "--header 'Host: localhost'" in asked[0].command
     assert "http://10.0.0.1:80/1" in asked[0].command

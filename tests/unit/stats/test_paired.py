@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from loadlab.stats import paired, power, unpaired
+from loadlab.stats import paired, unpaired
 from loadlab.stats.paired import Change
 from tests.simulation import samples
 
@@ -84,13 +84,13 @@ def test_a_ratio_of_ratios_is_by_block() -> None:
 
 def test_the_blocks_that_an_ablation_needs() -> None:
     """More rows, less effect, more noise and more power take more blocks."""
-    needed = power.blocks_needed(105, 0.05, 0.02, 0.8)
+    needed = paired.blocks_needed(105, 0.05, 0.02, 0.8)
     assert needed == 13
     for rows, effect, noise, share in (
         (30, 0.05, 0.02, 0.8), (105, 0.1, 0.02, 0.8), (105, 0.05, 0.01, 0.8), (105, 0.05, 0.02, 0.5)
     ):  # fmt: skip
-        fewer = power.blocks_needed(rows, effect, noise, share)
+        fewer = paired.blocks_needed(rows, effect, noise, share)
         assert fewer is not None
         assert fewer < needed
-    assert power.blocks_needed(105, 0.05, 1e-4, 0.8) == 3
-    assert power.blocks_needed(105, 0.01, 0.5, 0.8) is None
+    assert paired.blocks_needed(105, 0.05, 1e-4, 0.8) == 3
+    assert paired.blocks_needed(105, 0.01, 0.5, 0.8) is None

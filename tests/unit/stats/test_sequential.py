@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
+from loadlab.model.metric_rows import Better
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
 from tests.simulation import gates
@@ -101,7 +102,7 @@ def test_few_blocks_that_differ_by_the_same_are_no_narrower_than_base_and_contro
     ],
 )
 def test_answer_follows_from_the_interval(
-    low: float, high: float, better: sequential.Better, answer: str
+    low: float, high: float, better: Better, answer: str
 ) -> None:
     found = sequential.decide(Estimate((low + high) / 2, low, high), QUIET, MARGIN, better)
     assert found.answer == answer

@@ -28,7 +28,9 @@ def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> F
 
     ``cells``: all of summary.json.
     """
-    recorded = [one for one in cells if one.purpose == "py_spy" and one.base == cell.cell_id]
+    recorded = [
+        entry for entry in cells if entry.purpose == "py_spy" and entry.base == cell.cell_id
+    ]
     if not recorded:
         return None
     profile = recorded[0]
@@ -53,8 +55,8 @@ def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> F
             "Innermost functions of the samples that did not wait.",
             ["function", "share"],
             [
-                [formatting.one_line(one.function), formatting.percent(one.fraction)]
-                for one in rep.py_spy.top
+                [formatting.one_line(fraction.function), formatting.percent(fraction.fraction)]
+                for fraction in rep.py_spy.top
             ],
             " n",
             title="Functions by CPU time",
@@ -64,14 +66,14 @@ def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> F
     )
 
 
-def _text(found: PySpyProfile) -> str:
-    depth = found.depth_median
+def _text(profile: PySpyProfile) -> str:
+    depth = profile.depth_median
     deep = "" if depth is None else f", and had {depth:g} Python frames (median) in the others"
     lock = ""
-    if found.gil_fraction is not None:
-        held = formatting.percent(found.gil_fraction)
+    if profile.gil_fraction is not None:
+        held = formatting.percent(profile.gil_fraction)
         lock = f" One of its threads held Python's global lock (GIL) {held} of the time."
     return (
-        f"A worker of the application waited in {formatting.percent(found.idle_fraction)} of "
-        f"{found.samples:,} samples{deep}.{lock}"
+        f"A worker of the application waited in {formatting.percent(profile.idle_fraction)} of "
+        f"{profile.samples:,} samples{deep}.{lock}"
     )

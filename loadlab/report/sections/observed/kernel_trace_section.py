@@ -22,7 +22,7 @@ class TraceSection:
 
 def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | None:
     """Return a cell's newest trace; None where it has none. ``cells``: all of summary.json."""
-    traced = [one for one in cells if one.purpose == "trace" and one.base == cell.cell_id]
+    traced = [entry for entry in cells if entry.purpose == "trace" and entry.base == cell.cell_id]
     if not traced:
         return None
     rep = traced[0].repetitions[-1]
@@ -37,7 +37,7 @@ def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | N
             "powers of two), and in which system calls threads waited otherwise, summed over "
             "them. This repetition, which the trace slows, is in no other figure.",
             ["service", "got a core", "mean wait, µs", "p50, µs", "p99, µs", "waited in"],
-            [_row(one) for one in rep.trace.services],
+            [_row(service) for service in rep.trace.services],
             " nnnn ",
             title="Waits of threads",
             open=False,
@@ -46,26 +46,28 @@ def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | N
     )
 
 
-def _row(one: TracedService) -> list[str]:
+def _row(service: TracedService) -> list[str]:
     waits = ", ".join(
-        f"{formatting.one_line(each.call)} {formatting.significant(each.seconds)} s"
-        for each in one.waits
+        f"{formatting.one_line(wait.call)} {formatting.significant(wait.seconds)} s"
+        for wait in service.waits
     )
     return [
-        SERVICES[one.service],
-        f"{one.scheduled:,}",
-        formatting.significant(one.run_queue_mean_us),
-        f"{one.run_queue_p50_us:,}",
-        f"{one.run_queue_p99_us:,}",
+        SERVICES[service.service],
+        f"{service.scheduled:,}",
+        formatting.significant(service.run_queue_mean_us),
+        f"{service.run_queue_p50_us:,}",
+        f"{service.run_queue_p99_us:,}",
         waits,
     ]
 
 
-def _text(found: KernelTrace) -> str:
-    again = sum(found.retransmits.values())
-    ports = ", ".join(f"{count:,} on port {port}" for port, count in found.retransmits.items())
+def _text(kernel_trace: KernelTrace) -> str:
+    again = sum(kernel_trace.retransmits.values())
+    ports = ", ".join(
+        f"{count:,} on port {port}" for port, count in kernel_trace.retransmits.items()
+    )
     sent = f"{formatting.plural(again, 'TCP segment')} sent again{f' ({ports})' if again else ''}"
-    if found.instructions_per_cycle is None:
-        return f"{sent}. Instructions were not counted: {found.uncounted}."
-    per_cycle = formatting.significant(found.instructions_per_cycle, 2)
+    if kernel_trace.instructions_per_cycle is None:
+        return f"{sent}. Instructions were not counted: {kernel_trace.uncounted}."
+    per_cycle = formatting.significant(kernel_trace.instructions_per_cycle, 2)
     return f"{sent}. The cores did {per_cycle} instructions for each cycle that they were not idle."

@@ -28,53 +28,53 @@ _EVERY: Limits = {**outside_words.LIMITS, **core_words.LIMITS, **wait_words.LIMI
 LIMITS: Limits = {code: _EVERY[code] for code in CODES}
 
 
-def sentence(found: CellLimit) -> str:
+def sentence(limit: CellLimit) -> str:
     """Return the limit with its evidence. Raises ResultError for a code without words."""
-    why = found.limit
-    words = _word(why, lambda entry: entry.words(why))
-    some = f" ({found.agree} of {found.of} repetitions)" if found.agree < found.of else ""
-    if why.code == "none":
+    reason = limit.limit
+    words = _word(reason, lambda entry: entry.words(reason))
+    some = f" ({limit.agree} of {limit.of} repetitions)" if limit.agree < limit.of else ""
+    if reason.code == "none":
         return f"No limit was reached{some}: {words}."
-    if why.code == "unknown":
-        out = [text for text in map(_out, found.ruled_out) if text]
+    if reason.code == "unknown":
+        out = [text for text in map(_out, limit.ruled_out) if text]
         return f"What limited it is not known{some}. Ruled out: {', '.join(out) or 'nothing'}."
     return f"Limited by {words}{some}."
 
 
-def following(found: CellLimit) -> str:
+def following(limit: CellLimit) -> str:
     """Return what to measure next, in words."""
-    return _word(found.limit, lambda entry: entry.following(found.limit))
+    return _word(limit.limit, lambda entry: entry.following(limit.limit))
 
 
-def lesson(found: CellLimit) -> str:
+def lesson(limit: CellLimit) -> str:
     """Return the name of the lesson on the limit; empty for none."""
-    return _word(found.limit, lambda entry: entry.lesson(found.limit))
+    return _word(limit.limit, lambda entry: entry.lesson(limit.limit))
 
 
-def short(found: CellLimit) -> str:
+def short(limit: CellLimit) -> str:
     """Return the limit in a word or two."""
-    return found.limit.code.replace("_", " ")
+    return limit.limit.code.replace("_", " ")
 
 
-def whole(found: CellLimit) -> str:
+def whole(limit: CellLimit) -> str:
     """Return the sentence, the next measurement and the lesson as one text."""
-    parts = [sentence(found), f"Next: {following(found)}."]
-    if name := lesson(found):
+    parts = [sentence(limit), f"Next: {following(limit)}."]
+    if name := lesson(limit):
         parts.append(f"Lesson: ansible-playbook playbooks/lesson.yml -e lesson={name}")
     return " ".join(parts)
 
 
-def ruled_out(found: CellLimit) -> list[tuple[str, str]]:
+def ruled_out(limit: CellLimit) -> list[tuple[str, str]]:
     """Return (code, evidence against it) of each limit that was ruled out."""
-    return [(why.code, _out(why)) for why in found.ruled_out]
+    return [(reason.code, _out(reason)) for reason in limit.ruled_out]
 
 
-def _out(why: Reason) -> str:
-    return "" if why.value is None else _word(why, lambda entry: entry.out(why))
+def _out(reason: Reason) -> str:
+    return "" if reason.value is None else _word(reason, lambda entry: entry.out(reason))
 
 
-def _word(why: Reason, words: Callable[[Limit], str]) -> str:
+def _word(reason: Reason, words: Callable[[Limit], str]) -> str:
     try:
-        return words(LIMITS[why.code])
+        return words(LIMITS[reason.code])
     except (LookupError, TypeError, ValueError) as error:
-        raise ResultError(f"limit {why.code!r} has no words: {error!r}") from error
+        raise ResultError(f"limit {reason.code!r} has no words: {error!r}") from error

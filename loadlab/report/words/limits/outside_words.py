@@ -26,68 +26,71 @@ _CLIENT = {
 }
 
 
-def _neighbour(why: Reason) -> str:
-    host, wait = why.facts["host"], why.facts.get("wait_us")
-    if why.facts["cause"] == "steal":
+def _neighbour(reason: Reason) -> str:
+    host, wait = reason.facts["host"], reason.facts.get("wait_us")
+    if reason.facts["cause"] == "steal":
         return f"another machine on the hardware of the {host}: its hypervisor took CPU time"
     mean = (
-        f"{formatting.percent(value(why))} of the {host}'s CPU" if why.value is not None else "CPU"
+        f"{formatting.percent(value(reason))} of the {host}'s CPU"
+        if reason.value is not None
+        else "CPU"
     )
     waited = (
         f"; a request's threads waited {formatting.ms(number(wait))} ms for a core"
         if wait is not None and host == "server"
         else ""
     )
-    worst = why.facts.get("worst")
+    worst = reason.facts.get("worst")
     most = f", {formatting.percent(number(worst))} in the worst second" if worst is not None else ""
     return f"somebody else's programs: they used {mean}{most}{waited}"
 
 
-def _client(why: Reason) -> str:
-    failed = why.facts.get("failed")
+def _client(reason: Reason) -> str:
+    failed = reason.facts.get("failed")
     failures = f" for {int(number(failed)):,} requests" if failed is not None else ""
     return (
-        f"the client: {_CLIENT[str(why.facts['cause'])]}{failures}; its cores were "
-        f"{formatting.percent(value(why))} busy"
+        f"the client: {_CLIENT[str(reason.facts['cause'])]}{failures}; its cores were "
+        f"{formatting.percent(value(reason))} busy"
     )
 
 
-def _none(why: Reason) -> str:
-    p99 = formatting.ms(value(why))
+def _none(reason: Reason) -> str:
+    p99 = formatting.ms(value(reason))
     return (
-        f"{fact(why, 'rate'):,g} requests/s came back right with p99 {p99} ms, within "
-        f"{formatting.ms(number(why.limit))} ms; the server's cores were "
-        f"{formatting.percent(fact(why, 'busy'))} busy"
+        f"{fact(reason, 'rate'):,g} requests/s came back right with p99 {p99} ms, within "
+        f"{formatting.ms(number(reason.limit))} ms; the server's cores were "
+        f"{formatting.percent(fact(reason, 'busy'))} busy"
     )
 
 
-def _link(why: Reason) -> str:
-    if why.facts["cause"] == "full":
-        used = formatting.bits(fact(why, "bits_per_second"))
-        return f"the link: {used}, {formatting.percent(value(why))} of what iperf3 measured"
-    if why.facts["cause"] == "lost":
+def _link(reason: Reason) -> str:
+    if reason.facts["cause"] == "full":
+        used = formatting.bits(fact(reason, "bits_per_second"))
+        return f"the link: {used}, {formatting.percent(value(reason))} of what iperf3 measured"
+    if reason.facts["cause"] == "lost":
         return "the link: segments were lost, and sent again after 200 ms or more"
-    if why.facts["cause"] == "queue":
-        rtt, fastest = (formatting.ms(fact(why, name)) for name in ("rtt_us", "fastest_us"))
+    if reason.facts["cause"] == "queue":
+        rtt, fastest = (formatting.ms(fact(reason, name)) for name in ("rtt_us", "fastest_us"))
         return (
             f"the link: packets waited in a queue before it, for a round trip took {rtt} ms, and "
             f"the fastest request {fastest} ms"
         )
-    rtt, least = (formatting.ms(fact(why, name)) for name in ("rtt_us", "least_rtt_us"))
+    rtt, least = (formatting.ms(fact(reason, name)) for name in ("rtt_us", "least_rtt_us"))
     return (
         f"the link: its round trip of {rtt} ms (at least {least} ms), "
-        f"{formatting.significant(fact(why, 'trips'), 2)} times with windows of "
-        f"{fact(why, 'window'):.0f} segments, is {formatting.percent(value(why))} of a request"
+        f"{formatting.significant(fact(reason, 'trips'), 2)} times with windows of "
+        f"{fact(reason, 'window'):.0f} segments, is {formatting.percent(value(reason))} of a "
+        "request"
     )
 
 
-def _connections(why: Reason) -> str:
-    number = int(fact(why, "connections"))
-    idle = f"{formatting.percent(1 - fact(why, 'busy'))} of the server's CPU"
-    if "rate" in why.facts:
+def _connections(reason: Reason) -> str:
+    number = int(fact(reason, "connections"))
+    idle = f"{formatting.percent(1 - fact(reason, 'busy'))} of the server's CPU"
+    if "rate" in reason.facts:
         return (
             f"the load: all of its {formatting.plural(number, 'connection')} waited for answers "
-            f"while requests of {fact(why, 'rate'):,g}/s were due, and {idle} was idle"
+            f"while requests of {fact(reason, 'rate'):,g}/s were due, and {idle} was idle"
         )
     return (
         f"the load: a closed loop of {number:,} connections leaves {idle} idle, and nothing waited"
@@ -106,35 +109,35 @@ LIMITS: Limits = {
     "client": Limit(
         _client, part("client's CPU"),
         "The generator or the Python client could not do more: its CPU, its files or its ports.",
-        lambda why: {
+        lambda reason: {
             "open_files": "-e open_files=<more>",
             "local_ports": "-e python_keepalive=true",
-        }.get(str(why.facts["cause"]), "a lower rate, or several clients"),
-        lambda why: {"open_files": "file_descriptors", "local_ports": "ephemeral_ports"}.get(
-            str(why.facts["cause"]), ""
+        }.get(str(reason.facts["cause"]), "a lower rate, or several clients"),
+        lambda reason: {"open_files": "file_descriptors", "local_ports": "ephemeral_ports"}.get(
+            str(reason.facts["cause"]), ""
         ),
     ),
     "none": Limit(
-        _none, lambda why: "the objective was missed",
+        _none, lambda reason: "the objective was missed",
         "The rate came back within the objective, without a failed request.",
         always("-e slo=p99_ms=100,errors=0 finds the highest rate"),
     ),
     "link": Limit(
         _link, part("round trip"),
         "The link was full, far away, had a long queue, or lost segments.",
-        lambda why: {"full": _QUEUE, "queue": _QUEUE, "far": "-e network=lan"}.get(
-            str(why.facts["cause"]), "ping and iperf3 over the link"
+        lambda reason: {"full": _QUEUE, "queue": _QUEUE, "far": "-e network=lan"}.get(
+            str(reason.facts["cause"]), "ping and iperf3 over the link"
         ),
-        lambda why: {
+        lambda reason: {
             "full": "bufferbloat",
             "queue": "bufferbloat",
             "far": "slow_start_after_idle",
-        }.get(str(why.facts["cause"]), ""),
+        }.get(str(reason.facts["cause"]), ""),
     ),
     "connections": Limit(
         _connections, always(""),
         "The load had too few connections to use the server up.",
-        lambda why: f"-e connections={2 * int(fact(why, 'connections'))}",
+        lambda reason: f"-e connections={2 * int(fact(reason, 'connections'))}",
         always("knee"),
     ),
     "unknown": Limit(

@@ -24,7 +24,7 @@ class Limit(NamedTuple):
     out: Callable[[Reason], str]
     meaning: str
     following: Callable[[Reason], str]
-    lesson: Callable[[Reason], str] = lambda why: ""
+    lesson: Callable[[Reason], str] = lambda reason: ""
 
 
 Limits: TypeAlias = dict[str, Limit]
@@ -36,22 +36,22 @@ def number(value: object) -> float:
     return float(value)
 
 
-def fact(why: Reason, name: str) -> float:
-    return number(why.facts[name])
+def fact(reason: Reason, name: str) -> float:
+    return number(reason.facts[name])
 
 
-def value(why: Reason) -> float:
-    return number(why.value)
+def value(reason: Reason) -> float:
+    return number(reason.value)
 
 
 def always(text: str) -> Callable[[Reason], str]:
-    return lambda why: text
+    return lambda reason: text
 
 
 def part(name: str) -> Callable[[Reason], str]:
     """Return the words for a value that is a part of something."""
-    return lambda why: f"{name} {formatting.percent(value(why))}"
+    return lambda reason: f"{name} {formatting.percent(value(reason))}"
 
 
 def count(name: str) -> Callable[[Reason], str]:
-    return lambda why: formatting.plural(int(value(why)), name)
+    return lambda reason: formatting.plural(int(value(reason)), name)

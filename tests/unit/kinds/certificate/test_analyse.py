@@ -12,17 +12,15 @@ from loadlab.kinds.certificate.analyse import Injected
 from loadlab.model import (
     CertifiedTest,
     Expectation,
-    PlannedStudy,
     Reason,
     Repetition,
     ServiceProcesses,
-    StudyPublication,
     Truth,
     Validity,
 )
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
-from tests.unit.builders import present, processes, repetition, summary, void
+from tests.unit.builders import planned_study, present, processes, repetition, summary, void
 
 LOGGED = Injected("stall", 100, {"right": 95, "error": 5}, 0.2, [(50_000, 90), (1_000_000, 10)])
 FOUND = summary()
@@ -30,18 +28,7 @@ CELL = FOUND.cells[0]
 
 
 def certify(expected: Expectation, rep: Repetition, log: Injected | None = LOGGED) -> CertifiedTest:
-    study = PlannedStudy(
-        kind="study",
-        name="certificate",
-        scale=None,
-        description="",
-        claims=[],
-        cells={"stall": [CELL.cell_id]},
-        ablate=None,
-        left_out_keys={},
-        expectations={"stall": expected},
-        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-    )
+    study = planned_study(cells={"stall": [CELL.cell_id]}, expectations={"stall": expected})
     found = replace(FOUND, cells=[replace(CELL, repetitions=[rep])])
     built = analyse.build(found, study, {} if log is None else {"stall": log})
     assert built.passed == built.tests[0].passed

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from loadlab.kinds import derive_run
 from loadlab.kinds.lesson import analyse, show, words
-from loadlab.model import LessonResult, Reader, Reason, Validity
+from loadlab.model import Lesson, LessonResult, Reader, Reason, Validity
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import items
 from loadlab.run import documents
@@ -96,10 +96,18 @@ def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:
     assert "A cheaper connection is still a connection for each request." in text
 
 
+def stages_left(lesson: Lesson, result: LessonResult) -> list[str]:
+    """The stages that the commands which come next are of."""
+    return [line.split(" -e ")[1].split()[0] for line in words.following(lesson, result, "")]
+
+
 def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
     """A hint after the last check changes lesson.json, which a bundle has to hold as it follows."""
-    made = run(tmp_path / "one", "keepalive", [])
+    made = run(tmp_path / "one", "keepalive", [], telemetry=None)
     study = builders.present(plans.read(made).plan.study)
+    lesson = builders.present(study.lesson)
+    stages = ["stage=exercise", "stage=transfer"]
+    assert stages_left(lesson, analyse.derive(made)) == stages
     checked = replace(study, cells={**study.cells, "check1": study.cells["unkept"]})
     builders.write_plan(made, replace(plans.read(made).plan, study=checked))
     derive_run.summary(made)
@@ -107,8 +115,7 @@ def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
     documents.write(RunDir(made).reader, documents.encode(given))
     done = builders.present(analyse.derive(made).exercise)
     assert (done.hints, done.solved, len(done.checks)) == (2, True, 1)
-    left = words.following(builders.present(study.lesson), analyse.derive(made), "")
-    assert [one.split(" -e ")[1].split()[0] for one in left] == ["stage=exercise", "stage=transfer"]
+    assert stages_left(lesson, analyse.derive(made)) == stages
     text = show.pages(made, builders.ROOT)["lesson.md"].decode()
     assert "No cure, on the server: `sed -i '/server 127.0.0.1:8000;/a keepalive 64;'" in text
     exercise = text.partition("## Exercise")[2]

@@ -109,18 +109,12 @@ def test_settings_differ_from_those_of_the_published_scale(tmp_path: Path) -> No
     [
         ({"descripton": "d"}, "Object contains unknown field `descripton`"),
         ({"cells": [{"nam": "x"}]}, "at `$.cells[0]`"),
-        ({"cells": [{"name": "x", "about": []}]}, "It is called expected_void now."),
-        ({"cells": [{"name": "x", "at": {}}]}, "It is called per_scale now."),
-        ({"cells": [{"name": "x", "stall": {"seconds": 2}}]}, "It is called duration_s now."),
-        ({"claims": [{"says": "so", "metric": "m"}]}, "It is called statement now."),
         ({"claims": [{"statement": "so"}]}, "missing required field `metric`"),
         ({"claims": [{"statement": "so", "metric": "m"}]}, "one of cell, ratio, order"),
         (
             {"claims": [{"statement": "so", "metric": "m", "cell": "x"}]},
             "a claim of cell has at_least or at_most wrongly - at `$.claims[0].all[0]`",
         ),
-        ({"mistakes": []}, "It is called errata now."),
-        ({"twins": True}, "It is called aa_controls now."),
         ({"source": {"date": 2018}}, "Expected `str`, got `int` - at `$.source[...]`"),
     ],
 )

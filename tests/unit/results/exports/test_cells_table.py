@@ -14,10 +14,6 @@ from tests.unit import builders
 from tests.unit.builders import present
 
 
-def of(*cells: CellSummary) -> Summary:
-    return replace(builders.summary(), cells=list(cells))
-
-
 def read(text: str) -> list[RepetitionRow]:
     """Read cells.csv by its record: a field that is empty is null."""
     return [
@@ -33,7 +29,7 @@ def test_the_table_reads_back_as_its_record_with_all_digits() -> None:
     nothing = {"latency_us": None, "errors": None, "telemetry": None, "response_time": None}
     failed = builders.repetition(repetition=3, validity=builders.void("failed"), **nothing)
     last = builders.cell_summary("void", [void, failed])
-    rows = cells_table.rows(of(*builders.summary().cells, last))
+    rows = cells_table.rows(builders.summary_of(*builders.summary().cells, last))
     text = cells_table.text(rows)
     assert read(text) == rows
     assert len(rows) == 6
@@ -44,12 +40,9 @@ def test_the_table_reads_back_as_its_record_with_all_digits() -> None:
 
 def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -> None:
     used = builders.processes()
-    both = ServiceProcesses(nginx=used, application=replace(used, cpu_s=2.25), postgresql=None)
-    measured = builders.repetition()
-    hosts = present(measured.telemetry)
-    hosts = replace(hosts, server=replace(hosts.server, processes=both))
-    rep = replace(measured, telemetry=hosts, nginx_requests=1000, client=builders.client(EMFILE=1))
-    (row,) = cells_table.rows(of(builders.cell_summary(builders.NAME, [rep])))
+    measured = builders.repetition(nginx_requests=1000, client=builders.client(EMFILE=1))
+    rep = builders.with_services(measured, nginx=used, application=replace(used, cpu_s=2.25))
+    (row,) = cells_table.rows(builders.summary_of(builders.cell_summary(builders.NAME, [rep])))
     latency = present(rep.latency_us)
     assert row.p99_ms == present(latency.p99) / 1000
     assert row.max_ms == present(latency.max) / 1000
@@ -65,7 +58,7 @@ def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -
         "joules_per_request": None,
     }
     assert costs.items() <= asdict(row).items()
-    assert row.server_cpu_fraction == hosts.server.cpu_busy
+    assert row.server_cpu_fraction == present(rep.telemetry).server.cpu_busy
     assert row.batch_cpu_s == 0.6
     assert (row.framework, row.rate_per_s, row.clients) == ("aiohttp", 1000, 1)
 
@@ -74,4 +67,4 @@ def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -
 def test_a_name_that_a_spreadsheet_takes_for_a_formula_is_refused(name: str) -> None:
     rep = builders.repetition(server=name)
     with pytest.raises(ResultError, match=r"cells\.csv: aiohttp.*matching regex.*\$\.host"):
-        cells_table.rows(of(builders.cell_summary(builders.NAME, [rep])))
+        cells_table.rows(builders.summary_of(builders.cell_summary(builders.NAME, [rep])))

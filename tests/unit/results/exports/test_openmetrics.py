@@ -19,10 +19,6 @@ def parse(found: Summary) -> list[Metric]:
     return list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
 
 
-def of(*cells: CellSummary) -> Summary:
-    return replace(builders.summary(), cells=list(cells))
-
-
 def test_cells_have_gauges_in_base_units() -> None:
     found = builders.summary()
     families = {family.name: family for family in parse(found)}
@@ -70,7 +66,7 @@ def test_void_cells_and_probes_have_no_figures() -> None:
     nothing = {"goodput": None, "rate_achieved": None, "response_time": None}
     void = replace(void, statistics=replace(void.statistics, **nothing))
     probe = builders.cell_summary("probe", [builders.repetition()], purpose="closed_loop")
-    names = {one.name for family in parse(of(void, probe)) for one in family.samples}
+    names = {one.name for family in parse(builders.summary_of(void, probe)) for one in family.samples}
     assert names == {"lab_valid_repetitions", "lab_void_repetitions"}
 
 

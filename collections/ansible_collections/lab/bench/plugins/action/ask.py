@@ -20,7 +20,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec import Struct
 
-from loadlab.kinds.lesson import reader, reader_answers, words
+from loadlab.kinds.lesson import reader, words
 from loadlab.model import PlannedStudy, Prediction
 from loadlab.run.errors import PlanError
 
@@ -46,12 +46,12 @@ class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         record = reader.read(args.run_dir)
         # The reader answered the questions when the run began.
-        if not reader.is_asked(args.stage, record):
+        if not reader.is_answered(args.stage, record):
             question, predictions = reader.questions(args.stage, args.study)
             answered: tuple[list[str | None], float | None]
             if args.predict:
                 # Answers that were typed before took no time here.
-                answered = reader_answers.of_option(args.predict, predictions), None
+                answered = reader.of_option(args.predict, predictions), None
             else:
                 answered = self._ask(question, predictions)
             record = reader.answered(args.stage, record, *answered)
@@ -84,6 +84,6 @@ class ActionModule(ControllerAction):
             if not word:
                 return None
             try:
-                return reader_answers.answer(word, prediction)
+                return reader.answer(word, prediction)
             except ValueError as problem:
                 tell(str(problem))

@@ -19,6 +19,7 @@ from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.plan import client_programs
 from loadlab.plan.plan_document import Plan, items
 from loadlab.report.words import generators_words
+from loadlab.run.errors import LabError
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import TuningProfile
 from loadlab.tuning.sizing import PooledStack
@@ -80,5 +81,5 @@ class ActionModule(ControllerAction):
             )
             reasons += [generators_words.refusal(reason) for reason in missing]
         if reasons:
-            raise ValueError(f"{args.name}: {' '.join(reasons)} Nothing was changed on the hosts.")
+            raise LabError(f"{args.name}: {' '.join(reasons)} Nothing was changed on the hosts.")
         return {}

@@ -12,6 +12,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 from msgspec import Struct
 
 from loadlab.hosts import probe
+from loadlab.run.errors import LabError
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -37,5 +38,5 @@ class ActionModule(ControllerAction):
             refusal = probe.out_of_reach(address, str(problem), args.make)
             return {"unreachable": True, "msg": refusal}
         if said["rc"] != 0:
-            raise ValueError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
+            raise LabError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
         return {"stdout": said["stdout"]}

@@ -1,7 +1,7 @@
 """Action plugin lab.bench.lock_packages: locks the packages of an application, with its servers.
 
 The file below .cache/ names each version and its hashes. Also in check mode, as nothing but this
-cache changes. loadlab/stacks/locking.py does the work.
+cache changes. loadlab/stacks/requirements.py does the work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.stacks import locking
+from loadlab.stacks import requirements
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -31,4 +31,4 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         folder = args.root / args.source
-        return {"changed": locking.lock(args.root, folder, args.requirements)}
+        return {"changed": requirements.make_lock(args.root, folder, args.requirements)}

@@ -17,7 +17,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec import Struct
 
-from loadlab.kinds import turn_lines, turns
+from loadlab.kinds import turns
 from loadlab.kinds.turns import Last
 from loadlab.plan.plan_document import Setup
 
@@ -39,7 +39,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         turn = turns.take(args.run_dir, args.pair, args.last, args.set_up, time.time())
-        for line in turn_lines.lines(turn):
+        for line in turns.lines(turn):
             tell(line)
         return {
             "item": for_ansible(turn.following) if turn.following else None,

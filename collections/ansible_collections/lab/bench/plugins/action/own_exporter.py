@@ -10,6 +10,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 from msgspec import Struct
 
 from loadlab.run import formatting
+from loadlab.run.errors import LabError
 from loadlab.telemetry import exporter, node_exporter
 
 
@@ -35,14 +36,14 @@ class ActionModule(ControllerAction):
         try:
             booted = node_exporter.booted(exporter.fetch(url))
         except (OSError, ValueError, http.client.HTTPException) as problem:
-            raise ValueError(
+            raise LabError(
                 f"The telemetry of this host cannot be read at {url}: "
                 f"{formatting.one_line(f'{type(problem).__name__}: {problem}')}. See that "
                 "loadlab-exporter runs there; playbooks/deploy.yml puts it there. No load "
                 "was offered."
             ) from None
         if booted != args.booted:
-            raise ValueError(
+            raise LabError(
                 f"The telemetry at {url} is another machine's: that was booted at "
                 f"{moment(booted)}, and this host at {moment(args.booted)}. Let nothing else on "
                 "this machine listen there (ss -ltnp says what does), and run the same command "

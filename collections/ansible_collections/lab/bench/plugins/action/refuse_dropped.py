@@ -7,6 +7,8 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
+from loadlab.run.errors import LabError
+
 
 class Arguments(Struct, kw_only=True, frozen=True):
     """Names of the hosts that Ansible dropped from the play; none where it dropped none."""
@@ -17,5 +19,5 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         if args.hosts:
-            raise ValueError(f"The run ends here, without {', '.join(args.hosts)}.")
+            raise LabError(f"The run ends here, without {', '.join(args.hosts)}.")
         return {}

@@ -17,6 +17,7 @@ from loadlab.kinds import all_kinds, run_end
 from loadlab.plan import plan_document
 from loadlab.report.render import render
 from loadlab.run import errors, lock
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
@@ -40,7 +41,7 @@ class ActionModule(ControllerAction):
         try:
             page = report.build(run_dir)
         except errors.ResultError as problem:
-            raise ValueError(
+            raise LabError(
                 f"{problem} in {run_dir}. Derive it again from the raw files with "
                 f"ansible-playbook playbooks/collect.yml {plan_document.resume_args(run_dir)}"
             ) from problem

@@ -18,6 +18,7 @@ from loadlab.history.reproduction import build_reproduction as reproduction
 from loadlab.kinds import all_kinds, derive_run, run_end
 from loadlab.report.words import disturbances, repetitions_words
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
@@ -53,7 +54,7 @@ class ActionModule(ControllerAction):
             table = run_end.derived(run_dir, derive_run.summary(run_dir))
             reproduction.write(run_dir)
         except ValueError as problem:
-            raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
+            raise LabError(f"{problem}. The raw files are kept in {run_dir}.") from None
         unmeasured = [repetitions_words.unmeasured(cell) for cell in derive_run.unmeasured(run_dir)]
         abandoned = [
             repetitions_words.abandoned(*cell) for cell in derive_run.abandoned(run_dir).items()

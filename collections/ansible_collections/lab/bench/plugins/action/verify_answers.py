@@ -11,8 +11,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.stacks.asking import times
-from loadlab.stacks.contract import ContractError, cut, verified
+from loadlab.stacks.contract import ContractError, cut, times, verified
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -37,7 +37,7 @@ from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import arrivals, documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
-from loadlab.stacks import application, asking, contract, servers
+from loadlab.stacks import application, contract, servers
 from loadlab.telemetry import iperf3
 from loadlab.tuning import host_state, ledger, service_ledger, sizing
 from loadlab.tuning.ledger import HostLedgers
@@ -275,7 +275,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "tuning_rows": host_state.rows,
     "tuning_state": host_state.decide,
     "tuning_unrestored": ledger.unrestored,
-    "verification_requests": asking.requests,
+    "verification_requests": contract.requests,
 }
 # These read some of a host's variables, which Ansible templates when they are read.
 OF_VARIABLES: dict[str, Callable[..., Any]] = {

@@ -15,6 +15,7 @@ import msgspec
 from ansible.plugins.lookup import LookupBase
 
 from loadlab.hosts import package_sources
+from loadlab.run.errors import LabError
 from loadlab.run.formatting import one_line
 
 DOCUMENTATION = """
@@ -35,13 +36,13 @@ LOCK = Path(package_sources.__file__).parents[2] / "metronome" / "Cargo.lock"
 
 
 def ask(command: list[str]) -> str:
-    """Return what a command prints, "" where the program is absent. Raises ValueError where it
+    """Return what a command prints, "" where the program is absent. Raises LabError where it
     fails."""
     if shutil.which(command[0]) is None:
         return ""
     done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=False)
     if done.returncode != 0:
-        raise ValueError(f"`{' '.join(command)}` failed: {one_line(done.stderr)}")
+        raise LabError(f"`{' '.join(command)}` failed: {one_line(done.stderr)}")
     return done.stdout
 
 

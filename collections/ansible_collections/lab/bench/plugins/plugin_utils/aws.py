@@ -9,6 +9,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2, ec2_client
+from loadlab.run.errors import LabError
 
 
 class Ec2Action(ControllerAction):
@@ -22,7 +23,7 @@ class Ec2Action(ControllerAction):
     def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
         region, regions = str(values["region"]), ec2_client.regions()
         if region not in regions:
-            raise ValueError(
+            raise LabError(
                 f"AWS_REGION: '{region}' is not a region of EC2. There are: "
                 f"{', '.join(sorted(regions))}. Nothing was changed."
             )
@@ -31,4 +32,4 @@ class Ec2Action(ControllerAction):
             return super().act(values)
         except (BotoCoreError, ClientError) as problem:
             refusal = ec2.refusal(ec2_client.code(problem), str(problem), region)
-            raise ValueError(refusal or f"EC2 in {region}: {problem}") from problem
+            raise LabError(refusal or f"EC2 in {region}: {problem}") from problem

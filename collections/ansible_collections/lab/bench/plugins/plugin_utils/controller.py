@@ -20,7 +20,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 from loadlab.model import Record
 from loadlab.report.terminal.progress_line import Status
 from loadlab.run import documents
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import LabError, PlanError
 from loadlab.run.formatting import printable
 
 
@@ -55,7 +55,7 @@ def _whole(value: Any) -> Any:
 class ControllerAction(ActionBase):  # type: ignore[misc]
     """Turns the task's arguments into the record that work() takes, and returns its result.
 
-    A ValueError of work() fails the task with its text; a PlanError is a refusal before anything
+    A LabError of work() fails the task with its text; a PlanError is a refusal before anything
     was changed. HostLost names the host in ``lost``.
     """
 
@@ -67,7 +67,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     def work(self, args: Any) -> dict[str, Any]:
         """Do the action's work; return the keys of its result.
 
-        ``args``: a msgspec.Struct, which each action annotates. Raises ValueError to fail the task.
+        ``args``: a msgspec.Struct, which each action annotates. Raises LabError to fail the task.
         """
         raise NotImplementedError
 
@@ -75,11 +75,11 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     def arguments(cls, values: Mapping[str, Any]) -> Any:
         """Return a task's arguments as the record of work(); None stands for the default.
 
-        Raises ValueError naming an argument that is unknown, missing or of a wrong type.
+        Raises LabError naming an argument that is unknown, missing or of a wrong type.
         """
         record: Any = get_type_hints(cls.work)["args"]
         if unknown := set(values) - set(record.__struct_fields__):
-            raise ValueError(f"the action has no argument {', '.join(sorted(unknown))}")
+            raise LabError(f"the action has no argument {', '.join(sorted(unknown))}")
         present = {name: value for name, value in values.items() if value is not None}
         return convert(present, record)
 
@@ -103,7 +103,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
             return {**result, "changed": False, **self.act(self._task.args)}
         except PlanError as refusal:
             return {**result, "failed": True, "msg": f"{refusal} Nothing was changed."}
-        except ValueError as problem:
+        except LabError as problem:
             return {**result, "failed": True, "msg": str(problem)}
         except HostLost as lost:
             return {**result, "unreachable": True, "msg": str(lost), "lost": lost.host}

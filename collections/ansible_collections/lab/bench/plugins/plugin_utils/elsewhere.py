@@ -13,6 +13,8 @@ from ansible.executor.task_executor import TaskExecutor
 from ansible.plugins.action import ActionBase
 from msgspec import Struct
 
+from loadlab.run.errors import LabError
+
 
 class Answer(Struct, frozen=True):
     """What came of a command: its exit status, its output, and the seconds that it took."""
@@ -86,7 +88,7 @@ class Elsewhere:
 def at_once(hosts: Mapping[str, Elsewhere], commands: Mapping[str, str]) -> dict[str, Answer]:
     """Run a command on each of several hosts, all at once, and wait for all.
 
-    Raises HostLost where a host is out of reach, and else ValueError with the reasons of all that
+    Raises HostLost where a host is out of reach, and else LabError with the reasons of all that
     fail; with the hosts' names where there are several.
     """
     with ThreadPoolExecutor(len(commands)) as pool:
@@ -101,5 +103,5 @@ def at_once(hosts: Mapping[str, Elsewhere], commands: Mapping[str, str]) -> dict
         f"{named[name]}{answer.failure()}" for name, answer in answers.items() if answer.code
     ]
     if reasons:
-        raise ValueError("; ".join(reasons))
+        raise LabError("; ".join(reasons))
     return answers

@@ -9,11 +9,13 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
+from loadlab.run.errors import LabError
+
 T = TypeVar("T")
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Return a value of a play as this type. Raises ValueError with the path and the reason.
+    """Return a value of a play as this type. Raises LabError with the path and the reason.
 
     Texts become numbers and booleans where these are expected, as -e gives texts.
     """
@@ -21,7 +23,10 @@ def convert(value: object, kind: type[T]) -> T:
     if get_origin(kind) is Iterable and isinstance(value, Iterable):
         # msgspec has no type for it. A mapping stands for its keys.
         known, value = list[get_args(kind)], list(value)  # type: ignore[misc]
-    converted: T = msgspec.convert(plain(value), known, strict=False, dec_hook=_other)
+    try:
+        converted: T = msgspec.convert(plain(value), known, strict=False, dec_hook=_other)
+    except msgspec.ValidationError as error:
+        raise LabError(str(error)) from error
     return converted
 
 
