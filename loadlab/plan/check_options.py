@@ -261,10 +261,6 @@ def _levels(options: Options) -> dict[str, Sequence[float]]:
     return {"rate": options.rate, "connections": options.connections}
 
 
-def _is_swept(options: Options) -> bool:
-    return any(len(levels) > 1 for levels in _levels(options).values())
-
-
 def has_one_load(options: Options) -> bool:
     """Return whether the options ask for one load, without a rule that finds another."""
     lengths = [len(levels) for levels in _levels(options).values()]
@@ -410,7 +406,7 @@ def _refuse_observed(options: Options, name: str, observation: str) -> None:
             f"{name}: {observation} under load, and of generator={options.generator} the client is "
             f"the subject. Leave {name} out."
         )
-    if options.slo or _is_swept(options):
+    if options.slo or any(len(levels) > 1 for levels in _levels(options).values()):
         raise PlanError(
             f"{name}: it is of one load, and a sweep or an slo goes over several. Give one value "
             f"of rate and of connections and no slo, or leave {name} out."

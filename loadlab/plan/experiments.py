@@ -5,7 +5,7 @@ searches, scaled rates), the rates of a curve, and cells once more beside an obs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -107,7 +107,10 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         for name, contract in contracts_of(ask.root, served["source"], served["app"]).items()
     }
     own = cells.endpoints(contracts, options, served["app"])
-    endpoints = {**own, **_background(contracts, options, served, entry)}
+    endpoints = dict(own)
+    if entry is not None and (name := entry.background_endpoint) is not None:
+        known(f"endpoint of {options.framework}", name, served["app"]["endpoints"])
+        endpoints[name] = contracts[name]
     planned = experiments(ask.root, options, cells.items(options, served, backlogs, own, entry))
     if entry is None:
         planned += curves(ask.root, options, planned)
@@ -127,17 +130,6 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         endpoints=endpoints,
         experiments=planned,
     )
-
-
-def _background(
-    contracts: Contracts, options: Options, stack: Mapping[str, Json], entry: StudyCell | None
-) -> Contracts:
-    """Return the contract of the background endpoint; empty without one."""
-    name = entry.background_endpoint if entry else None
-    if name is None:
-        return {}
-    known(f"endpoint of {options.framework}", name, stack["app"]["endpoints"])
-    return {name: contracts[name]}
 
 
 def repeated(

@@ -31,7 +31,12 @@ def assign(
     ]
     loads = [0.0] * pairs
     pair_of: dict[str, int] = {}
-    kept = [_kept_pair(group, earlier, pairs) for group in groups]
+    # Where it was measured first; None of a pair that there is no more.
+    firsts = (
+        next((earlier[item.cell_id] for item in items(group) if item.cell_id in earlier), pairs)
+        for group in groups
+    )
+    kept = [first if first < pairs else None for first in firsts]
     order = sorted(range(len(groups)), key=lambda at: (kept[at] is None, -seconds[at], at))
     for at in order:
         pair = kept[at]
@@ -61,13 +66,6 @@ def claimed_together(
         for statement in claim.all
         if statement.ratio is not None or len(statement.order or ()) == 2
     ]
-
-
-def _kept_pair(
-    group: Sequence[PlannedExperiment], earlier: Mapping[str, int], pairs: int
-) -> int | None:
-    kept = [earlier[item.cell_id] for item in items(group) if item.cell_id in earlier]
-    return kept[0] if kept and kept[0] < pairs else None
 
 
 def _groups(

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from loadlab.model import Calibration, Cell, Purpose, Repetition, Result, TuningLedger
 from loadlab.run import documents
-from loadlab.run.run_dir import RepetitionDir, RunDir
+from loadlab.run.run_dir import RunDir
 
 
 class UnderWay(Struct, kw_only=True, frozen=True):
@@ -107,7 +107,9 @@ def load(run_dir: Path) -> dict[str, CellRecords]:
     """
     cells: dict[str, list[Result | UnderWay]] = {}
     for folder in RunDir(run_dir).repetitions():
-        cells.setdefault(folder.of, []).append(_repetition(folder))
+        result = documents.read(folder.result, Result) if folder.result.exists() else None
+        record = result or UnderWay(repetition=folder.number)
+        cells.setdefault(folder.of, []).append(record)
     return {cell_id: cell_records(repetitions) for cell_id, repetitions in cells.items()}
 
 
@@ -119,12 +121,6 @@ def cell_records(repetitions: Sequence[Result | UnderWay]) -> CellRecords:
     return CellRecords(
         repetitions=repetitions, cell=first.cell, purpose=first.purpose, base=first.base
     )
-
-
-def _repetition(folder: RepetitionDir) -> Result | UnderWay:
-    if folder.result.exists():
-        return documents.read(folder.result, Result)
-    return UnderWay(repetition=folder.number)
 
 
 def rate_ceiling(run_dir: Path) -> float | None:

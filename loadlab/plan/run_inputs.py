@@ -73,11 +73,12 @@ class Hasher:
 def check(run_id: str, items: Iterable[Item], records: Records) -> None:
     """Raise PlanError where the run has results of an item whose inputs have changed."""
     for item in items:
+        cell = records[item.cell_id].cell if item.cell_id in records else None
         differs = [
             *itertools.chain.from_iterable(
                 _changed(repetition, item) for repetition in finished(item.cell_id, records)
             ),
-            *(["cell"] if _is_other_cell(item, records) else []),
+            *(["cell"] if cell not in (None, item.cell) else []),
         ]
         if differs:
             raise PlanError(
@@ -93,11 +94,6 @@ def _changed(repetition: Repetition, item: Item) -> list[str]:
         return []
     before, now = asdict(repetition.input_hashes), asdict(item.input_hashes)
     return [part for part, value in before.items() if part != LAB and value != now[part]]
-
-
-def _is_other_cell(item: Item, records: Records) -> bool:
-    record = records.get(item.cell_id)
-    return record is not None and record.cell is not None and record.cell != item.cell
 
 
 def labs(repetitions: Iterable[Repetition]) -> dict[str, list[int]]:

@@ -143,15 +143,13 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         """Return the rate to probe: upwards, downwards, between, or the missed one once more."""
         met, missed, ceiling = bracket.met, bracket.missed, self.highest()
         if missed is None:
-            return self._first(ceiling) if met is None else min(self._rounded(2 * met), ceiling)
+            start = max(self.start.cell.load.rate or LOWEST, LOWEST)
+            return min(start if met is None else self._rounded(2 * met), ceiling)
         if met is None or middle is None:
             return missed if missed <= LOWEST else max(self._rounded(missed / 2), LOWEST)
         if bracket.misses < self.rule.misses_to_bound or is_close(self.rule, met, missed, middle):
             return missed
         return middle
-
-    def _first(self, ceiling: float) -> float:
-        return min(max(self.start.cell.load.rate or LOWEST, LOWEST), ceiling)
 
     def _rounded(self, rate: float) -> float:
         """Round to DIGITS significant digits, and to whole where the generator needs it."""
