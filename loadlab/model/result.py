@@ -119,7 +119,7 @@ class PerSecond(Record, kw_only=True, frozen=True):
 
 
 class Validity(Record, kw_only=True, frozen=True):
-    """Whether the repetition is valid. loadlab/report/words/validity_words.py has the codes."""
+    """Whether the repetition is valid. loadlab/reasons/validity_reasons.py has the codes."""
 
     valid: Annotated[bool, doc("True where no reason makes it void.")]
     reasons: Annotated[

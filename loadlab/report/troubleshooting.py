@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from loadlab.reasons import validity_reasons
+from loadlab.reasons.row import ReasonTable
+from loadlab.reasons.validity_reasons import CAUSES
 from loadlab.report.words import (
     TABLE,
     curves_words,
@@ -12,13 +15,9 @@ from loadlab.report.words import (
     limits,
     matrix_words,
     outcomes,
-    validity_words,
     verdict_words,
 )
-from loadlab.report.words.meanings import MEANINGS
-from loadlab.report.words.word_table import Table
 from loadlab.run import catalog, documents, methods
-from loadlab.run.causes import CAUSES
 from loadlab.run.run_dir import SUMMARY
 
 _HEAD = """\
@@ -31,16 +30,16 @@ what you can do. Limits are in [files/validity.yml](../files/validity.yml) and
 [files/methods.yml](../files/methods.yml); a run keeps those that it began with.
 """
 # Heading, introduction and codes of each part.
-_PARTS: tuple[tuple[str, str, Table], ...] = (
+_PARTS: tuple[tuple[str, str, ReasonTable], ...] = (
     (
         "Void repetitions",
         "The instrument, not the stack, was the limit. A void repetition is in no statistic. It is "
         "measured again, unless the cell was void twice in a row for the same limit of its hosts: "
         + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
         + ".",
-        validity_words.VOID,
+        validity_reasons.VOID,
     ),
-    ("Findings", "Remarks that do not void a repetition.", validity_words.FINDINGS),
+    ("Findings", "Remarks that do not void a repetition.", validity_reasons.FINDINGS),
     (
         "Comparisons and rankings",
         "The conclusion on a difference, or why there is none.",
@@ -100,9 +99,9 @@ def _limits() -> list[str]:
 
 
 def _row(code: str, limits: dict[str, object]) -> str:
-    meaning = MEANINGS[code]
-    shown = ", ".join(f"`{name}` {limits[name]}" for name in meaning.thresholds)
-    return f"| {code} | {meaning.text} | {shown} | {TABLE[code].remedy or ''} |"
+    row = TABLE[code]
+    shown = ", ".join(f"`{name}` {limits[name]}" for name in row.thresholds)
+    return f"| {code} | {row.meaning} | {shown} | {row.remedy or ''} |"
 
 
 if __name__ == "__main__":

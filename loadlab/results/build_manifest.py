@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from loadlab.run import catalog, documents
+from loadlab.generators import registry
 from loadlab.model import (
     Cell,
     CertificateReference,
@@ -21,8 +21,8 @@ from loadlab.model import (
     ManifestHost,
 )
 from loadlab.model.options import Options
-from loadlab.generators import registry
 from loadlab.plan.plan_document import Run
+from loadlab.run import catalog, documents
 from loadlab.stacks import application
 from loadlab.stacks.servers import FOLDER
 
@@ -124,7 +124,7 @@ def pins(locks: Mapping[str, str]) -> dict[str, str]:
 
 
 def command_line(argv: Sequence[str], recorded: Iterable[str]) -> list[str]:
-    """Return the words of the command; of -e only the main variables, ``recorded``, keep their values.
+    """Return the words of the command; only main variables (``recorded``) keep their -e values.
 
     Any other extra variable may hold a secret: its value is replaced by '(not recorded)', and so
     are a whole file of variables and JSON.

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadlab.results import judge_calibration
-from loadlab.run import documents, run_dir
 from loadlab.model import (
     Calibration,
     CalibrationConditions,
@@ -23,6 +21,8 @@ from loadlab.model import (
     TuningLedger,
 )
 from loadlab.model.base import Json
+from loadlab.results import judge_calibration
+from loadlab.run import documents, run_dir
 from loadlab.run.run_dir import CEILING, FLOOR, LINK, CalibrationDir, RepetitionDir
 
 # Maximum age in seconds.

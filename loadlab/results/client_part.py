@@ -9,13 +9,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.run import documents
-from loadlab.run.errors import ResultError
-from loadlab.model import GeneratorRun, HostTelemetry, Load, Reason, RepetitionSetup, Thresholds
-from loadlab.run.run_dir import CELL, COUNTERS, ERROR, RUN, ClientDir, RepetitionDir
 from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
+from loadlab.model import GeneratorRun, HostTelemetry, Load, Reason, RepetitionSetup, Thresholds
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import CELL, COUNTERS, ERROR, RUN, ClientDir, RepetitionDir
 from loadlab.telemetry import host_telemetry, node_exporter
 from loadlab.telemetry.recordings import Window
 
@@ -62,7 +62,9 @@ def parts(rep_dir: Path, setup: RepetitionSetup) -> list[tuple[ClientDir, Repeti
         return [(repetition, setup)]
     shares = []
     for client in setup.clients:
-        load = replace(setup.cell.load, clients=None, rate=client.rate, connections=client.connections)
+        load = replace(
+            setup.cell.load, clients=None, rate=client.rate, connections=client.connections
+        )
         alone = replace(
             setup,
             cell=replace(setup.cell, load=load),

@@ -28,7 +28,7 @@ from loadlab.model import (
     NoiseFloor,
     Reason,
 )
-from loadlab.model.metric_rows import LatencyOf, COMPARED, ROWS, SPEEDS
+from loadlab.model.metric_rows import COMPARED, ROWS, SPEEDS, LatencyOf
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.results import effect, metrics, noise
 from loadlab.results.effect import SIDES
@@ -176,7 +176,9 @@ def _all_values(cells: Sequence[CellSummary], path: str) -> list[float]:
 
 def _failed(sides: Sides, latency_of: LatencyOf | None) -> tuple[float | None, float | None]:
     """Return the fractions of failed requests: of those due, or of those sent."""
-    base, head = (_due_failed(cells) if latency_of == "due" else _failed_fraction(cells) for cells in sides)
+    base, head = (
+        _due_failed(cells) if latency_of == "due" else _failed_fraction(cells) for cells in sides
+    )
     return base, head
 
 
@@ -200,9 +202,7 @@ def _lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
     return sum(rep.error is not None for rep in reps), list(dict.fromkeys(void))
 
 
-def compared_cell(
-    cell_id: str, name: str | None, cells: Sequence[CellSummary]
-) -> ComparedCell:
+def compared_cell(cell_id: str, name: str | None, cells: Sequence[CellSummary]) -> ComparedCell:
     """Return what a comparison holds on a side; its cell_id is its name if it has none."""
     n_failed, void_reasons = _lost(cells)
     return ComparedCell(
@@ -275,9 +275,7 @@ def _incomparable(metric: str, sides: Sides, latency_of: LatencyOf | None) -> Re
         limit = comparison_rule().failed_max
         for side, fraction in zip(SIDES, _failed(sides, latency_of), strict=True):
             if fraction is not None and fraction > limit:
-                return Reason(
-                    code="side_failed", value=fraction, limit=limit, facts={"side": side}
-                )
+                return Reason(code="side_failed", value=fraction, limit=limit, facts={"side": side})
     return None
 
 
@@ -291,9 +289,7 @@ def with_rows(
     """
     every = [pair for own in pairs for pair in own if not pair.incomparable]
     families = {
-        speed: iter(
-            inference.corrected([p_of(pair) for pair in every if _is_speed(pair) == speed])
-        )
+        speed: iter(inference.corrected([p_of(pair) for pair in every if _is_speed(pair) == speed]))
         for speed in (True, False)
     }
     return [

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from loadlab.results import sweeps_searches
 from loadlab.model import CellSummary, CurveSummary, Item, Reason, SearchStep
-from loadlab.plan.plan_document import items
-from loadlab.plan.plan_document import Plan
-from loadlab.plan.records import Records, finished, valid
 from loadlab.plan.modes.levels import Scaled
+from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.records import Records, finished, valid
+from loadlab.results import sweeps_searches
 
 
 def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:

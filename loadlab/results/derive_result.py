@@ -11,13 +11,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.results import client_part, response_time
-from loadlab.results.client_part import ClientPart
-from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
-from loadlab.results.validity import disturbance
-from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
-from loadlab.results.validity.judge_validity import judge, judge_together
-from loadlab.run import documents
+from loadlab.generators import merge, registry
+from loadlab.generators.measurement import Measurement
 from loadlab.model import (
     Calibration,
     ClientLoad,
@@ -33,9 +28,14 @@ from loadlab.model import (
     Thresholds,
     Validity,
 )
+from loadlab.results import client_part, response_time
+from loadlab.results.client_part import ClientPart
+from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
+from loadlab.results.validity import disturbance
+from loadlab.results.validity.judge_validity import judge, judge_together
+from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
+from loadlab.run import documents
 from loadlab.run.run_dir import CELL, LOCK_PROFILE, PROFILE, PROFILE_LOG, RepetitionDir
-from loadlab.generators import merge, registry
-from loadlab.generators.measurement import Measurement
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
 from loadlab.telemetry import kernel_trace, node_exporter, processes, pyspy, services
@@ -162,7 +162,9 @@ def _measured(
         response_time.censored(part.measurement, load, limits)
         for part, load in zip(offered, loads, strict=True)
     ]
-    parts = [_own(part.measurement, waiting) for part, waiting in zip(offered, censored, strict=True)]
+    parts = [
+        _own(part.measurement, waiting) for part, waiting in zip(offered, censored, strict=True)
+    ]
     evidence = [
         ClientEvidence(
             measurement=part.measurement,
@@ -323,7 +325,8 @@ def _together(
             whole.limits,
         ),
         started=first.started,
-        finished=max(part.finished - part.clock_offset_s for part in offered) + first.clock_offset_s,
+        finished=max(part.finished - part.clock_offset_s for part in offered)
+        + first.clock_offset_s,
         clients=[
             _client(part, own, _latency(part.measurement, waiting, whole.limits))
             for part, own, waiting in zip(offered, validities, censored, strict=True)

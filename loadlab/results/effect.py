@@ -35,11 +35,7 @@ def few_answers(
     the metric is none. ``reps``: the load and the valid repetitions of a side."""
     percentile = histograms.PERCENTILES.get(metric)
     fewest = min((_requests(load, rep, latency_of) for load, rep in reps), default=None)
-    if (
-        percentile is None
-        or fewest is None
-        or inference.supports_percentile(fewest, percentile)
-    ):
+    if percentile is None or fewest is None or inference.supports_percentile(fewest, percentile):
         return None
     facts: Facts = {"side": side, "percentile": metric}
     return Reason(code="few_answers_compared", value=fewest, facts=facts)

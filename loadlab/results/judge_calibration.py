@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from loadlab.run.errors import LabError
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadlab.results import client_part, derive_result
-from loadlab.results.validity import disturbance
-from loadlab.run import documents
+from loadlab.generators import registry
 from loadlab.model import (
     Calibration,
     CalibrationConditions,
@@ -26,6 +22,11 @@ from loadlab.model import (
     Thresholds,
 )
 from loadlab.model.base import Json
+from loadlab.plan import plan_document as plans
+from loadlab.results import client_part, derive_result
+from loadlab.results.validity import disturbance
+from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import (
     CEILING,
     FLOOR,
@@ -39,8 +40,6 @@ from loadlab.run.run_dir import (
     RunDir,
     suffix,
 )
-from loadlab.generators import registry
-from loadlab.plan import plan_document as plans
 from loadlab.telemetry import host_telemetry, iperf3, node_exporter
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
@@ -193,7 +192,9 @@ def _document(
         floor = documents.read(folder.part(FLOOR, repetition).result, Result)
     directions = {direction: _throughputs(link, direction) for direction in IPERF3}
     highest = {direction: throughputs[-1] for direction, throughputs in directions.items()}
-    lower = {name: throughputs[0] for name, throughputs in directions.items() if len(throughputs) > 1}
+    lower = {
+        name: throughputs[0] for name, throughputs in directions.items() if len(throughputs) > 1
+    }
     ceiling = documents.read(top.result, Result)
     return Calibration(
         origin=_origin(folder.conditions(repetition)),

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadlab.model import CellSummary, RepetitionRow, Result, Summary
 from loadlab.results.exports import cells_table
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
-from loadlab.model import CellSummary, RepetitionRow, Result, Summary
 from loadlab.run.run_dir import SUMMARY, RunDir
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from loadlab.model import EncodedHistogram, Load, ResponseTime, Thresholds
 from loadlab.generators.measurement import Measurement, Waited
+from loadlab.model import EncodedHistogram, Load, ResponseTime, Thresholds
 from loadlab.stats import histograms, inference
 from loadlab.stats.histograms import Histogram
 

@@ -10,12 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
-from loadlab.results import comparison, curves, metrics, ranking, response_time, sweeps_searches
-from loadlab.results.latencies_due import over_due, own_part
-from loadlab.results.limits import judge_limits as limits
-from loadlab.results.validity import voids
-from loadlab.run import documents
-from loadlab.run.errors import ResultError
+from loadlab.generators.measurement import total
 from loadlab.model import (
     CellCost,
     CellSummary,
@@ -31,14 +26,17 @@ from loadlab.model import (
     Statistics,
     Summary,
 )
-from loadlab.run.run_dir import RESULT, RunDir
-from loadlab.generators.measurement import total
-from loadlab.plan.plan_document import items
-from loadlab.plan import records, repeats
+from loadlab.plan import ablation, records, repeats
 from loadlab.plan import plan_document as plans
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.plan_document import Plan, items
+from loadlab.results import comparison, curves, metrics, ranking, response_time, sweeps_searches
+from loadlab.results.latencies_due import over_due, own_part
+from loadlab.results.limits import judge_limits as limits
+from loadlab.results.validity import voids
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import RESULT, RunDir
 from loadlab.stats import histograms, percentiles
-from loadlab.plan import ablation
 
 
 def merge(results: Sequence[Result]) -> Statistics:
@@ -109,11 +107,15 @@ def _pooled(valid: Sequence[Result]) -> _Pool:
     A percentile that all of them withhold is None; so is one that one withholds of which the
     generator does not report its part.
     """
-    recorded = [result for result in valid if result.histogram is not None or result.censored is not None]
+    recorded = [
+        result for result in valid if result.histogram is not None or result.censored is not None
+    ]
     latencies = [_decoded(result.histogram) for result in recorded]
     waits = [_decoded(result.censored) for result in recorded]
     histogram, censored = histograms.merge(latencies), histograms.merge(waits)
-    answering = [result for result in valid if result.latency_us and result.latency_us.p50 is not None]
+    answering = [
+        result for result in valid if result.latency_us and result.latency_us.p50 is not None
+    ]
     missing = {
         name
         for name in histograms.PERCENTILES
@@ -130,7 +132,9 @@ def _pooled(valid: Sequence[Result]) -> _Pool:
         histogram,
         latency,
         own,
-        percentiles.intervals(latencies, [int(wait.total_count) for wait in waits], sorted(missing)),
+        percentiles.intervals(
+            latencies, [int(wait.total_count) for wait in waits], sorted(missing)
+        ),
     )
 
 
@@ -240,7 +244,9 @@ def _by_plan(document: Summary, plan: Plan, run_dir: Path) -> Summary:
 
 def _found_controls(cells: Sequence[CellSummary]) -> list[tuple[str, str]]:
     """Return (cell_id, cell_id of its A/A control) of a matrix, which chooses it while it runs."""
-    return [(cell.base, cell.cell_id) for cell in cells if cell.purpose == "aa_control" and cell.base]
+    return [
+        (cell.base, cell.cell_id) for cell in cells if cell.purpose == "aa_control" and cell.base
+    ]
 
 
 def by_cell(run: RunDir) -> dict[str, list[Result]]:
@@ -311,7 +317,8 @@ def short(result: Result) -> Repetition:
         ),
         clients=repetition.clients
         and [
-            replace(client, telemetry=replace(client.telemetry, per_second=None)) for client in repetition.clients
+            replace(client, telemetry=replace(client.telemetry, per_second=None))
+            for client in repetition.clients
         ],
         response_time=waits and replace(waits, histogram=None),
     )

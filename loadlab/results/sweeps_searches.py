@@ -9,7 +9,6 @@ from typing import Literal
 
 from msgspec.structs import astuple
 
-from loadlab.results import metrics
 from loadlab.model import (
     CellSummary,
     Confirmation,
@@ -27,11 +26,11 @@ from loadlab.model import (
 )
 from loadlab.plan import repeats
 from loadlab.plan.modes import search
+from loadlab.plan.modes.levels import Scaled, Sweep
+from loadlab.plan.modes.search import Search
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, Records, finished
-from loadlab.plan.modes.levels import Scaled
-from loadlab.plan.modes.search import Search
-from loadlab.plan.modes.levels import Sweep
+from loadlab.results import metrics
 
 _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
 

@@ -164,3 +164,8 @@ def printable(text: str, limit: int = 8000) -> str:
         for c in text[:limit]
     )
     return shown if len(text) <= limit else f"{shown}…"
+
+
+def percentile(name: str) -> str:
+    """Return a percentile's name as it is printed: p99.9 for p99_9."""
+    return name.replace("_", ".")

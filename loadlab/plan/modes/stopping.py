@@ -24,7 +24,7 @@ from msgspec import Struct
 from loadlab.model import Item, Purpose, Reason, Record, Repetition
 from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, doc
 from loadlab.plan.records import Records, by_block, measured, valid
-from loadlab.run.causes import CAUSES
+from loadlab.reasons.validity_reasons import CAUSES
 
 # How often a failing cell is tried before it is abandoned.
 TRIES = 2

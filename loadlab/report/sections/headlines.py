@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import astuple
 
 from loadlab.model import CellSummary, ErrorCounts, Load, Repetition, Statistics
+from loadlab.reasons.validity_reasons import SATURATED
 from loadlab.report import words
 from loadlab.report.html import Headline
 from loadlab.report.sections import latency_columns
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Entry
-from loadlab.report.words.validity_words import SATURATED
 from loadlab.results.ranking import HELD_FROM
 from loadlab.run import formatting
 

@@ -94,7 +94,7 @@ def intervals(statistics: Statistics) -> Table | None:
         value = bounded(statistics.latency_us, name)
         shown = words.reason(interval.reason) if interval.reason else quantities.in_ms(interval)
         part = ms(getattr(statistics.own_us, name, None)) if statistics.own_us else formatting.NONE
-        rows.append([quantities.percentile(name), value, part, shown])
+        rows.append([formatting.percentile(name), value, part, shown])
     return html.table(
         f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
         "which come from the differences between repetitions, not from the number of answers: "

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
+from loadlab.reasons import validity_reasons
+from loadlab.reasons.row import ReasonRow, ReasonTable
 from loadlab.report.words import (
     curves_words,
     generators_words,
     matrix_words,
     outcomes,
-    validity_words,
     verdict_words,
 )
-from loadlab.report.words.word_table import Entry, Table
 from loadlab.run.errors import ResultError
 
-__all__ = ["TABLE", "Entry", "Table", "coded", "reason", "remedy"]
+__all__ = ["TABLE", "ReasonRow", "ReasonTable", "coded", "reason", "remedy"]
 
-TABLE: Table = {
-    **validity_words.TABLE,
+TABLE: ReasonTable = {
+    **validity_reasons.TABLE,
     **outcomes.TABLE,
     **curves_words.TABLE,
     **generators_words.TABLE,

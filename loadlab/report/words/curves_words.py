@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from loadlab.model import Reason
 from loadlab.plan.plan_document import Plan
-from loadlab.report.words.quantities import percentile
-from loadlab.report.words.word_table import Entry, Table
+from loadlab.reasons.row import ReasonRow, ReasonTable
 from loadlab.run import formatting
+from loadlab.run.formatting import percentile
 
 
 def _closed_loop(reason: Reason) -> str:
@@ -29,12 +29,27 @@ def _no_saturation(reason: Reason) -> str:
     return f"its rates are fractions of the closed loop, which has no valid measurement{codes}"
 
 
-TABLE: Table = {
-    "curve_closed_loop": Entry(_closed_loop, "Take a constant-rate generator (-e generator=)"),
-    "curve_duration": Entry(_duration, "Take another constant-rate generator (-e generator=)"),
-    "curve_no_saturation": Entry(_no_saturation, "Resume the run (-e run_id=)"),
-    "curve_unmeasured": Entry(
-        lambda reason: "no measurement of it was made", "Resume the run (-e run_id=)"
+TABLE: ReasonTable = {
+    "curve_closed_loop": ReasonRow(
+        _closed_loop,
+        "Take a constant-rate generator (-e generator=)",
+        meaning="The generator keeps no rate, and a curve is of rates.",
+    ),
+    "curve_duration": ReasonRow(
+        _duration,
+        "Take another constant-rate generator (-e generator=)",
+        meaning="The generator measures a rate for longer than the curve does.",
+        thresholds=("curve_duration_s",),
+    ),
+    "curve_no_saturation": ReasonRow(
+        _no_saturation,
+        "Resume the run (-e run_id=)",
+        meaning="The closed loop, whose goodput the rates follow, is void.",
+    ),
+    "curve_unmeasured": ReasonRow(
+        lambda reason: "no measurement of it was made",
+        "Resume the run (-e run_id=)",
+        meaning="The run ended before the curve, or each measurement failed.",
     ),
 }
 

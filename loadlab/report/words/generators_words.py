@@ -5,7 +5,7 @@ from __future__ import annotations
 from loadlab.generators import registry
 from loadlab.generators.proof import Outcome
 from loadlab.model import Reason
-from loadlab.report.words.word_table import Entry, Table
+from loadlab.reasons.row import ReasonRow, ReasonTable
 
 _NAMED = "Name an executable with -e <generator>_binary="
 
@@ -14,20 +14,22 @@ def _fact(reason: Reason, name: str) -> str:
     return str(reason.facts[name])
 
 
-TABLE: Table = {
-    "generator_machine": Entry(
+TABLE: ReasonTable = {
+    "generator_machine": ReasonRow(
         lambda reason: (
             f"it is {_fact(reason, 'machine')}, and the {_fact(reason, 'generator')} that it "
             f"would get from this machine is for {_fact(reason, 'made_for')}"
         ),
         "Name one for the client's machine with -e <generator>_binary=",
+        meaning="The executable is for another machine than the client's.",
     ),
-    "generator_absent": Entry(
+    "generator_absent": ReasonRow(
         lambda reason: (
             f"the generator {_fact(reason, 'generator')} is not there, and no package of its "
             "distribution has it"
         ),
         f"{_NAMED}, install it on the client yourself, or take another with -e generator=",
+        meaning="The client lacks the generator, and no package has it.",
     ),
 }
 

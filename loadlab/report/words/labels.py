@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from loadlab.generators import registry
 from loadlab.model import Cell, CellSummary, Comparison, Injection, LabRevision, Load
-from loadlab.report.words import quantities
 from loadlab.run import formatting
 
 # Endpoint -> path, from the manifest's plan.
@@ -178,7 +177,7 @@ def lab(lab_revision: LabRevision) -> str:
 def objective(slo: Mapping[str, float]) -> str:
     """Return an objective in words: p99 up to 100 ms and no errors."""
     parts = [
-        f"{quantities.percentile(name.removesuffix('_ms'))} up to {limit:g} ms"
+        f"{formatting.percentile(name.removesuffix('_ms'))} up to {limit:g} ms"
         for name, limit in slo.items()
         if name != "errors"
     ]

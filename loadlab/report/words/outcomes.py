@@ -5,11 +5,14 @@ loadlab/stats, loadlab/plan and loadlab/results return them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loadlab.model import AblationPower, Reason
 from loadlab.plan.modes.slo import Judged
-from loadlab.report.words.quantities import is_united, percentile, quantity
-from loadlab.report.words.word_table import Entry, Table
+from loadlab.reasons.row import ReasonRow, ReasonTable
+from loadlab.report.words.quantities import is_united, quantity
 from loadlab.run import formatting
+from loadlab.run.formatting import percentile
 from loadlab.stats.inference import ABOVE
 
 _MORE = "Measure more repetitions (-e repetitions=)"
@@ -111,22 +114,54 @@ def _p_high(reason: Reason) -> str:
     )
 
 
-CONCLUSIONS: Table = {
-    "few_repetitions": Entry(_few_repetitions, _MORE),
-    "few_blocks": Entry(_few_blocks, _MORE),
-    "few_sittings": Entry(
-        _few_sittings, "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)"
+CONCLUSIONS: ReasonTable = {
+    "few_repetitions": ReasonRow(
+        _few_repetitions, _MORE, meaning="There are too few repetitions for an interval."
     ),
-    "value_0": Entry(_value_0),
-    "interval_within_margin": Entry(_interval_within_margin),
-    "interval_includes_0": Entry(_interval_includes_0, _MORE),
-    "value_within_noise": Entry(
-        lambda reason: f"within the noise here: no larger than {_noise(reason.limit)}", _MORE
+    "few_blocks": ReasonRow(
+        _few_blocks, _MORE, meaning="Too few blocks have a valid repetition of both cells."
     ),
-    "p_high": Entry(_p_high, _MORE),
-    "difference": Entry(_beside_noise),
-    "difference_within_margin": Entry(
-        lambda reason: f"by less than {_margin(reason)}; {_beside_noise(reason)}"
+    "few_sittings": ReasonRow(
+        _few_sittings,
+        "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)",
+        meaning=(
+            "Runs differ from sitting to sitting though nothing is changed. By how much, "
+            "only several runs a side can show."
+        ),
+    ),
+    "value_0": ReasonRow(_value_0, meaning="A value is 0, so there is no ratio."),
+    "interval_within_margin": ReasonRow(
+        _interval_within_margin,
+        meaning="There is no difference: the interval includes 0 and is within the margin.",
+        thresholds=("margin",),
+    ),
+    "interval_includes_0": ReasonRow(
+        _interval_includes_0,
+        _MORE,
+        meaning=(
+            "The interval includes 0 and goes beyond the margin: neither a difference nor "
+            "none is shown."
+        ),
+        thresholds=("margin",),
+    ),
+    "value_within_noise": ReasonRow(
+        lambda reason: f"within the noise here: no larger than {_noise(reason.limit)}",
+        _MORE,
+        meaning="The interval excludes 0, but a cell differs as much from its A/A control.",
+    ),
+    "p_high": ReasonRow(
+        _p_high,
+        _MORE,
+        meaning=(
+            "The interval excludes 0, but p is too high after the correction for the "
+            "number of comparisons."
+        ),
+    ),
+    "difference": ReasonRow(_beside_noise, meaning="There is a difference."),
+    "difference_within_margin": ReasonRow(
+        lambda reason: f"by less than {_margin(reason)}; {_beside_noise(reason)}",
+        meaning="There is a difference, and all of its interval is within the margin.",
+        thresholds=("margin",),
     ),
 }
 
@@ -185,19 +220,61 @@ def _better_failed_more(reason: Reason) -> str:
     )
 
 
-COMPARISONS: Table = {
-    "side_not_measured": Entry(lambda reason: f"the {reason.facts['side']} was not measured"),
-    "side_not_valid": Entry(_no_valid_repetition, _VOID),
-    "latency_bases": Entry(
-        lambda reason: f"latencies from {_listed(reason, 'bases', ' and ')} are never compared"
+COMPARISONS: ReasonTable = {
+    "side_not_measured": ReasonRow(
+        lambda reason: f"the {reason.facts['side']} was not measured",
+        meaning="One of the two cells was not measured.",
     ),
-    "few_answers": Entry(_few_answers, _LONGER),
-    "few_answers_compared": Entry(_few_answers_compared, _LONGER),
-    "few_answers_each": Entry(_few_answers_each, _LONGER),
-    "among_censored": Entry(_among_censored),
-    "percentile_withheld": Entry(_percentile_withheld, _GENERATOR_CORES),
-    "side_failed": Entry(_side_failed, _SEE_FAILED),
-    "better_failed_more": Entry(_better_failed_more, _SEE_FAILED),
+    "side_not_valid": ReasonRow(
+        _no_valid_repetition, _VOID, meaning="One of the two cells has no valid repetition."
+    ),
+    "latency_bases": ReasonRow(
+        lambda reason: f"latencies from {_listed(reason, 'bases', ' and ')} are never compared",
+        meaning=(
+            "The latencies of the two cells count from different moments: scheduled or "
+            "actual send time."
+        ),
+    ),
+    "few_answers": ReasonRow(
+        _few_answers, _LONGER, meaning="There are too few answers for this percentile."
+    ),
+    "few_answers_compared": ReasonRow(
+        _few_answers_compared,
+        _LONGER,
+        meaning="A repetition of one cell has too few answers for this percentile.",
+    ),
+    "few_answers_each": ReasonRow(
+        _few_answers_each,
+        _LONGER,
+        meaning="A repetition has too few answers for an interval of this percentile.",
+    ),
+    "among_censored": ReasonRow(
+        _among_censored,
+        meaning=(
+            "Requests without an answer reach up to the percentile, so it or its interval "
+            "is not known."
+        ),
+    ),
+    "percentile_withheld": ReasonRow(
+        _percentile_withheld,
+        _GENERATOR_CORES,
+        meaning="The generator made too much of the percentile (own_part, late_tail).",
+    ),
+    "side_failed": ReasonRow(
+        _side_failed,
+        _SEE_FAILED,
+        meaning=(
+            "Requests of one cell failed, and only latencies of answers are known. "
+            "Requests that fail fast would make the cell look better."
+        ),
+        thresholds=("failed_max",),
+    ),
+    "better_failed_more": ReasonRow(
+        _better_failed_more,
+        _SEE_FAILED,
+        meaning="The faster cell failed more of its requests, so it is not called better.",
+        thresholds=("failed_max",),
+    ),
 }
 
 
@@ -220,32 +297,67 @@ def _near_bound(reason: Reason) -> str:
     return f"no further from {_limit(reason):g} than {_noise(reason.facts['noise_floor'])}"
 
 
-CLAIMS: Table = {
-    "cell_not_measured": Entry(lambda reason: "it was not measured"),
-    "saturation_not_valid": Entry(
+CLAIMS: ReasonTable = {
+    "cell_not_measured": ReasonRow(
+        lambda reason: "it was not measured", meaning="A cell was not measured."
+    ),
+    "saturation_not_valid": ReasonRow(
         lambda reason: (
             "its rate is a fraction of a closed loop that was not valid: "
             f"{_listed(reason, 'cells')}"
         ),
         _MORE,
+        meaning=("The rate of a cell is a fraction of a closed loop, and each of that was void."),
     ),
-    "cells_not_valid": Entry(
-        lambda reason: f"no valid repetition of {_listed(reason, 'cells')}", _VOID
+    "cells_not_valid": ReasonRow(
+        lambda reason: f"no valid repetition of {_listed(reason, 'cells')}",
+        _VOID,
+        meaning="Cells of the claim have no valid repetition.",
     ),
-    "metric_not_measured": Entry(
-        lambda reason: f"{reason.facts['metric']} was not measured of {_listed(reason, 'cells')}"
+    "metric_not_measured": ReasonRow(
+        lambda reason: f"{reason.facts['metric']} was not measured of {_listed(reason, 'cells')}",
+        meaning="The metric was not measured of these cells.",
     ),
-    "divisor_median_0": Entry(lambda reason: "the median that it would be divided by is 0"),
-    "ratio_value_0": Entry(lambda reason: "a value is 0, so the ratio has no interval"),
-    "no_sample_interval": Entry(lambda reason: "no interval of its samples was recorded"),
-    "few_valid_repetitions": Entry(_few_valid_repetitions, _MORE),
-    "below_bound": Entry(lambda reason: f"all of it is below {_bound(reason)}"),
-    "above_bound": Entry(lambda reason: f"all of it is above {_bound(reason)}"),
-    "across_bound": Entry(lambda reason: "the interval lies on both sides of the bound", _MORE),
-    "near_bound": Entry(_near_bound, _MORE),
-    "no_control_between_pairs": Entry(
+    "divisor_median_0": ReasonRow(
+        lambda reason: "the median that it would be divided by is 0",
+        meaning="The median of the divisor is 0.",
+    ),
+    "ratio_value_0": ReasonRow(
+        lambda reason: "a value is 0, so the ratio has no interval",
+        meaning="A value is 0, so the ratio has no interval.",
+    ),
+    "no_sample_interval": ReasonRow(
+        lambda reason: "no interval of its samples was recorded",
+        meaning="The recording has no interval of its samples.",
+    ),
+    "few_valid_repetitions": ReasonRow(
+        _few_valid_repetitions,
+        _MORE,
+        meaning="There are too few valid repetitions for an interval.",
+    ),
+    "below_bound": ReasonRow(
+        lambda reason: f"all of it is below {_bound(reason)}",
+        meaning="The whole interval is below the lower bound.",
+    ),
+    "above_bound": ReasonRow(
+        lambda reason: f"all of it is above {_bound(reason)}",
+        meaning="The whole interval is above the upper bound.",
+    ),
+    "across_bound": ReasonRow(
+        lambda reason: "the interval lies on both sides of the bound",
+        _MORE,
+        meaning="The interval includes the bound.",
+    ),
+    "near_bound": ReasonRow(
+        _near_bound, _MORE, meaning="The value is no further from the bound than the noise floor."
+    ),
+    "no_control_between_pairs": ReasonRow(
         lambda reason: "on several pairs of hosts, and no A/A control tells what these differ by",
         _CONTROL,
+        meaning=(
+            "The cells were measured on different host pairs, and no A/A control shows "
+            "how these differ."
+        ),
     ),
 }
 
@@ -269,9 +381,17 @@ def _throughput_flat(reason: Reason) -> str:
     )
 
 
-SWEEPS: Table = {
-    "server_cpu_full": Entry(_server_cpu_full),
-    "throughput_flat": Entry(_throughput_flat),
+SWEEPS: ReasonTable = {
+    "server_cpu_full": ReasonRow(
+        _server_cpu_full,
+        meaning="The sweep stopped: the server's CPU was full.",
+        thresholds=("server_cpu_full",),
+    ),
+    "throughput_flat": ReasonRow(
+        _throughput_flat,
+        meaning="The sweep stopped: throughput grew too little.",
+        thresholds=("growth_min",),
+    ),
 }
 
 
@@ -321,27 +441,62 @@ def _slo_unsent(reason: Reason) -> str:
     return f"{part} of the requests were never sent"
 
 
-SEARCHES: Table = {
-    "search_unfinished": Entry(
+SEARCHES: ReasonTable = {
+    "search_unfinished": ReasonRow(
         lambda reason: f"the search was not ended: {_rate(_value(reason))} is still to be probed",
         "Resume the run (-e run_id=)",
+        meaning="The search was interrupted.",
     ),
-    "rate_undecided": Entry(lambda reason: f"{_rate(_value(reason))} could not be judged"),
-    "rate_missed_slo": Entry(lambda reason: f"{_rate(_value(reason))} does not meet it"),
-    "lowest_rate_missed": Entry(lambda reason: f"not even {_rate(_value(reason))} meets it"),
-    "generator_ceiling": Entry(
+    "rate_undecided": ReasonRow(
+        lambda reason: f"{_rate(_value(reason))} could not be judged",
+        meaning="Every measurement of a rate was void.",
+    ),
+    "rate_missed_slo": ReasonRow(
+        lambda reason: f"{_rate(_value(reason))} does not meet it",
+        meaning="A higher rate does not meet the objective.",
+    ),
+    "lowest_rate_missed": ReasonRow(
+        lambda reason: f"not even {_rate(_value(reason))} meets it",
+        meaning="Not even the lowest rate meets the objective.",
+    ),
+    "generator_ceiling": ReasonRow(
         lambda reason: f"{_rate(_value(reason))} is the most that the generator offers",
         "Offer the load from several clients",
+        meaning="The rate is the highest that the generator can offer.",
     ),
-    "found_rate_unconfirmed": Entry(
-        lambda reason: f"{_rate(_value(reason))} met it at first and was not confirmed"
+    "found_rate_unconfirmed": ReasonRow(
+        lambda reason: f"{_rate(_value(reason))} met it at first and was not confirmed",
+        meaning="The rate met the objective once and was not confirmed.",
     ),
-    "slo_latency": Entry(_slo_latency),
-    "slo_failed": Entry(_slo_failed),
-    "slo_withheld": Entry(_slo_withheld, _GENERATOR_CORES),
-    "slo_unknown": Entry(_slo_unknown),
-    "slo_errors": Entry(_slo_errors),
-    "slo_unsent": Entry(_slo_unsent),
+    "slo_latency": ReasonRow(_slo_latency, meaning="A percentile against the objective."),
+    "slo_failed": ReasonRow(
+        _slo_failed,
+        meaning=(
+            "More requests failed than the percentile of the objective leaves out. A "
+            "request that failed never meets a limit on latency."
+        ),
+    ),
+    "slo_withheld": ReasonRow(
+        _slo_withheld,
+        _GENERATOR_CORES,
+        meaning=(
+            "A percentile is above the objective and may be the generator's own "
+            "(own_part, late_tail), so the measurement decides nothing."
+        ),
+    ),
+    "slo_unknown": ReasonRow(
+        _slo_unknown,
+        meaning=(
+            "Requests without an answer reach up to the percentile, so the measurement "
+            "decides nothing."
+        ),
+    ),
+    "slo_errors": ReasonRow(_slo_errors, meaning="Failed requests against the objective."),
+    "slo_unsent": ReasonRow(
+        _slo_unsent,
+        meaning="Too many requests were never sent for a judgement by the objective.",
+        thresholds=("sent_min",),
+    ),
 }
 
 
@@ -365,7 +520,13 @@ def _void_share(reason: Reason) -> str:
     )
 
 
-VOIDS: Table = {"void_share": Entry(_void_share, _VOID)}
+VOIDS: ReasonTable = {
+    "void_share": ReasonRow(
+        _void_share,
+        _VOID,
+        meaning="The cell's repetitions were void more often than those of its rivals.",
+    )
+}
 
 
 def ablation_power(power: AblationPower) -> str:
@@ -383,7 +544,14 @@ def ablation_power(power: AblationPower) -> str:
     )
 
 
-ABLATIONS: Table = {"key_changes_nothing": Entry(_key_changes_nothing)}
+ABLATIONS: ReasonTable = {
+    "key_changes_nothing": ReasonRow(
+        _key_changes_nothing,
+        meaning=(
+            "Leaving out this key changes nothing on the hosts, so the tuning was not measured."
+        ),
+    )
+}
 
 
 def objective_met(judged: Judged) -> str:
@@ -400,18 +568,18 @@ def difference(reason: Reason) -> str:
     return f"{name} {formatting.signed(_fact(reason, 'difference'))}"
 
 
-def _of_metric(entry: Entry) -> Entry:
-    """Return an entry that also tells the metric and difference of a ranking's reason."""
+def _of_metric(row: ReasonRow) -> ReasonRow:
+    """Return a row that also tells the metric and difference of a ranking's reason."""
 
     def words(reason: Reason) -> str:
-        text = entry.words(reason)
+        text = row.words(reason)
         return f"{difference(reason)}: {text}" if "difference" in reason.facts else text
 
-    return Entry(words, entry.remedy)
+    return replace(row, words=words)
 
 
-TABLE: Table = {
-    **{code: _of_metric(entry) for code, entry in CONCLUSIONS.items()},
+TABLE: ReasonTable = {
+    **{code: _of_metric(row) for code, row in CONCLUSIONS.items()},
     **COMPARISONS,
     **CLAIMS,
     **SWEEPS,

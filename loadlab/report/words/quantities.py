@@ -86,11 +86,6 @@ def median(metric: str, sample: Sample | None) -> str:
     return f"{middle} ({bounds})" if bounds else middle
 
 
-def percentile(name: str) -> str:
-    """Return a percentile's name as it is printed: p99.9 for p99_9."""
-    return name.replace("_", ".")
-
-
 def interval(bounds: PercentileInterval) -> str:
     """Return a percentile's interval in ms; empty where there is none."""
     if bounds.low is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
-from loadlab.report.words.word_table import Entry, Table
+from loadlab.reasons.row import ReasonRow, ReasonTable
 from loadlab.run.formatting import percent
 
 _BUDGET = "Give the run more time (-e budget=)"
@@ -24,22 +24,48 @@ def _within_noise(reason: Reason) -> str:
     )
 
 
-TABLE: Table = {
-    "few_looks": Entry(lambda reason: "too few blocks for an interval", _BUDGET),
-    "looks_within_margin": Entry(
-        lambda reason: f"all of the interval is within {percent(_number(reason.limit))}"
+TABLE: ReasonTable = {
+    "few_looks": ReasonRow(
+        lambda reason: "too few blocks for an interval",
+        _BUDGET,
+        meaning="There are too few blocks for an interval that holds at every look.",
     ),
-    "looks_include_0": Entry(
+    "looks_within_margin": ReasonRow(
+        lambda reason: f"all of the interval is within {percent(_number(reason.limit))}",
+        meaning=(
+            "All of the interval is within the margin, so the variants do not differ by more."
+        ),
+        thresholds=("margin",),
+    ),
+    "looks_include_0": ReasonRow(
         lambda reason: f"the interval includes 0 and goes beyond {percent(_number(reason.limit))}",
         _BUDGET,
+        meaning=(
+            "The interval includes 0 and goes beyond the margin. More blocks make it narrower."
+        ),
+        thresholds=("margin",),
     ),
-    "looks_within_noise": Entry(_within_noise, _BUDGET),
-    "looks_exclude_0": Entry(lambda reason: "the interval excludes 0"),
-    "two_sittings": Entry(
+    "looks_within_noise": ReasonRow(
+        _within_noise,
+        _BUDGET,
+        meaning=(
+            "The interval excludes 0, but so does that of the A/A control, and the base "
+            "differs as much from itself."
+        ),
+    ),
+    "looks_exclude_0": ReasonRow(
+        lambda reason: "the interval excludes 0",
+        meaning="The variants differ: the interval excludes 0.",
+    ),
+    "two_sittings": ReasonRow(
         lambda reason: "measured in two sittings, which differ though nothing is changed",
         "Measure base and head in one run (-e base=)",
+        meaning=(
+            "Base and head were measured in two runs, which differ though nothing is changed."
+        ),
     ),
-    "value_absent": Entry(
-        lambda reason: f"not measured: no repetition of the {reason.facts['side']} has a value"
+    "value_absent": ReasonRow(
+        lambda reason: f"not measured: no repetition of the {reason.facts['side']} has a value",
+        meaning="No repetition of a variant has a value of this metric.",
     ),
 }

@@ -26,7 +26,11 @@ def text(results: Sequence[Result]) -> str | None:
     They are of all requests that were due: one without an answer ranks behind every answer, and
     where these begin, the rows end. None without an answer.
     """
-    valid = [result for result in results if result.validity.valid and result.histogram and result.latency_us]
+    valid = [
+        result
+        for result in results
+        if result.validity.valid and result.histogram and result.latency_us
+    ]
     answers = histograms.merge(
         histograms.decode(result.histogram.data) for result in valid if result.histogram
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadlab.results.limits.limit_evidence import Evidence
 from loadlab.model import TimePart
+from loadlab.results.limits.limit_evidence import Evidence
 from loadlab.telemetry.processes import GROUPS
 
 _CPU = {"nginx": "nginx_cpu", "application": "application_cpu", "postgresql": "database_cpu"}

@@ -8,10 +8,11 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from loadlab.results.limits import cpu_account as account, core_limits, outside_limits, wait_limits
+from loadlab.model import Cell, CellLimit, PySpyProfile, Reason, Repetition, TimePart
+from loadlab.results.limits import core_limits, outside_limits, wait_limits
+from loadlab.results.limits import cpu_account as account
 from loadlab.results.limits.limit_evidence import Check, Evidence, check
 from loadlab.run.methods import LimitRule, limit_rule
-from loadlab.model import Cell, CellLimit, PySpyProfile, Reason, Repetition, TimePart
 
 Rule: TypeAlias = Callable[[Evidence], Check | list[Check] | None]
 
@@ -99,13 +100,16 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     Its evidence is that of the repetition in the middle of those that agree.
     """
     valid = [rep for rep in repetitions if rep.validity.valid]
-    judged = [judgement for rep in valid or repetitions if (judgement := judge(cell, rep)) is not None]
+    judged = [
+        judgement for rep in valid or repetitions if (judgement := judge(cell, rep)) is not None
+    ]
     if not judged:
         return None
     codes = Counter(rep_limit.limit.code for rep_limit in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -CODES.index(item[0])))
     alike = sorted(
-        (one for one in judged if one.limit.code == code), key=lambda judged_repetition: _number(judged_repetition.limit.value)
+        (one for one in judged if one.limit.code == code),
+        key=lambda judged_repetition: _number(judged_repetition.limit.value),
     )
     middle = alike[len(alike) // 2]
     return CellLimit(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from loadlab.run.methods import LimitRule
 from loadlab.model import (
     Cell,
     Database,
@@ -19,6 +18,7 @@ from loadlab.model import (
     Repetition,
     ServiceProcesses,
 )
+from loadlab.run.methods import LimitRule
 from loadlab.telemetry.processes import GROUPS
 
 # Waits of PostgreSQL for the flush of its log, beside those of the type IO.

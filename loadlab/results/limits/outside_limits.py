@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from loadlab.model import Reason, TcpConnections
 from loadlab.results.limits import cpu_account
 from loadlab.results.limits.limit_evidence import Check, Evidence, check, first
 from loadlab.results.ranking import HELD_FROM
-from loadlab.model import Reason, TcpConnections
 
 # A generator that could not do more; a Python client's own limits.
 _CLIENT = (
@@ -155,7 +155,9 @@ def connections(evidence: Evidence) -> Check | None:
         )
     if load.mode != "closed" or evidence.mean_us is None:
         return None
-    explained = 1 - cpu_account.elsewhere_us(evidence) / evidence.mean_us if evidence.mean_us else 0.0
+    explained = (
+        1 - cpu_account.elsewhere_us(evidence) / evidence.mean_us if evidence.mean_us else 0.0
+    )
     return check(
         "connections",
         not evidence.full and not evidence.failed and explained >= evidence.rule.limit_explained,

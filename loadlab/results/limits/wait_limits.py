@@ -41,7 +41,11 @@ def database_connections(evidence: Evidence) -> Check | None:
         return None
     most, limit = evidence.database.connections_max, evidence.database.connections_limit
     return check(
-        "database_connections", most >= limit and evidence.failed > 0, most, limit, failed=evidence.failed
+        "database_connections",
+        most >= limit and evidence.failed > 0,
+        most,
+        limit,
+        failed=evidence.failed,
     )
 
 

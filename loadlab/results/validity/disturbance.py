@@ -1,6 +1,6 @@
 """Rules about the hosts of a load: whether something other than the stack decided the figures.
 
-loadlab/report/words/validity_words.py has the words of the reasons.
+loadlab/reasons/validity_reasons.py has the words of the reasons.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason, Thresholds
+from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
@@ -199,8 +199,16 @@ def full_link(
     if not measured:
         return
     for direction, name, capacity in (
-        ("client_to_server", "tx", max(throughput.client_to_server.bits_per_second for throughput in measured)),
-        ("server_to_client", "rx", max(iperf3.server_to_client.bits_per_second for iperf3 in measured)),
+        (
+            "client_to_server",
+            "tx",
+            max(throughput.client_to_server.bits_per_second for throughput in measured),
+        ),
+        (
+            "server_to_client",
+            "rx",
+            max(iperf3.server_to_client.bits_per_second for iperf3 in measured),
+        ),
     ):
         used = sum(getattr(telemetry.network, f"{name}_bits_per_second") for telemetry in clients)
         facts: Facts = {
@@ -214,7 +222,9 @@ def full_link(
         if used > limits.link_max * capacity:
             yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
         else:
-            yield from _in_seconds("link", fractions, limits.link_max, limits.link_seconds_max, facts)
+            yield from _in_seconds(
+                "link", fractions, limits.link_max, limits.link_seconds_max, facts
+            )
 
 
 def uncalibrated(client: ClientEvidence) -> Iterator[Reason]:

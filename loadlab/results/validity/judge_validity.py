@@ -1,4 +1,4 @@
-"""Decide whether a repetition is valid. loadlab/report/words/validity_words.py has the words."""
+"""Decide whether a repetition is valid. loadlab/reasons/validity_reasons.py has the words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from loadlab.model import Calibration, HostTelemetry, Reason, Validity
 from loadlab.results.validity import disturbance, request_rules, schedule_rules
 from loadlab.results.validity.validity_evidence import (
     ClientEvidence,
@@ -13,7 +14,6 @@ from loadlab.results.validity.validity_evidence import (
     LoadEvidence,
     LoadRule,
 )
-from loadlab.model import Calibration, HostTelemetry, Reason, Validity
 
 
 def judge(client: ClientEvidence) -> Validity:

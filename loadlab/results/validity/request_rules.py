@@ -1,6 +1,6 @@
 """Rules about the requests of a load: whether they were made, counted and answered.
 
-loadlab/report/words/validity_words.py has the words of the reasons.
+loadlab/reasons/validity_reasons.py has the words of the reasons.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.model import PythonClient, Reason
+from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 
 
 def generator_failed(client: ClientEvidence) -> Iterator[Reason]:

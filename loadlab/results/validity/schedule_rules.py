@@ -1,17 +1,17 @@
 """Rules about the schedule of a load: whether the generator kept it, or why not.
 
-loadlab/report/words/validity_words.py has the words of the reasons.
+loadlab/reasons/validity_reasons.py has the words of the reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loadlab.generators.measurement import Measurement
+from loadlab.model import Facts, Load, Reason
 from loadlab.results.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import LoadEvidence
-from loadlab.model import Facts, Load, Reason
-from loadlab.generators.measurement import Measurement
 
 
 def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
@@ -103,7 +103,10 @@ def generator_late(evidence: LoadEvidence) -> Iterator[Reason]:
     late = _late(evidence)
     if late is not None and late > evidence.limits.late_max:
         yield Reason(
-            code="generator_late", value=late, limit=evidence.limits.late_max, facts=_lateness(evidence)
+            code="generator_late",
+            value=late,
+            limit=evidence.limits.late_max,
+            facts=_lateness(evidence),
         )
 
 
@@ -113,7 +116,9 @@ def late_tail(evidence: LoadEvidence) -> Iterator[Reason]:
     if late is None or late > evidence.limits.late_max:
         return
     if names := withheld(late, evidence.limits.late_max):
-        yield Reason(code="late_tail", value=late, facts={**_lateness(evidence), "percentiles": names})
+        yield Reason(
+            code="late_tail", value=late, facts={**_lateness(evidence), "percentiles": names}
+        )
 
 
 def _late(evidence: LoadEvidence) -> float | None:
@@ -217,7 +222,9 @@ def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where more requests were due and not sent than a pacer's last ticks."""
     unsent = evidence.measurement.unsent
     if unsent and unsent > (evidence.cell.load.rate or 0.0) * evidence.limits.send_delay_tail_s:
-        yield Reason(code="unsent", value=unsent, facts={"scheduled": evidence.measurement.scheduled})
+        yield Reason(
+            code="unsent", value=unsent, facts={"scheduled": evidence.measurement.scheduled}
+        )
 
 
 def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:

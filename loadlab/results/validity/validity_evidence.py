@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from loadlab.generators.measurement import Measurement
 from loadlab.model import (
     Calibration,
     Cell,
@@ -18,7 +19,6 @@ from loadlab.model import (
     Reason,
     Thresholds,
 )
-from loadlab.generators.measurement import Measurement
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,11 @@ def compared(cells: Sequence[CellSummary]) -> list[CellSummary]:
         if cell.purpose in _PURPOSES:
             alike = (cell.cell.endpoint, cell.cell.network, cell.cell.load)
             groups.setdefault(msgspec.json.encode(alike, order="sorted"), []).append(cell)
-    marked = {cell_summary.cell_id: _share(cell_summary, entries) for entries in groups.values() for cell_summary in entries}
+    marked = {
+        cell_summary.cell_id: _share(cell_summary, entries)
+        for entries in groups.values()
+        for cell_summary in entries
+    }
     return [replace(entry, void_share=marked.get(entry.cell_id)) for entry in cells]
 
 

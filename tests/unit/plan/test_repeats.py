@@ -15,9 +15,8 @@ from loadlab.plan.modes.levels import Sweep
 from loadlab.plan.modes.stopping import PART_MAX, SweepRule
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.schedule import NextMeasurement
+from loadlab.reasons.validity_reasons import CAUSES, VOID
 from loadlab.report.words import disturbances
-from loadlab.report.words.validity_words import VOID
-from loadlab.run.causes import CAUSES
 from tests.unit import builders
 from tests.unit.plan.modes.probing import track
 

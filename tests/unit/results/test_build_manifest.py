@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from loadlab.model import Command, LabRevision
+from loadlab.plan.plan_document import Run
 from loadlab.results import build_manifest
 from loadlab.results.build_manifest import Locked
 from loadlab.run import documents
-from loadlab.model import Command, LabRevision
-from loadlab.plan.plan_document import Run
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from loadlab.model import LedgerRow, TuningLedger
+from loadlab.report.words import calibration_words as words
 from loadlab.results import calibration_reuse
 from loadlab.run import documents
-from loadlab.model import LedgerRow, TuningLedger
 from loadlab.run.run_dir import CalibrationDir
-from loadlab.report.words import calibration_words as words
 from tests.unit import builders
 
 NOW = 1_800_000_000.0

@@ -8,22 +8,19 @@ import pytest
 import scipy
 from msgspec.structs import replace
 
-from loadlab.results import comparison
-from loadlab.results.comparison import Compared
-from loadlab.run.errors import ResultError
 from loadlab.model import (
     CellSummary,
     ComparedCell,
-    Comparison,
     Difference,
     MetricComparison,
-    NoiseFloor,
     Reason,
     Sample,
-    ServiceProcesses,
 )
-from loadlab.report import words
 from loadlab.plan.plan_document import PlannedComparison
+from loadlab.report import words
+from loadlab.results import comparison
+from loadlab.results.comparison import Compared
+from loadlab.run.errors import ResultError
 from tests.unit import builders
 from tests.unit.builders import present
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from loadlab.run import documents
 from loadlab.model import CurveSummary, ErrorCounts, Result
-from loadlab.report import words
 from loadlab.plan.plan_document import Plan
+from loadlab.report import words
+from loadlab.run import documents
 from tests.unit import builders
 from tests.unit.results.test_sweeps_searches import CAPACITY, change, paths, run_of, summed
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from loadlab.generators import oha_database, wrk
+from loadlab.model import HostTelemetry, Reason, Result
 from loadlab.results import derive_result
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
-from loadlab.model import HostTelemetry, Reason, Result
 from loadlab.run.run_dir import CELL, QUEUES
-from loadlab.generators import oha_database, wrk
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import present

@@ -12,13 +12,13 @@ import pytest
 from ansible_collections.lab.bench.plugins.action.calibration import ActionModule
 from msgspec.structs import asdict, replace
 
-from loadlab.results import judge_calibration, calibration_reuse
+from loadlab.generators import oha_database
+from loadlab.model import Calibration, CalibrationOrigin, Ceiling, Iperf3, Result
+from loadlab.report.words import calibration_words as words
+from loadlab.results import calibration_reuse, judge_calibration
 from loadlab.results.judge_calibration import CalibrationError
 from loadlab.run import documents, errors
-from loadlab.model import Calibration, CalibrationOrigin, Ceiling, Iperf3, Result
 from loadlab.run.run_dir import CalibrationDir
-from loadlab.generators import oha_database
-from loadlab.report.words import calibration_words as words
 from loadlab.telemetry.iperf3 import Iperf3Error
 from tests.unit import builders
 from tests.unit.builders import present

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from loadlab.kinds.study import study_files
+from loadlab.model import CellCost, Sample
 from loadlab.results import metrics
 from loadlab.run.errors import ResultError
-from loadlab.model import CellCost, Processes, Repetition, Sample, ServiceProcesses
-from loadlab.kinds.study import study_files
 from tests.unit import builders
 from tests.unit.kinds.study.claimed import (
     profile,

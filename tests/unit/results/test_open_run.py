@@ -9,8 +9,8 @@ import pytest
 
 import loadlab
 from loadlab.kinds import derive_run
-from loadlab.run.errors import ResultError
 from loadlab.model import Result
+from loadlab.run.errors import ResultError
 from tests.unit import builders
 from tests.unit.builders import present
 

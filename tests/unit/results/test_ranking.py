@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.results import ranking
-from loadlab.run import documents
 from loadlab.model import CellSummary
 from loadlab.report import words
+from loadlab.results import ranking
+from loadlab.run import documents
 from tests.unit import builders
 
 NOISE = [0.99, 0.995, 1.0, 1.005, 1.01]

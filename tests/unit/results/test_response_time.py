@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadlab.results import response_time
-from loadlab.model import ResponseTime
 from loadlab.generators import oha, oha_database, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement, Waited
+from loadlab.model import ResponseTime
+from loadlab.results import response_time
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import load

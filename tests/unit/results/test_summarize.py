@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.results import response_time, derive_result, summarize
+from loadlab.model import ErrorCounts, Latency, Reason, Result
+from loadlab.results import derive_result, response_time, summarize
 from loadlab.results.exports import openmetrics
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
-from loadlab.model import ErrorCounts, Latency, Reason, Result
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import present

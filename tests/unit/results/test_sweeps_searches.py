@@ -8,8 +8,6 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from loadlab.results import summarize
-from loadlab.run import documents
 from loadlab.model import (
     Confirmation,
     ErrorCounts,
@@ -23,12 +21,13 @@ from loadlab.model import (
     SweepBest,
     SweepStop,
 )
-from loadlab.report import words
 from loadlab.plan import records, schedule
-from loadlab.plan.modes.levels import Fixed
+from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.schedule import NextMeasurement
+from loadlab.report import words
+from loadlab.results import summarize
+from loadlab.run import documents
 from tests.unit import builders
 from tests.unit.plan.modes.probing import WAITS
 

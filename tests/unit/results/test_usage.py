@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from loadlab.model import Processes, Repetition
 from loadlab.results import usage
-from loadlab.model import Processes, Repetition, ServiceProcesses
 from tests.unit import builders
 from tests.unit.builders import present
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from msgspec.structs import asdict, replace
 
+from loadlab.model import RepetitionRow
 from loadlab.results.exports import cells_table
 from loadlab.run.errors import ResultError
-from loadlab.model import CellSummary, RepetitionRow, ServiceProcesses, Summary
 from tests.unit import builders
 from tests.unit.builders import present
 

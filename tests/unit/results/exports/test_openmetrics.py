@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from loadlab.model import Summary
 from loadlab.results import summarize
 from loadlab.results.exports import openmetrics
-from loadlab.model import CellSummary, Summary
 from tests.unit import builders
 
 
@@ -66,7 +66,9 @@ def test_void_cells_and_probes_have_no_figures() -> None:
     nothing = {"goodput": None, "rate_achieved": None, "response_time": None}
     void = replace(void, statistics=replace(void.statistics, **nothing))
     probe = builders.cell_summary("probe", [builders.repetition()], purpose="closed_loop")
-    names = {one.name for family in parse(builders.summary_of(void, probe)) for one in family.samples}
+    names = {
+        one.name for family in parse(builders.summary_of(void, probe)) for one in family.samples
+    }
     assert names == {"lab_valid_repetitions", "lab_void_repetitions"}
 
 

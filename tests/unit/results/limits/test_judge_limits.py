@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.results.limits import judge_limits
 from loadlab.model import (
     AcceptQueue,
     Cell,
@@ -25,6 +24,7 @@ from loadlab.model import (
     Validity,
 )
 from loadlab.report.words import limits as words
+from loadlab.results.limits import judge_limits
 from loadlab.telemetry import pyspy
 from tests.unit import builders
 from tests.unit.builders import present, processes

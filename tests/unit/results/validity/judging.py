@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from loadlab.results.validity.validity_evidence import ClientEvidence
-from loadlab.results.validity.judge_validity import judge
-from loadlab.model import Calibration, Cell, HostTelemetry, Load, Reason, Validity
 from loadlab.generators.measurement import ERROR_CLASSES, Measurement
+from loadlab.model import Calibration, Cell, HostTelemetry, Load, Reason, Validity
+from loadlab.results.validity.judge_validity import judge
+from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import telemetry as host

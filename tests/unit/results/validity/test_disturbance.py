@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from loadlab.results.validity import disturbance
 from loadlab.model import Drops, HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
 from loadlab.report import words
+from loadlab.results.validity import disturbance
 from loadlab.telemetry.counters import MODES, Counters
 from tests.unit import builders
-from tests.unit.results.validity.judging import CLOSED, CLOSED_LOOP, GOOD, codes, judged
 from tests.unit.builders import telemetry as host
+from tests.unit.results.validity.judging import CLOSED, CLOSED_LOOP, GOOD, codes, judged
 
 CAPACITY = 1e9
 

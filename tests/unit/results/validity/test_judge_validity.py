@@ -8,10 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadlab.run.errors import ResultError
-from loadlab.model import Reason, Validity
 from loadlab.generators.measurement import Lateness
-from loadlab.report import words
+from loadlab.model import Reason, Validity
+from loadlab.reasons import validity_reasons
+from loadlab.reasons.row import ReasonRow, template
+from loadlab.report import troubleshooting, words
+from loadlab.results.validity import judge_validity
+from loadlab.run.errors import ResultError
+from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
     CLOSED,
     CLOSED_LOOP,
@@ -21,7 +25,6 @@ from tests.unit.results.validity.judging import (
     codes,
     judged,
 )
-from tests.unit.builders import telemetry as host
 
 ROOT = Path(__file__).parents[4]
 
@@ -159,7 +162,7 @@ def returned() -> set[str]:
 
 
 def test_every_code_of_a_repetition_has_words() -> None:
-    assert returned() == set(words.validity_words.TABLE)
+    assert returned() == set(validity_reasons.TABLE)
 
 
 def test_words_name_the_client_that_a_reason_is_about() -> None:
@@ -173,3 +176,19 @@ def test_words_name_the_client_that_a_reason_is_about() -> None:
 def test_words_are_refused_for_a_reason_that_is_not_understood(reason: Reason) -> None:
     with pytest.raises(ResultError, match=f"reason '{reason.code}' has no words"):
         words.coded(reason)
+
+
+def test_a_row_and_a_rule_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe of CONTRIBUTING: it voids, has words and a remedy, and is on the page."""
+    row = ReasonRow(
+        template("{value} of {limit}"), "Ask for less", meaning="An example.", cause="hosts"
+    )
+    monkeypatch.setitem(validity_reasons.VOID, "example", row)
+    monkeypatch.setitem(words.TABLE, "example", row)
+    rule = [Reason(code="example", value=2, limit=1)]
+    monkeypatch.setattr(judge_validity, "VOIDING", (lambda client: rule,))
+    validity = judged()
+    assert (validity.valid, validity.reasons) == (False, rule)
+    (reason,) = validity.reasons
+    assert (words.coded(reason), words.remedy(reason)) == ("example: 2 of 1", "Ask for less")
+    assert "| example | An example. |  | Ask for less |" in troubleshooting.page(ROOT)

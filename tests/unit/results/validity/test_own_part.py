@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadlab.results import latencies_due
-from loadlab.results.validity.validity_evidence import ClientEvidence
-from loadlab.results.validity.judge_validity import judge
-from loadlab.model import OwnPart, Stops, Validity
 from loadlab.generators.measurement import Lateness, Measurement
+from loadlab.model import OwnPart, Stops, Validity
 from loadlab.report import words
+from loadlab.results import latencies_due
+from loadlab.results.validity.judge_validity import judge
+from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.results.validity.judging import CONSTANT, GOOD, NONE, codes

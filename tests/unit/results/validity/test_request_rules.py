@@ -8,6 +8,7 @@ import pytest
 
 from loadlab.report import words
 from tests.unit import builders
+from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
     CONSTANT,
     GOOD,
@@ -16,7 +17,6 @@ from tests.unit.results.validity.judging import (
     codes,
     judged,
 )
-from tests.unit.builders import telemetry as host
 
 
 def test_fewer_requests_than_connections_need_fewer_connections() -> None:

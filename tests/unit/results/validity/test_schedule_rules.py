@@ -11,6 +11,7 @@ from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement
 from loadlab.report import words
 from tests.unit import builders
+from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
     CLOSED,
     CLOSED_LOOP,
@@ -20,7 +21,6 @@ from tests.unit.results.validity.judging import (
     codes,
     judged,
 )
-from tests.unit.builders import telemetry as host
 
 
 def test_a_full_server_saturates() -> None:

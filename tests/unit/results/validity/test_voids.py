@@ -7,10 +7,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.results.validity import voids
 from loadlab.model import CellSummary
 from loadlab.report import words
 from loadlab.report.words import repetitions_words
+from loadlab.results.validity import voids
 from tests.unit import builders
 
 
@@ -51,4 +51,6 @@ def test_repetitions_are_counted_with_the_reasons() -> None:
     broken = builders.repetition(error="cut off", validity=builders.void("failed"))
     steal = builders.repetition(validity=builders.void("steal", "foreign_cpu"))
     several = [*cell("a", 1, 1).repetitions, steal, broken]
-    assert repetitions_words.counted(several) == ("1 valid of 4 (2 void: foreign CPU, steal; 1 failed)")
+    assert repetitions_words.counted(several) == (
+        "1 valid of 4 (2 void: foreign CPU, steal; 1 failed)"
+    )

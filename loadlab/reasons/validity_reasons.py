@@ -1,14 +1,16 @@
 """Words for the reasons that void a repetition, and for findings, which do not.
 
-analysis/validity and the generators return them.
+results/validity and the generators return them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loadlab.model import Reason
-from loadlab.report.words import quantities
-from loadlab.report.words.word_table import Entry, Table, template
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, template
 from loadlab.run import formatting
+from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
 
 _FILES = (
@@ -71,7 +73,7 @@ def _generator_stops(reason: Reason) -> str:
 def _own_part(reason: Reason) -> str:
     facts = reason.facts
     return (
-        f"{quantities.percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
+        f"{percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
         f"generator {_us(reason.value)}, limit {_us(reason.limit)}"
     )
 
@@ -79,7 +81,7 @@ def _own_part(reason: Reason) -> str:
 def _withheld(reason: Reason) -> str:
     names = reason.facts["percentiles"]
     assert isinstance(names, list)
-    return f"{' and '.join(map(quantities.percentile, names))} withheld: {_own_part(reason)}"
+    return f"{' and '.join(map(percentile, names))} withheld: {_own_part(reason)}"
 
 
 # How requests failed, by the names of metronome.
@@ -212,7 +214,7 @@ def _link(reason: Reason) -> str:
 def _late_tail(reason: Reason) -> str:
     names = reason.facts["percentiles"]
     assert isinstance(names, list)
-    return f"{_late(reason)}; {' and '.join(map(quantities.percentile, names))} withheld"
+    return f"{_late(reason)}; {' and '.join(map(percentile, names))} withheld"
 
 
 # Which resource of the server was used up, by the fact `resource`.
@@ -244,212 +246,359 @@ def _local_ports(reason: Reason) -> str:
 
 
 # Reasons that void a repetition.
-VOID: Table = {
-    "failed": Entry(_failed),
-    "generator_failed": Entry(
+VOID: ReasonTable = {
+    "failed": ReasonRow(
+        _failed, meaning="The measurement is not complete; the text is the error.", cause="passing"
+    ),
+    "generator_failed": ReasonRow(
         template("exit code {value}, {limit} expected"),
         f"Read the generator's own message in the repetition's {ERROR}",
+        meaning="The generator ended with an error.",
+        cause="passing",
     ),
-    "nothing_sent": Entry(
+    "nothing_sent": ReasonRow(
         template("{value} requests, at least {limit} expected"),
         f"Read the generator's own message in the repetition's {ERROR}",
+        meaning="The generator sent no request.",
+        cause="passing",
     ),
-    "short": Entry(
+    "short": ReasonRow(
         template("{measured_s:.1f} s measured of {asked_s:g}, limit {limit}"),
         "Read the generator's own output in the repetition's folder",
+        meaning="The load lasted shorter than requested.",
+        thresholds=("duration_min",),
+        cause="passing",
     ),
-    "generator_cpu": Entry(
+    "generator_cpu": ReasonRow(
         _generator_cpu,
         "Give the client more cores, offer the load from several clients, or ask for less",
+        meaning=(
+            "The client's CPU was full: with a constant rate always, in a closed loop "
+            "where the server's was not."
+        ),
+        thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
+        cause="hosts",
     ),
-    "steal": Entry(
-        _steal, "Use a machine of your own, or an instance type whose CPU is not shared"
+    "steal": ReasonRow(
+        _steal,
+        "Use a machine of your own, or an instance type whose CPU is not shared",
+        meaning="Another machine on the same hardware took CPU time.",
+        thresholds=("steal_max", "steal_second_max", "steal_seconds_max"),
+        cause="outside",
     ),
-    "foreign_cpu": Entry(
+    "foreign_cpu": ReasonRow(
         template(
             "processes that are not the lab's used more than {second_max:.0%} of the {host}'s CPU "
             "in {value:.0%} of the seconds, limit {limit:.0%}; {mean:.0%} on average, {worst:.0%} "
             "in the worst second"
         ),
         "Stop what else runs on the host; with local hosts, on the controller",
+        meaning="Processes that are not the lab's used the cores of a host.",
+        thresholds=("foreign_cpu_second_max", "foreign_cpu_seconds_max"),
+        cause="outside",
     ),
-    "clock_jump": Entry(
+    "clock_jump": ReasonRow(
         template("{value:.3f} s on {host}, limit {limit}"),
         "Let chrony or systemd-timesyncd slew the host's clock",
+        meaning="The clock of a host was set during the load.",
+        thresholds=("clock_step_max_s",),
+        cause="passing",
     ),
-    "swapping": Entry(
+    "swapping": ReasonRow(
         template("{value} pages on {host}, limit {limit}"),
         "Give the host more memory, or the application fewer workers",
+        meaning="A host moved memory to or from swap.",
+        thresholds=("swap_pages_max",),
+        cause="hosts",
     ),
-    "allowance": Entry(
+    "allowance": ReasonRow(
         template(
             "the cloud held back or dropped {value:,} packets of {host} ({counter}), limit {limit}"
         ),
         "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
         "ask for less",
+        meaning=(
+            "The cloud held back packets of a host that was above an allowance of its "
+            "instance type: bandwidth, packets per second or tracked connections."
+        ),
+        thresholds=("allowance_packets_max",),
+        cause="hosts",
     ),
-    "telemetry_gap": Entry(
+    "telemetry_gap": ReasonRow(
         template("{scrapes} scrapes of {host} in {duration_s:.1f} s, limit {limit} a second"),
         "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",
+        meaning="A host could not be observed for part of the load.",
+        thresholds=("samples_min",),
+        cause="passing",
     ),
-    "connections": Entry(
+    "connections": ReasonRow(
         template("{value} established on the client, at least {limit} expected"),
         "See why the server refused or closed connections: its limits and its log",
+        meaning="The client had fewer connections than requested.",
+        cause="hosts",
     ),
-    "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
-    "generator_stopped": Entry(
-        _generator_stopped, "Stop other work on the client's machine, and measure again"
+    "link": ReasonRow(
+        _link,
+        "Use a faster link, smaller answers, or ask for less",
+        meaning="The load used so much of the link that the link may have been the limit.",
+        thresholds=("link_max", "link_seconds_max"),
+        cause="hosts",
     ),
-    "generator_stops": Entry(
+    "generator_stopped": ReasonRow(
+        _generator_stopped,
+        "Stop other work on the client's machine, and measure again",
+        meaning=(
+            "The generator stood still for so long that the server was not asked what was due."
+        ),
+        thresholds=("stop_max_s",),
+        cause="passing",
+    ),
+    "generator_stops": ReasonRow(
         _generator_stops,
         "Stop other work on the client's machine, give it more cores, or ask for less",
+        meaning="The generator stood still for too much of the load.",
+        thresholds=("stops_max",),
+        cause="passing",
     ),
-    "own_median": Entry(
-        _own_part, "Give the client more cores, stop its other work, or ask for less"
+    "own_median": ReasonRow(
+        _own_part,
+        "Give the client more cores, stop its other work, or ask for less",
+        meaning="The generator itself made too much of the median latency.",
+        thresholds=("own_fraction_max", "own_least_us"),
+        cause="passing",
     ),
-    "generator_late": Entry(
+    "generator_late": ReasonRow(
         _generator_late,
         "Give the client more cores or memory, stop its other work, or ask for less",
+        meaning=(
+            "The generator made so many requests later than an ideal generator that the "
+            "p99 may be its own."
+        ),
+        thresholds=("late_max", "late_least_s", "late_least_fraction"),
+        cause="passing",
     ),
-    "rate_missed": Entry(
+    "rate_missed": ReasonRow(
         template(_SCHEDULE + ": the generator did not keep up"),
         "Ask for less, give the client more cores, or use several clients",
+        meaning=("wrk2 did not send the requests that were due, and the server was not the limit."),
+        thresholds=("sent_min", "connections_busy_min"),
+        cause="hosts",
     ),
-    "start_spread": Entry(
+    "start_spread": ReasonRow(
         template("{value:.3f} s between the first and the last client's start, limit {limit}"),
         "Synchronise the clients' clocks, and see what else loads them",
+        meaning="The clients of one server did not start together.",
+        thresholds=("start_spread_max_s",),
+        cause="passing",
     ),
 }
 # Findings. An expected void reason is a finding too.
-FINDINGS: Table = {
-    "saturated": Entry(_saturated, "Ask for less where the latency below saturation is wanted"),
-    "own_part": Entry(_withheld, "Stop other work on the client's machine, and measure again"),
-    "failure_kinds": Entry(_failure_kinds),
-    "self_check": Entry(_self_check, "See the summary of the generator, metronome.json"),
-    "late_tail": Entry(_late_tail, "Stop other work on the client, or give it more cores"),
-    "late_hidden": Entry(
+FINDINGS: ReasonTable = {
+    "saturated": ReasonRow(
+        _saturated,
+        "Ask for less where the latency below saturation is wanted",
+        meaning=(
+            "The server did not keep the rate: its CPU was full, or all connections waited for it."
+        ),
+        thresholds=("sent_min", "server_cpu_full", "connections_busy_min"),
+    ),
+    "own_part": ReasonRow(
+        _withheld,
+        "Stop other work on the client's machine, and measure again",
+        meaning=("The generator itself made too much of these percentiles, so they are withheld."),
+        thresholds=("own_fraction_max", "own_least_us"),
+    ),
+    "failure_kinds": ReasonRow(_failure_kinds, meaning="How requests without an answer failed."),
+    "self_check": ReasonRow(
+        _self_check,
+        "See the summary of the generator, metronome.json",
+        meaning="A check of the generator on itself failed.",
+    ),
+    "late_tail": ReasonRow(
+        _late_tail,
+        "Stop other work on the client, or give it more cores",
+        meaning=(
+            "The generator made requests later: p99.9 or p99.99 may be its own and are withheld."
+        ),
+        thresholds=("late_max",),
+    ),
+    "late_hidden": ReasonRow(
         template(
             "{value} requests without an answer, {limit} connections: they may have held every "
             "connection, so how late the generator was cannot be told"
         ),
         "See why requests failed",
+        meaning=(
+            "So many requests failed that they may have held every connection: how late "
+            "the generator was is not known."
+        ),
     ),
-    "counts_differ": Entry(
+    "counts_differ": ReasonRow(
         template(
             "nginx counted {nginx:,} requests, the generator {generator:,}: {value:,} apart beyond "
             "failed requests, limit {limit:,}, one for each connection"
         ),
         "See who else uses the server, and whether nginx was restarted",
+        meaning=(
+            "nginx counted fewer requests than were answered, or more than the generator sent."
+        ),
     ),
-    "listen_overflows": Entry(
+    "listen_overflows": ReasonRow(
         template("{value} on the server, limit {limit}"),
         "Use a longer accept queue (-e backlog=, net.core.somaxconn) or fewer connections",
+        meaning="The server dropped connections, as an accept queue was full.",
+        thresholds=("listen_overflows_max",),
     ),
-    "full_core": Entry(
+    "full_core": ReasonRow(
         template(
             "the busiest of the {host}'s {cores} cores was {value:.0%} busy, all together "
             "{cpu_busy:.0%}; softirq took at most {softirq:.0%} of a core"
         ),
         "Spread the work or the interrupts of the network card over more cores",
+        meaning=("One core of a host was full while the others had room, or was full of softirq."),
+        thresholds=("core_full",),
     ),
-    "retransmits": Entry(
-        _retransmits, "See what the network loses, and compare with ping and iperf3"
+    "retransmits": ReasonRow(
+        _retransmits,
+        "See what the network loses, and compare with ping and iperf3",
+        meaning="A host sent many TCP segments again: the network lost them.",
+        thresholds=("retransmits_max",),
     ),
-    "packet_drops": Entry(
+    "packet_drops": ReasonRow(
         _packet_drops,
         "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
         "net.core.netdev_max_backlog",
+        meaning=(
+            "A host's card or kernel dropped packets that arrived: the core that takes "
+            "them was too slow."
+        ),
+        thresholds=("drops_max",),
     ),
-    "link_disturbed": Entry(_link_disturbed, "Resume the run with -e recalibrate=true"),
-    "iperf3_spread": Entry(
+    "link_disturbed": ReasonRow(
+        _link_disturbed,
+        "Resume the run with -e recalibrate=true",
+        meaning="The measurement of the link was disturbed twice, so the link was not judged.",
+    ),
+    "iperf3_spread": ReasonRow(
         template(
             "{direction}: fastest less slowest second of iperf3 {value:.0%} of the mean, limit "
             "{limit:.0%}"
         ),
         "Resume the run with -e recalibrate=true",
+        meaning="The throughput of iperf3 differed from second to second.",
+        thresholds=("iperf3_spread_max",),
     ),
-    "iperf3_retransmits": Entry(
+    "iperf3_retransmits": ReasonRow(
         template("{direction}: iperf3 sent {value:.1%} of its segments again, limit {limit:.0%}"),
         "Resume the run with -e recalibrate=true",
+        meaning="iperf3 sent many TCP segments again.",
+        thresholds=("iperf3_retransmits_max",),
     ),
-    "uncounted": Entry(
-        template("nginx is not in the path, and nobody else counts requests at the server")
+    "uncounted": ReasonRow(
+        template("nginx is not in the path, and nobody else counts requests at the server"),
+        meaning="Nothing counted requests at the server, as nginx was not in the path.",
     ),
-    "uncalibrated": Entry(
+    "uncalibrated": ReasonRow(
         template("no iperf3 figures, the link was not judged"),
         "Resume the run with -e recalibrate=true",
+        meaning="The link was not measured, so its use was not judged.",
     ),
-    "unsent": Entry(
+    "unsent": ReasonRow(
         template(
             "{value} of {scheduled} scheduled requests were never sent; each waited until the end "
             "at least"
         ),
         "Compare response times, which count these requests",
+        meaning=(
+            "The generator never sent some scheduled requests. They rank behind every answer."
+        ),
+        thresholds=("send_delay_tail_s",),
     ),
-    "aborted": Entry(template("{value} of {requests} requests were cut off at the deadline")),
-    "errors": Entry(
+    "aborted": ReasonRow(
+        template("{value} of {requests} requests were cut off at the deadline"),
+        meaning="The generator cut off requests at its deadline.",
+    ),
+    "errors": ReasonRow(
         template("{class} {value} of {requests} requests"),
         "Read the application's log in the run's logs/",
+        meaning="Requests failed, by class.",
     ),
-    "send_delay": Entry(
+    "send_delay": ReasonRow(
         template(
             "p99 of {value:.0f} µs, limit {limit:g}: the generator's own delay, a part of the "
             "latency"
         ),
         "Leave the client more CPU: more cores, or a lower rate",
+        meaning="The generator itself delayed requests. Latency includes this delay.",
+        thresholds=("send_delay_p99_max_us",),
     ),
-    "littles_law": Entry(
+    "littles_law": ReasonRow(
         template(
             "{concurrency:.1f} requests under way on average, {connections} connections, limit "
             "{limit}: rate and latency do not agree"
-        )
+        ),
+        meaning="Rate and latency imply more requests in progress than there are connections.",
+        thresholds=("littles_law_max",),
     ),
-    "open_files_granted": Entry(
+    "open_files_granted": ReasonRow(
         template("{value:,} granted of {limit:,} asked, the hard limit of the client's process"),
         "Raise the hard limit of open files on the client",
+        meaning="The client was granted fewer open files than requested.",
     ),
-    "open_files": Entry(
+    "open_files": ReasonRow(
         template(
             "{value:,} of {requests:,} requests found no free file descriptor (EMFILE): each "
             "connection is an open file, and the client may have {open_files:,}. " + _FILES
         ),
         _FILES,
+        meaning="Requests failed, as the client had no free file descriptor.",
     ),
-    "local_ports": Entry(
+    "local_ports": ReasonRow(
         _local_ports,
         "Reuse the connections (-e python_keepalive=true), have fewer under way, or widen "
         "net.ipv4.ip_local_port_range",
+        meaning="Requests failed, as the client had no free local port.",
     ),
-    "overlap": Entry(
+    "overlap": ReasonRow(
         template(
             "{refused} answers of 400 and above and {late} late ones may be the same; ok counts "
             "both off"
-        )
+        ),
+        meaning="wrk counts a late answer with an error status twice.",
     ),
-    "body": Entry(
+    "body": ReasonRow(
         template(
             "{mean_bytes:.1f} bytes an answer on average, {expected_bytes} expected, limit "
             "{limit:.0%}"
         ),
         "See whether the endpoint's answers differ from the verified one",
+        meaning="The answers had another length than the verified one.",
     ),
-    "opened": Entry(
+    "opened": ReasonRow(
         template("{value} connections of {limit} asked, as many on each of {threads} threads"),
         "Ask for a multiple of the client's cores as connections",
+        meaning="wrk2 opened fewer connections than requested.",
     ),
-    "calibrated": Entry(
+    "calibrated": ReasonRow(
         template(
             "{value} of {limit} threads; the latencies of the others are of the whole run, its "
             "first 10 s included"
         ),
         "Measure for longer, 30 s or more",
+        meaning="Some threads of wrk2 did not finish their calibration of 10 s.",
     ),
-    "ticks": Entry(
+    "ticks": ReasonRow(
         template(
             "{value} times wrk2, which looks every 2 s, saw a connection that had sent nothing for "
             "the request timeout; these are no requests, and count as no errors"
-        )
+        ),
+        meaning="wrk2 saw connections that sent nothing for the request timeout.",
     ),
-    "service": Entry(template("it ran without --u_latency, the service time is not known")),
+    "service": ReasonRow(
+        template("it ran without --u_latency, the service time is not known"),
+        meaning="wrk2 reported no service time.",
+    ),
 }
-TABLE: Table = {**VOID, **FINDINGS}
+TABLE: ReasonTable = {**VOID, **FINDINGS}
+# Code of a reason that voids -> its cause.
+CAUSES: Mapping[str, Cause] = {code: row.cause for code, row in VOID.items() if row.cause}
