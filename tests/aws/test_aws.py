@@ -497,7 +497,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         (
             {"aws_hosts_load_seconds": 12600},
             [
-                "The run takes up to about 4.18 h: 3.5 h of load, the other stages, and time to "
+                "The run takes up to about 5.93 h: 3.5 h of load, the other stages, and time to "
                 "repeat void measurements. The instances terminate themselves in 4.0 h. Give them "
                 "longer"
             ],
