@@ -207,7 +207,7 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
-        axes.set_xlim(0, 1.05 * max(every))
+        axes.set_xlim(0, 1.05 * max(every) or 1.0)  # an axis of no width is none
         axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axes.set_ylim(len(stacks) - 0.5, -0.5)
