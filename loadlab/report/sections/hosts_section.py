@@ -42,7 +42,7 @@ def _hosts(entry: Entry) -> dict[str, list[HostTelemetry]]:
     recorded = [telemetry for telemetry in telemetries if telemetry]
     return {
         "server": [recording.server for recording in recorded],
-        "client": [one.client for one in recorded],
+        "client": [recording.client for recording in recorded],
     }
 
 

@@ -135,16 +135,16 @@ def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
     parts = [
         {
             name: words
-            for name, words in _parts(one.cell, "").items()
-            if name != one.by or name == "endpoint"
+            for name, words in _parts(comparison.cell, "").items()
+            if name != comparison.by or name == "endpoint"
         }
-        for one in comparisons
+        for comparison in comparisons
     ]
     stacks = _different(parts, ALL_PARTS)
     loads = _different_loads([comparison.cell.load for comparison in comparisons])
     return [
-        title(path_of(one.cell, paths), own + load)
-        for one, own, load in zip(comparisons, stacks, loads, strict=True)
+        title(path_of(comparison.cell, paths), own + load)
+        for comparison, own, load in zip(comparisons, stacks, loads, strict=True)
     ]
 
 
