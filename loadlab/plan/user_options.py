@@ -52,33 +52,25 @@ _CATALOGUES = {
 _TEMPLATES = Environment()
 
 
-class Request(Struct, kw_only=True, frozen=True):
-    """What a stage asks to be planned.
+class StageRequest(Struct, kw_only=True, frozen=True):
+    """What a stage asks to be planned, as it stands in the playbook.
 
     - root: top directory of the lab
-    - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
-    - given: option name -> value, from -e and the inventory; None or "" where it was not given
-    - user: names that were given with -e
+    - user: names of the variables of -e
     - begin: True starts a new run unless run_id names one; False resumes run_id or results/latest
     - needs_framework: False for stages that measure nothing, which then plan no cells
     - needs_run: whether the run must exist
-    - now: the time, for a new run's id
     - cross_check: whether each client has the generator of cross-checks
     - python: the server's Python version, None where it is not known yet
-    - kind: "study", "lesson" or "ab" (variants) where one must have been given; "matrix" where
+    - kind: "study", "lesson" or "ab" (variants) where the user must name one; "matrix" where
       candidates are compared, though the cores of the server may not be known yet
     - stage: of STAGES in kinds/lesson/plan.py; "run" of everything that is no lesson
     - pairs: number of host pairs; clients: of each pair
     - host_kind: what the hosts are, in words
     - inventory_args: the options that select them, "" where none are needed
-    - lab: the lab's revision, None where unknown
-    - original: the run that the new one repeats, None where it repeats none
     """
 
     root: Path
-    specs: Specs
-    given: GivenOptions
-    now: datetime.datetime
     user: Sequence[str] = ()
     begin: bool = True
     needs_framework: bool = True
@@ -91,6 +83,21 @@ class Request(Struct, kw_only=True, frozen=True):
     clients: int = 1
     host_kind: str = ""
     inventory_args: str = ""
+
+
+class Request(StageRequest, kw_only=True, frozen=True):
+    """A stage's request with all that a plan follows from.
+
+    - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
+    - given: option name -> value, from -e and the inventory; None or "" where it has none
+    - now: the time, for a new run's id
+    - lab: the lab's revision, None where unknown
+    - original: the run that the new one repeats, None where it repeats none
+    """
+
+    specs: Specs
+    given: GivenOptions
+    now: datetime.datetime
     lab: str | None = None
     original: Original | None = None
 

@@ -16,8 +16,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     for_ansible,
 )
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from loadlab.history.reproduction import deviations, recipe
 from loadlab.kinds import all_kinds
@@ -26,51 +25,36 @@ from loadlab.model import Original
 from loadlab.model.study import Scalar
 from loadlab.plan.check_options import Spec, given_of
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.user_options import Request
+from loadlab.plan.user_options import Request, StageRequest
 from loadlab.report.words import applications_words, curves_words, reproduction_words
 from loadlab.run import documents, revision
 
 
-class Arguments(Struct, kw_only=True, frozen=True):
-    """What a stage asks to be planned; the rest is described in loadlab/plan/user_options.py.
+class Arguments(StageRequest, kw_only=True, frozen=True):
+    """What a stage asks to be planned.
 
     - specs: the options of the role run, as its argument specs have them
-    - options: option -> value, None or "" where none was given
+    - options: option -> value, None or "" where it has none
     - original: file with the run to repeat, from lab.bench.original; "" to repeat none
     - made_with: variables of the role that makes the hosts, which decide what the hosts are
     """
 
-    root: Path
     specs: dict[str, Spec]
     options: dict[str, Any]
-    user: list[str] = []
-    begin: bool = False
-    needs_framework: bool = True
-    needs_run: bool = False
-    cross_check: bool = False
-    python: str | None = None
-    kind: str | None = None
-    stage: str = "run"
-    pairs: int = 1
-    clients: int = 1
-    host_kind: str = ""
-    inventory_args: str = ""
     original: str = ""
-    made_with: dict[str, Scalar] = {}
+    made_with: dict[str, Scalar]
 
 
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         original = documents.read(Path(args.original), Original) if args.original else None
-        values = asdict(args)
         request = Request(
-            **{
-                **{name: values[name] for name in Request.__struct_fields__ if name in values},
-                "given": given_of(args.options),
-                "now": datetime.datetime.now(),
-                "lab": revision.revision(args.root),
-                "original": original,
-            }
+            **{name: getattr(args, name) for name in StageRequest.__struct_fields__},
+            specs=args.specs,
+            given=given_of(args.options),
+            now=datetime.datetime.now(),
+            lab=revision.revision(args.root),
+            original=original,
         )
         planned = plan(request)
         checked = planned if request.cross_check else plan(replace(request, cross_check=True))
