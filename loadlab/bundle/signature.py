@@ -82,10 +82,7 @@ def refuse_signers(signers: Path) -> None:
 
 
 def terminal_of(process: int) -> Path | None:
-    """Return the terminal that is the standard input of a process, or None.
-
-    Ansible detaches its actions from the terminal, so that ssh-keygen would not find it by itself.
-    """
+    """Return the terminal that is the standard input of a process, or None."""
     place = Path(f"/proc/{process}/fd/0")
     try:
         if not stat.S_ISCHR(place.stat().st_mode):

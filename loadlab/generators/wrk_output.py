@@ -96,7 +96,7 @@ def head(lines: Lines) -> tuple[int, int]:
 
 
 def totals(lines: Lines) -> Totals:
-    """Take the lines after the latencies. Raises GeneratorError for one that is not there."""
+    """Take the lines after the latencies. Raises GeneratorError where a line is missing."""
     requests = lines.take(
         "requests", rf"(\d+) requests in ({NUMBER})(us|ms|s|m|h), ({NUMBER})([KMGTP]?)B read"
     )

@@ -30,7 +30,7 @@ KINDS: list[Kind] = [
 
 
 def of_request(request: Request, options: Mapping[str, OptionValue]) -> Kind:
-    """Return the kind that is asked for; ``options``: those that have a value."""
+    """Return the kind that is requested; ``options``: main variables with a value."""
     return next(kind for kind in KINDS if kind.is_requested(request, options))
 
 

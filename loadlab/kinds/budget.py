@@ -33,5 +33,5 @@ def seconds(option: str | None) -> float:
 
 
 def next_step(resume: str, budget: str | None) -> str:
-    """Return the command that goes on with a run for another budget."""
+    """Return the command that resumes a run with another budget."""
     return f"Next: {resume} -e budget={budget}  # more blocks, if undecided"

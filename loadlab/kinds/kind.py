@@ -86,7 +86,7 @@ class Kind:
     # The plan.
 
     def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
-        """Return whether a run of this kind is asked for; ``options``: those that have a value."""
+        """Return whether this kind is requested; ``options``: main variables with a value."""
         return (bool(self.name) and request.kind == self.name) or any(
             name in options for name in self.options
         )
@@ -99,7 +99,7 @@ class Kind:
         """Raise PlanError where no run of this kind could do what is requested."""
 
     def own_options(self, request: Request, run_id: str, recorded: Run | None) -> GivenOptions:
-        """Return the options of the request, without those that name the run that it goes on with.
+        """Return the options of the request, without the names of the run that it resumes.
 
         Raises PlanError where that run is none of this kind. ``recorded``: its plan.json.
         """

@@ -118,7 +118,7 @@ def _lab(manifest: Manifest | None) -> str:
 
 
 def facts_of(run: PastRun) -> RunFacts:
-    """Return what the page tells of a run; one that it cannot tell is broken."""
+    """Return the facts that the page shows of a run; a run without words for them is broken."""
     try:
         return _facts(run)
     except ValueError as problem:

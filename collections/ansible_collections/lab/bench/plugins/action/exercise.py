@@ -1,7 +1,7 @@
 """Action plugin lab.bench.exercise: keeps reader.json of an exercise, and tells what comes next.
 
-reader.json has when the exercise began, the hints given, and whether the lab solved it. ``red`` of
-the result: what to do after a check that does not find the fault gone, "" after anything else.
+reader.json has when the exercise began, the hints shown, and whether the lab solved it. ``red`` of
+the result: what to do after a check that still finds the fault, "" after anything else.
 """
 
 from __future__ import annotations

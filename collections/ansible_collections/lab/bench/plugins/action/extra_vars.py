@@ -1,6 +1,6 @@
 """Action plugin lab.bench.extra_vars: refuses names and values given with -e that nothing accepts.
 
-``names`` of the result: what was given, as words, as JSON or as a file.
+``names`` of the result: the variables of -e, from words, JSON and files.
 loadlab/plan/user_options.py does the work.
 """
 

@@ -27,7 +27,7 @@ from loadlab.run.run_dir import RunDir
 
 
 def _instance(instance: dict[str, Any]) -> dict[str, str]:
-    """Return the instance type and image of a host; nothing of one that is no instance."""
+    """Return the instance type and image of a host; nothing where it is no instance."""
     return {"instance_type": instance["type"], "image": instance["image"]} if instance else {}
 
 
