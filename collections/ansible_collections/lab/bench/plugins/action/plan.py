@@ -42,7 +42,7 @@ class Arguments(StageRequest, kw_only=True, frozen=True):
     specs: dict[str, Spec]
     options: dict[str, Any]
     original: str = ""
-    made_with: dict[str, Scalar]
+    made_with: dict[str, Scalar] = {}
 
 
 class ActionModule(ControllerAction):
