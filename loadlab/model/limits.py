@@ -142,7 +142,7 @@ class CellLimit(Record, kw_only=True, frozen=True):
         Reason,
         doc(
             "The limit with its evidence: code none where the cell met the objective, unknown "
-            "where no check found it; loadlab/report/words/limits/ explains the codes."
+            "where no check found it; loadlab/reasons/limit_reasons.py explains the codes."
         ),
     ]
     agree: Annotated[Positive, doc("Number of repetitions with this code.")]

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from loadlab.model import CellLimit
-from loadlab.report.words import limits as words
+from loadlab.report.words import limits_words as words
 from loadlab.results import summarize
 from loadlab.results.limits import judge_limits
 from loadlab.run import documents

@@ -10,7 +10,8 @@ from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
 from loadlab.report.html import Headline
 from loadlab.report.sections import cells_section, headlines
-from loadlab.report.words import cost_words, labels, limits, quantities
+from loadlab.report.words import cost_words, labels, quantities
+from loadlab.report.words import limits_words as limits
 from loadlab.report.words.labels import Entry
 from loadlab.results import noise
 from loadlab.run import formatting

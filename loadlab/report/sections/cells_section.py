@@ -17,7 +17,7 @@ from loadlab.report.sections import cell_figures, clients, headlines, latency_co
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
 from loadlab.report.sections.observed.flame_graph import FlameGraph
 from loadlab.report.sections.observed.kernel_trace_section import TraceSection
-from loadlab.report.words import limits
+from loadlab.report.words import limits_words as limits
 from loadlab.report.words import repetitions_words as repetitions
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting

@@ -13,7 +13,8 @@ from loadlab.report.sections import (
     ranking_section,
     sweeps_searches_section,
 )
-from loadlab.report.words import labels, limits
+from loadlab.report.words import labels
+from loadlab.report.words import limits_words as limits
 from loadlab.run import formatting
 from loadlab.stats import inference, percentiles
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadlab.results.limits.limit_evidence import Check, Evidence, check
+from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 
 # A process with several threads that computes on one core at a time: a little above 1, as the
 # kernel's numbers and the end of the load do not lie at the same moment.
@@ -121,3 +121,9 @@ def memory(evidence: Evidence) -> Check | None:
     if pressure is None:
         return None
     return check("memory", pressure >= limit, pressure, limit)
+
+
+RULES: tuple[LimitCheck, ...] = (
+    memory,
+    full,
+)

@@ -1,50 +1,21 @@
-"""Name the limit of a cell. loadlab/report/words/limits/ has the words."""
+"""Name the limit of a cell. loadlab/reasons/limit_reasons.py has its rows, in their order."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from loadlab.model import Cell, CellLimit, PySpyProfile, Reason, Repetition, TimePart
+from loadlab.reasons.limit_reasons import LIMITS, LimitRow
 from loadlab.results.limits import core_limits, outside_limits, wait_limits
 from loadlab.results.limits import cpu_account as account
-from loadlab.results.limits.limit_evidence import Check, Evidence, check
+from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 from loadlab.run.methods import LimitRule, limit_rule
 
-Rule: TypeAlias = Callable[[Evidence], Check | list[Check] | None]
-
-# In the order in which they count. A rule without its evidence returns None or nothing.
-RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
-    (("neighbour",), outside_limits.neighbour),
-    (("client",), outside_limits.client),
-    (("none",), outside_limits.none),
-    # Before what it leads to.
-    (("memory",), core_limits.memory),
-    (("nginx_connections",), wait_limits.nginx_connections),
-    (("open_files",), wait_limits.open_files),
-    (("database_connections",), wait_limits.database_connections),
-    (("syn_queue",), wait_limits.syn_queue),
-    (("accept_queue",), wait_limits.accept_queue),
-    (("upstream_closed",), wait_limits.upstream_closed),
-    (
-        ("nginx_cpu", "worker_cpu", "database_cpu", "kernel_softirq", "cores_busy"),
-        core_limits.full,
-    ),
-    (("delayed_ack",), wait_limits.delayed_ack),
-    (("database_lock", "pool_wait", "disk"), wait_limits.database),
-    (("link",), outside_limits.link),
-    (("too_few_threads",), wait_limits.too_few_threads),
-    (("connections",), outside_limits.connections),
-)
-CODES = (*(code for codes, _ in RULES for code in codes), "unknown")
-# Of the database, which not every cell has.
-_OF_DATABASE = frozenset(
-    {"database_connections", "database_cpu", "database_lock", "pool_wait", "disk"}
-)
-_OF_NGINX = frozenset({"nginx_connections", "nginx_cpu", "open_files", "upstream_closed"})
+RULES: tuple[LimitCheck, ...] = (*outside_limits.RULES, *core_limits.RULES, *wait_limits.RULES)
 
 
 class Judged(NamedTuple):
@@ -63,14 +34,12 @@ def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged 
     if rep.error is not None or rep.telemetry is None:
         return None
     evidence = Evidence(cell, rep, rep.telemetry.server, rep.telemetry.client, rule or limit_rule())
-    checks: list[Check] = []
-    unrecorded: list[str] = []
-    for codes, look in RULES:
-        result = look(evidence)
-        own_checks = result if isinstance(result, list) else [result] if result else []
-        checks += own_checks
-        seen = {own_check.evidence.code for own_check in own_checks}
-        unrecorded += [code for code in codes if code not in seen and _applies(code, evidence)]
+    order = list(LIMITS)
+    checks = sorted(_checks(evidence), key=lambda candidate: order.index(candidate.evidence.code))
+    looked_for = {candidate.evidence.code for candidate in checks}
+    unrecorded = [
+        code for code, row in LIMITS.items() if code not in looked_for and _applies(row, evidence)
+    ]
     hit = next((candidate for candidate in checks if candidate.found), None)
     limit = (hit or check("unknown", True, evidence.p99_us)).evidence
     return Judged(
@@ -82,16 +51,23 @@ def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged 
     )
 
 
-def _applies(code: str, evidence: Evidence) -> bool:
+def _checks(evidence: Evidence) -> Iterator[Check]:
+    for look_for in RULES:
+        result = look_for(evidence)
+        if result is not None:
+            yield from result if isinstance(result, list) else [result]
+
+
+def _applies(row: LimitRow, evidence: Evidence) -> bool:
     """Return whether a limit can be that of the cell at all."""
-    if code in _OF_DATABASE:
-        return evidence.database is not None
-    if code in _OF_NGINX:
-        return evidence.proxied
-    if code == "worker_cpu":
+    parts = {
+        "hosts": True,
+        "nginx": evidence.proxied,
         # Without an application nginx answers by itself.
-        return evidence.cell.transport != "none"
-    return code not in ("none", "connections", "delayed_ack", "too_few_threads")
+        "application": evidence.cell.transport != "none",
+        "database": evidence.database is not None,
+    }
+    return row.part_of is not None and parts[row.part_of]
 
 
 def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
@@ -106,7 +82,7 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     if not judged:
         return None
     codes = Counter(rep_limit.limit.code for rep_limit in judged)
-    code, agree = max(codes.items(), key=lambda item: (item[1], -CODES.index(item[0])))
+    code, agree = max(codes.items(), key=lambda item: (item[1], -list(LIMITS).index(item[0])))
     alike = sorted(
         (one for one in judged if one.limit.code == code),
         key=lambda judged_repetition: _number(judged_repetition.limit.value),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from loadlab.model import (
     Cell,
@@ -189,3 +189,7 @@ class Evidence:
 def first(reasons: Iterable[Reason]) -> Reason | None:
     """Return the first of several reasons; None of none."""
     return next(iter(reasons), None)
+
+
+# A rule: it looks for one limit or several. None or nothing: the cell has no evidence of them.
+LimitCheck: TypeAlias = Callable[[Evidence], Check | list[Check] | None]

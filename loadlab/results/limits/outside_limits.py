@@ -6,7 +6,7 @@ import math
 
 from loadlab.model import Reason, TcpConnections
 from loadlab.results.limits import cpu_account
-from loadlab.results.limits.limit_evidence import Check, Evidence, check, first
+from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check, first
 from loadlab.results.ranking import HELD_FROM
 
 # A generator that could not do more; a Python client's own limits.
@@ -166,3 +166,12 @@ def connections(evidence: Evidence) -> Check | None:
         connections=load.connections,
         busy=evidence.busy,
     )
+
+
+RULES: tuple[LimitCheck, ...] = (
+    neighbour,
+    client,
+    none,
+    link,
+    connections,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadlab.results.limits.limit_evidence import Check, Evidence, check
+from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 
 # Linux holds an acknowledgement back for 40 ms (TCP_DELACK_MIN), at most 200 ms (TCP_DELACK_MAX).
 _HELD_US = (35_000, 250_000)
@@ -151,3 +151,16 @@ def database(evidence: Evidence) -> list[Check]:
         ),
         waiting("disk", "disk", False),
     ]
+
+
+RULES: tuple[LimitCheck, ...] = (
+    nginx_connections,
+    open_files,
+    database_connections,
+    syn_queue,
+    accept_queue,
+    upstream_closed,
+    delayed_ack,
+    database,
+    too_few_threads,
+)

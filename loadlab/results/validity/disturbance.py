@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason, Thresholds
-from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
+from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
@@ -351,3 +351,16 @@ def _unsteady(direction: str, throughput: Iperf3Direction, limits: Thresholds) -
             limit=limits.iperf3_retransmits_max,
             facts={"direction": direction},
         )
+
+
+# Their reasons void a repetition.
+VOIDING: tuple[ClientRule, ...] = (
+    generator_cpu,
+    steal,
+    foreign_cpu,
+    clock_jump,
+    swapping,
+    allowance,
+    telemetry_gap,
+    link,
+)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from loadlab.model import Calibration, HostTelemetry, Reason, Validity
+from loadlab.reasons.validity_reasons import VOID
 from loadlab.results.validity import disturbance, request_rules, schedule_rules
 from loadlab.results.validity.validity_evidence import (
     ClientEvidence,
@@ -21,7 +22,11 @@ def judge(client: ClientEvidence) -> Validity:
 
     In a batch the client is the subject, so what it uses and its failures are findings.
     """
-    against = [reason for rule in VOIDING for reason in rule(client)]
+    order = list(VOID)
+    against = sorted(
+        (reason for rule in VOIDING for reason in rule(client)),
+        key=lambda reason: order.index(reason.code),
+    )
     # The subject of a study does not void its cells.
     expected = client.cell.expected_void or []
     reasons = [reason for reason in against if reason.code not in expected]
@@ -76,24 +81,10 @@ def _named(reasons: Mapping[str, Sequence[Reason]]) -> list[Reason]:
     return common + own
 
 
-# Rules whose reasons void a repetition.
 VOIDING: tuple[ClientRule, ...] = (
-    request_rules.generator_failed,
-    request_rules.nothing_sent,
-    request_rules.short,
-    disturbance.generator_cpu,
-    disturbance.steal,
-    disturbance.foreign_cpu,
-    disturbance.clock_jump,
-    disturbance.swapping,
-    disturbance.allowance,
-    disturbance.telemetry_gap,
-    request_rules.connections,
-    disturbance.link,
-    schedule_rules.generator_stopped,
-    schedule_rules.own_median,
-    schedule_rules.generator_late,
-    schedule_rules.rate_missed,
+    *request_rules.VOIDING,
+    *disturbance.VOIDING,
+    *schedule_rules.VOIDING,
 )
 
 # Rules whose reasons are findings.

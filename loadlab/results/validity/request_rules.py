@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from loadlab.model import PythonClient, Reason
-from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
+from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
 
 
 def generator_failed(client: ClientEvidence) -> Iterator[Reason]:
@@ -128,3 +128,12 @@ def client_limits(evidence: LoadEvidence) -> Iterator[Reason]:
                 "reuse": load.reuse,
             },
         )
+
+
+# Their reasons void a repetition.
+VOIDING: tuple[ClientRule, ...] = (
+    generator_failed,
+    nothing_sent,
+    short,
+    connections,
+)

@@ -11,7 +11,7 @@ from loadlab.generators.measurement import Measurement
 from loadlab.model import Facts, Load, Reason
 from loadlab.results.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
-from loadlab.results.validity.validity_evidence import LoadEvidence
+from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
 
 
 def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
@@ -248,3 +248,12 @@ def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
             limit=limits.littles_law_max,
             facts={"concurrency": used, "connections": load.connections},
         )
+
+
+# Their reasons void a repetition.
+VOIDING: tuple[ClientRule, ...] = (
+    generator_stopped,
+    own_median,
+    generator_late,
+    rate_missed,
+)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadlab.model import CellSummary, KernelTrace, TracedService
+from loadlab.reasons.limit_reasons import SERVICES
 from loadlab.report.html import Table, link, table
-from loadlab.report.words.limits.wording import SERVICES
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from loadlab.model import CellLimit, Reason
-from loadlab.report.words import limits
+from loadlab.reasons.limit_reasons import LIMITS
+from loadlab.report.words import limits_words as limits
 from loadlab.run.catalog import names
 from loadlab.run.errors import ResultError
 from tests.unit.builders import ROOT
@@ -98,7 +99,7 @@ def test_lessons_and_options_that_words_name_exist() -> None:
     }
     named = {
         name
-        for code, one in limits.LIMITS.items()
+        for code, one in LIMITS.items()
         for cause in ("full", "queue", "far", "open_files", "local_ports")
         if (name := one.lesson(Reason(code=code, facts={**facts, "cause": cause})))
     }

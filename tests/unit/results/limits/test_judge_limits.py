@@ -23,8 +23,12 @@ from loadlab.model import (
     Telemetry,
     Validity,
 )
-from loadlab.report.words import limits as words
+from loadlab.reasons import limit_reasons
+from loadlab.report import troubleshooting
+from loadlab.report.words import limits_words as words
 from loadlab.results.limits import judge_limits
+from loadlab.results.limits.judge_limits import RULES
+from loadlab.results.limits.limit_evidence import check
 from loadlab.telemetry import pyspy
 from tests.unit import builders
 from tests.unit.builders import present, processes
@@ -329,7 +333,28 @@ def test_limit_is_named_from_its_evidence(name: str) -> None:
 
 def test_every_limit_has_words_and_a_case() -> None:
     cases = {code for code, _, _ in CASES.values()}
-    assert set(words.LIMITS) == set(judge_limits.CODES) == cases | {"none"}
+    assert set(limit_reasons.LIMITS) == cases | {"none"}
+
+
+def test_a_row_and_a_rule_are_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe of CONTRIBUTING: it is found, ruled out or unrecorded, and is on the page."""
+    row = limit_reasons.LimitRow(
+        limit_reasons.always("an example"),
+        limit_reasons.always("no example"),
+        "An example.",
+        limit_reasons.always("another"),
+    )
+    # The first row is the limit, wherever its rule is.
+    first = {"example": row, **limit_reasons.LIMITS}
+    for module in (judge_limits, words, troubleshooting):
+        monkeypatch.setattr(module, "LIMITS", first)
+    full = slow(server={**FULL, "processes": services(application=0.5, nginx=0.4)})
+    assert "example" in limit(full).unrecorded
+    monkeypatch.setattr(judge_limits, "RULES", (*RULES, lambda _: check("example", False, 1)))
+    assert ("example", "no example") in words.ruled_out(limit(full))
+    monkeypatch.setattr(judge_limits, "RULES", (*RULES, lambda _: check("example", True, 1)))
+    assert words.whole(limit(full)) == "Limited by an example. Next: another."
+    assert "| **example** | An example. |" in troubleshooting.page(builders.ROOT)
 
 
 HOSTS = st.fixed_dictionaries({

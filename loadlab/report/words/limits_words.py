@@ -1,13 +1,11 @@
-"""Words for what limited a cell; loadlab/results/limits finds it."""
+"""Words for what limited a cell, from the rows of loadlab/reasons/limit_reasons.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from loadlab.model import CellLimit, Reason
-from loadlab.report.words.limits import core_words, outside_words, wait_words
-from loadlab.report.words.limits.wording import Limit, Limits
-from loadlab.results.limits.judge_limits import CODES
+from loadlab.reasons.limit_reasons import LIMITS, LimitRow
 from loadlab.run.errors import ResultError
 
 # Parts of the time of a request.
@@ -23,9 +21,6 @@ PARTS = {
     "application_wait": "behind nginx, waiting for something that was not recorded",
     "elsewhere": "elsewhere: in line for a worker, on the network, in the client",
 }
-_EVERY: Limits = {**outside_words.LIMITS, **core_words.LIMITS, **wait_words.LIMITS}
-# In the order in which they count.
-LIMITS: Limits = {code: _EVERY[code] for code in CODES}
 
 
 def sentence(limit: CellLimit) -> str:
@@ -73,7 +68,7 @@ def _out(reason: Reason) -> str:
     return "" if reason.value is None else _word(reason, lambda entry: entry.out(reason))
 
 
-def _word(reason: Reason, words: Callable[[Limit], str]) -> str:
+def _word(reason: Reason, words: Callable[[LimitRow], str]) -> str:
     try:
         return words(LIMITS[reason.code])
     except (LookupError, TypeError, ValueError) as error:
