@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from loadlab.model import RankingRow, Reason, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
-from loadlab.report.html import Cells, Table, TableCell, link, table
+from loadlab.report.html import Column, Number, Table, TableCell, columns, link, table
 from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.results import noise
@@ -69,6 +70,41 @@ def _floors(summary: Summary) -> str:
     return FLOORS.format(floors=", ".join(parts)) if parts else ""
 
 
+class _Ranked(NamedTuple):
+    """A row of a ranking; ``price``: its USD/million requests, None where it is not known."""
+
+    row: RankingRow
+    entry: Entry
+    price: str | None
+    reason: str
+
+    def cost(self, name: str) -> str:
+        return quantities.median(name, self.entry.cell.cost.sample(name))
+
+    @property
+    def counted(self) -> str:
+        cell = self.entry.cell
+        return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
+
+
+def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
+    """Return the columns; of the cost only those that a cell has a figure for."""
+    costs = [name for name in COSTS if any(row.entry.cell.cost.sample(name) for row in ranked)]
+    price: list[Column[_Ranked]] = [
+        Number("USD/million requests at the objective", lambda row: row.price or formatting.NONE)
+    ]
+    return [
+        Number("rank", lambda row: _rank(row.row)),
+        Column("cell", lambda row: TableCell(row.entry.title, href=f"#{row.entry.anchor}")),
+        Number("goodput", lambda row: formatting.rate(row.row.goodput)),
+        Number("response time, ms", lambda row: ms(row.row.response_time_us)),
+        *columns(costs, quantities.heading, _Ranked.cost),
+        *(price if any(row.price for row in ranked) else []),
+        Column("repetitions", lambda row: row.counted),
+        Column("difference from the rank above", lambda row: row.reason),
+    ]
+
+
 def tables(
     summary: Summary, measured: Sequence[Entry], usd_per_hour: Mapping[str, float]
 ) -> list[Table]:
@@ -79,45 +115,23 @@ def tables(
     entries = {entry.cell.cell_id: entry for entry in measured}
     ranking_tables: list[Table] = []
     for index, group in enumerate(summary.ranking):
-        rows: list[Cells] = []
-        spent = {row.cell_id: entries[row.cell_id].cell.cost for row in group.rows}
-        names = [name for name in COSTS if any(cost.sample(name) for cost in spent.values())]
         prices = {
             row.cell_id: price[0]
             for row in group.rows
             if (price := cost_words.per_million(summary, entries[row.cell_id].cell, usd_per_hour))
         }
         reasons, common = _reasons(group.rows)
-        for row, reason in zip(group.rows, reasons, strict=True):
-            entry = entries[row.cell_id]
-            rows.append([
-                _rank(row),
-                TableCell(entry.title, href=f"#{entry.anchor}"),
-                formatting.rate(row.goodput),
-                ms(row.response_time_us),
-                *(quantities.median(name, spent[row.cell_id].sample(name)) for name in names),
-                *([prices.get(row.cell_id, formatting.NONE)] if prices else []),
-                repetitions_words.counted(entry.cell.repetitions)
-                or f"{entry.cell.statistics.n} valid",
-                reason,
-            ])  # fmt: skip
+        ranked = [
+            _Ranked(row, entries[row.cell_id], prices.get(row.cell_id), reason)
+            for row, reason in zip(group.rows, reasons, strict=True)
+        ]
         title = f"Ranking on {entries[group.rows[0].cell_id].path}."
         explained = f"{EXPLAINED}{_floors(summary)}" if index == 0 else ""
         ranking_tables.append(
             table(
                 " ".join(filter(None, [title, explained, common])),
-                [
-                    "rank",
-                    "cell",
-                    "goodput",
-                    "response time, ms",
-                    *map(quantities.heading, names),
-                    *(["USD/million requests at the objective"] if prices else []),
-                    "repetitions",
-                    "difference from the rank above",
-                ],
-                rows,
-                "n nn" + "n" * (len(names) + bool(prices)),
+                _columns(ranked),
+                ranked,
                 sources=[link(SUMMARY)],
             )
         )
