@@ -16,6 +16,8 @@ from loadlab.model import (
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import Column, Figure, Headline, Number, Row, Table, TableCell, link, table
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import effect
@@ -342,10 +344,7 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     where there are none."""
     if not comparisons:
         return []
-    shown = [
-        f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
-        f"{'noise floor':>13}  conclusion"
-    ]
+    shown = [text_columns.heads(_TEXT)]
     for titled in _titled(comparisons, {}):
         void = titled.comparison.head.n_void or titled.comparison.base.n_void
         beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
@@ -353,19 +352,25 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
         shown.append(
             f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
         )
-        shown += [_line(row) for row in titled.comparison.rows]
+        shown += text_columns.columns(_TEXT, titled.comparison.rows)
     return [*shown, *more]
 
 
-def _line(row: MetricComparison) -> str:
-    difference = row.difference
+def _interval(row: MetricComparison) -> str:
+    return formatting.span(row.difference.low, row.difference.high)
+
+
+def _conclusion(row: MetricComparison) -> str:
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
-    return (
-        f"  {quantities.short(row.metric):<10}"
-        + "".join(
-            f"{quantities.terse(row.metric, side.median):>10}" for side in (row.base, row.head)
-        )
-        + f"{formatting.signed(difference.value):>12}"
-        + f"{formatting.span(difference.low, difference.high):>18}"
-        + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
-    )
+    return f"{_concluded(row)}{reason}"
+
+
+_TEXT: Sequence[TextColumn[MetricComparison]] = [
+    TextColumn("comparison", -12, lambda row: f"  {quantities.short(row.metric)}"),
+    TextColumn("base", 10, lambda row: quantities.terse(row.metric, row.base.median)),
+    TextColumn("head", 10, lambda row: quantities.terse(row.metric, row.head.median)),
+    TextColumn("difference", 12, lambda row: formatting.signed(row.difference.value)),
+    TextColumn("interval", 18, _interval),
+    TextColumn("noise floor", 13, lambda row: formatting.percent(row.noise_floor)),
+    TextColumn("conclusion", 0, _conclusion),
+]

@@ -11,6 +11,8 @@ from loadlab.model import RankingRow, Reason, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import Column, Number, Table, TableCell, columns, link, table
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.results import noise
@@ -143,23 +145,41 @@ def lines(summary: Summary) -> list[str]:
     if not summary.ranking:
         return []
     cells = {cell.cell_id: cell for cell in summary.cells}
-    shown = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
+    shown = [text_columns.heads(_TEXT)]
     for group in summary.ranking:
-        cell_summaries = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
         shown.append(f"{group.endpoint}, {pace}:")
         reasons, common = _reasons(group.rows)
-        entries = labels.entries(cell_summaries, {})
-        for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
-            wait = row.response_time_us
-            beside = [repetitions_words.counted(entry.cell.repetitions), reason]
-            remark = "; ".join(filter(None, beside))
-            used = entry.cell.cost.sample("cpu")
-            cpu = formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
-            shown.append(
-                f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
-                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
-                f"  {entry.title}" + (f" ({remark})" if remark else "")
-            )
+        entries = labels.entries([cells[row.cell_id] for row in group.rows], {})
+        ranked = [
+            _Ranked(row, entry, None, reason)
+            for row, entry, reason in zip(group.rows, entries, reasons, strict=True)
+        ]
+        shown += text_columns.columns(_TEXT, ranked)
         shown += [common] if common else []
     return shown
+
+
+def _wait(ranked: _Ranked) -> str:
+    us = ranked.row.response_time_us
+    return formatting.NONE if us is None else f"{ms(us)}ms"
+
+
+def _cpu(ranked: _Ranked) -> str:
+    used = ranked.entry.cell.cost.sample("cpu")
+    return formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
+
+
+def _stack(ranked: _Ranked) -> str:
+    counted = repetitions_words.counted(ranked.entry.cell.repetitions)
+    remark = "; ".join(filter(None, [counted, ranked.reason]))
+    return ranked.entry.title + (f" ({remark})" if remark else "")
+
+
+_TEXT: Sequence[TextColumn[_Ranked]] = [
+    TextColumn("rank", -6, lambda ranked: _rank(ranked.row)),
+    TextColumn("goodput", 9, lambda ranked: formatting.rate(ranked.row.goodput)),
+    TextColumn("response time", 15, _wait),
+    TextColumn("CPU/request", 13, _cpu),
+    TextColumn("stack", 0, _stack),
+]
