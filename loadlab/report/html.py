@@ -6,10 +6,13 @@ import base64
 import hashlib
 import re
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Generic, TypeVar
+
+# What a row of a table is about.
+T = TypeVar("T")
 
 # Control characters, characters that change the direction of text, and lone surrogates.
 UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -41,39 +44,41 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; ``css``: CSS class.
+    """A row of a table, or a heading for the rows below it where it has a ``title``.
 
+    - css: CSS class
     - facets: what the row can be chosen by, by name
     - group: rows of one group are compared with each other
     - more: SVG of what the row opens to; ``links``: its raw files
     """
 
-    cells: Sequence[TableCell | Link | str]
-    css: str = ""
-    facets: Mapping[str, str] = field(default_factory=dict)
-    group: str = ""
-    more: str = ""
-    links: Sequence[Link] = ()
-
-
-@dataclass(frozen=True)
-class Group:
-    """A row that is a heading for the rows below it."""
-
-    title: str
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """A row as the template shows it: a heading where it has a ``title``, else cells."""
-
-    cells: Sequence[TableCell] = ()
     css: str = ""
     title: str = ""
     facets: Mapping[str, str] = field(default_factory=dict)
     group: str = ""
     more: str = ""
     links: Sequence[Link] = ()
+    cells: Sequence[TableCell] = ()
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column of a table: its head, and what it shows of the record of a row.
+
+    ``better``: the direction of BETTER that is better, after it the noise floor where it is known.
+    """
+
+    head: str
+    cell: Callable[[T], TableCell | Link | str]
+    numeric: bool = False
+    better: str = ""
+
+
+@dataclass(frozen=True)
+class Number(Column[T]):
+    """A column of numbers."""
+
+    numeric: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Table:
 
     caption: str
     head: Sequence[TableCell]
-    rows: Sequence[TableRow]
+    rows: Sequence[Row]
     title: str = ""
     open: bool = True
     sources: Sequence[Link] = ()
@@ -163,8 +168,6 @@ class Headline:
 # Directions in which the values of a column are better.
 BETTER = ("high", "low")
 
-Cells: TypeAlias = Sequence[TableCell | Link | str]
-
 
 def policy_hash(text: str) -> str:
     """Return a content security policy's hash of an element's text."""
@@ -181,41 +184,55 @@ def links(*shown: Link) -> TableCell:
     return TableCell(links=shown)
 
 
+def columns(
+    names: Iterable[str],
+    head: Callable[[str], str],
+    cell: Callable[[T, str], TableCell | Link | str],
+    *,
+    numeric: bool = True,
+) -> list[Column[T]]:
+    """Return a column for each name, such as those of percentiles."""
+
+    def column(name: str) -> Column[T]:
+        return Column(head(name), lambda record: cell(record, name), numeric)
+
+    return list(map(column, names))
+
+
 def table(
     caption: str,
-    head: Sequence[TableCell | str],
-    rows: Sequence[Row | Group | Cells],
-    numeric: str = "",
+    columns: Sequence[Column[T]],
+    records: Sequence[T | Row],
+    row: Callable[[T], Row] | None = None,
     *,
     title: str = "",
     open: bool = True,
     sources: Sequence[Link] = (),
+    facets: Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
-    """Return a table; ``numeric`` has a letter for each column, n where it holds numbers."""
-    kinds = numeric.ljust(len(head))
+    """Return a table with a row for each record; a Row among them is a heading.
+
+    ``row``: all of a record's row but its cells.
+    """
+
+    def shown(record: T) -> Row:
+        cells = [_cell(column.cell(record), column.numeric) for column in columns]
+        return replace(row(record) if row else Row(), cells=cells)
+
     return Table(
         caption,
-        [_cell(text, kind) for text, kind in zip(head, kinds, strict=True)],
-        [_row(row, kinds) for row in rows],
+        [_cell(TableCell(column.head, value=column.better), column.numeric) for column in columns],
+        [record if isinstance(record, Row) else shown(record) for record in records],
         title,
         open,
         sources,
+        facets or {},
     )
 
 
-def _row(row: Row | Group | Cells, kinds: str) -> TableRow:
-    if isinstance(row, Group):
-        return TableRow(title=row.title)
-    cells, css = (row.cells, row.css) if isinstance(row, Row) else (row, "")
-    table_cells = [_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
-    if isinstance(row, Row):
-        return TableRow(table_cells, css, "", row.facets, row.group, row.more, row.links)
-    return TableRow(table_cells, css)
-
-
-def _cell(cell: TableCell | Link | str, kind: str) -> TableCell:
+def _cell(cell: TableCell | Link | str, numeric: bool) -> TableCell:
     if isinstance(cell, str):
         cell = TableCell(cell)
     elif isinstance(cell, Link):
         cell = TableCell(cell.text, href=cell.href)
-    return replace(cell, css=f"n {cell.css}".strip()) if kind == "n" else cell
+    return replace(cell, css=f"n {cell.css}".strip()) if numeric else cell

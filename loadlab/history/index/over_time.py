@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,17 @@ from loadlab.history import words
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import History, Searched, Series, Step
 from loadlab.model import Cell, CellSummary, SearchSummary
-from loadlab.report.html import Cells, Figure, Headline, Link, Table, TableCell, link, table
+from loadlab.report.html import (
+    Column,
+    Figure,
+    Headline,
+    Link,
+    Number,
+    Table,
+    TableCell,
+    link,
+    table,
+)
 from loadlab.report.sections import headlines
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.applications_words import paths
@@ -106,7 +116,9 @@ def _cell(anchor: str, series: Series, title: str) -> OverTime:
         len(steps),
         _notes(series, {step.at: _step(series, step) for step in series.steps}),
         _figure(anchor, title, panels, series, texts, void, bands, steps),
-        _table(series, [panel.name for panel in panels], _rows(series, panels), steps),
+        _table(
+            series, lambda at: _valid(series.cells[at]), list(map(_figure_column, panels)), steps
+        ),
     )
 
 
@@ -210,36 +222,40 @@ def _notes(history: Series | Searched, steps: Mapping[int, Headline]) -> list[He
     return notes
 
 
-def _rows(series: Series, panels: Sequence[plots.Panel]) -> list[list[str]]:
-    """Return the valid repetitions and the values of each run."""
-    return [
-        [
-            repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid",
-            *(_shown(panel.values[at]) for panel in panels),
-        ]
-        for at, cell in enumerate(series.cells)
-    ]
+def _valid(cell: CellSummary) -> str:
+    return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
+
+
+def _figure_column(panel: plots.Panel) -> Number[int]:
+    return Number(panel.name, lambda at: _shown(panel.values[at]))
 
 
 def _table(
     history: Series | Searched,
-    head: Sequence[str],
-    values: Sequence[Sequence[str]],
+    repetitions: Callable[[int], str],
+    figures: Sequence[Column[int]],
     steps: Mapping[int, str],
 ) -> Table:
-    rows: list[Cells] = []
-    for at, (run, own) in enumerate(zip(history.runs, values, strict=True)):
-        changed = words.changes(history.changes[at]) if at in history.changes else ""
-        note = TableCell(changed, css="reason" if changed else "")
-        rows.append([_run(run), f"{at + 1}", words.ended(run), *own, note, steps.get(at, "")])
-    rows.reverse()
-    some = formatting.plural(len(rows), "run")
+    """Return the table of runs, which are named by their place in the history."""
+
+    def changed(at: int) -> TableCell:
+        change = words.changes(history.changes[at]) if at in history.changes else ""
+        return TableCell(change, css="reason" if change else "")
+
+    some = formatting.plural(len(history.runs), "run")
     changes = formatting.plural(len(history.changes), "change")
     return table(
         "The newest run first. An environment is compared with that of the run before.",
-        ["run", "number", "ended, UTC", "repetitions", *head, "changed before it", "step"],
-        rows,
-        " nn " + "n" * len(head),
+        [
+            Column("run", lambda at: _run(history.runs[at])),
+            Number("number", lambda at: f"{at + 1}"),
+            Number("ended, UTC", lambda at: words.ended(history.runs[at])),
+            Column("repetitions", repetitions),
+            *figures,
+            Column("changed before it", changed),
+            Column("step", lambda at: steps.get(at, "")),
+        ],
+        list(reversed(range(len(history.runs)))),
         title=f"{some}, {changes} of the environment, {formatting.plural(len(steps), 'step')}",
         open=False,
     )
@@ -261,10 +277,8 @@ def _search(anchor: str, searched: Searched, subject: str) -> OverTime:
     cell = searched.searches[-1].cell
     panels = [plots.Panel("Highest rate, /s", values)]
     figure = _figure(anchor, title, panels, searched, texts, void, [], {})
-    rows = [
-        [_confirmed(search), text] for search, text in zip(searched.searches, texts, strict=True)
-    ]
-    shown = _table(searched, ["requests/s"], rows, {})
+    rates: list[Column[int]] = [Number("requests/s", texts.__getitem__)]
+    shown = _table(searched, lambda at: _confirmed(searched.searches[at]), rates, {})
     return OverTime(title, anchor, _explained(cell), 0, _notes(searched, {}), figure, shown)
 
 

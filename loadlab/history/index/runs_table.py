@@ -12,15 +12,13 @@ from loadlab.history import words
 from loadlab.history.past_runs import PastRun
 from loadlab.model import Manifest, Summary
 from loadlab.report.first_screen import tiles
-from loadlab.report.html import Row, Table, TableCell, link, table
+from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, link, table
 from loadlab.report.sections import headlines, python_clients_section
 from loadlab.report.words import applications_words, labels
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
 
-HEAD = ("run", "ended, UTC", "measured", "figures of the best cell", "void", "hosts", "lab",
-        "state")  # fmt: skip
 CAPTION = (
     "The newest run first. An arrow opens a row to a sentence on each cell. Void: of all "
     "repetitions, the instrument was the limit in so many, or they failed."
@@ -43,54 +41,86 @@ class RunFacts:
     figures: str = ""
     sentences: Sequence[str] = ()
 
+    @property
+    def manifest(self) -> Manifest | None:
+        return self.run.measured.manifest if self.run.measured else None
+
+    @property
+    def facets(self) -> dict[str, str]:
+        """What the run can be chosen by, by name."""
+        plan = self.run.begun.plan if self.run.begun else None
+        frameworks = {entry.cell.cell.framework for entry in self.entries}
+        if plan and not frameworks:
+            frameworks = {str(stack["framework"]) for stack in plan.stacks.values()}
+        return {
+            "study": plan.study.name if plan and plan.study else "",
+            "framework": ", ".join(sorted(frameworks)),
+            "hosts": plan.host_kind if plan else "",
+            "state": self.run.state,
+        }
+
 
 def build(runs: Sequence[RunFacts]) -> Table:
     """Return the table; ``runs`` are in the order of time."""
     newest = list(reversed(runs))
-    rows = [_row(run) for run in newest]
-    shown = table(CAPTION, HEAD, rows, " n  n")
     facets = {
-        name: list(dict.fromkeys(value for row in rows if (value := row.facets[name])))
+        name: list(dict.fromkeys(filter(None, (facts.facets[name] for facts in newest))))
         for name in ("study", "framework", "hosts", "state")
     }
-    return replace(
-        shown,
+    return table(
+        CAPTION,
+        _COLUMNS,
+        newest,
+        _row,
         facets={name: values for name, values in facets.items() if 1 < len(values) <= _MOST},
     )
 
 
-def _row(facts: RunFacts) -> Row:
+def _name(facts: RunFacts) -> TableCell | Link | str:
     run = facts.run
-    page = RunDir(Path(run.run_id)).report
-    name = link(page, run.run_id) if run.has_report else run.run_id
-    study = run.begun.plan.study if run.begun else None
+    return link(RunDir(Path(run.run_id)).report, run.run_id) if run.has_report else run.run_id
+
+
+def _ended(facts: RunFacts) -> TableCell:
+    time = facts.run.ended or facts.run.began
+    return TableCell(words.ended(facts.run), value="" if time is None else f"{time:.0f}")
+
+
+def _measured(facts: RunFacts) -> str:
+    of = (facts.facets["study"], facts.facets["framework"])
+    return ": ".join(filter(None, of)) or formatting.NONE
+
+
+def _void(facts: RunFacts) -> TableCell:
     reps = [rep for entry in facts.entries for rep in entry.cell.repetitions]
     void = sum(not rep.validity.valid for rep in reps)
-    frameworks = list(dict.fromkeys(entry.cell.cell.framework for entry in facts.entries))
-    if run.begun and not frameworks:
-        stacks = run.begun.plan.stacks.values()
-        frameworks = list(dict.fromkeys(str(stack["framework"]) for stack in stacks))
-    facets = {
-        "study": study.name if study else "",
-        "framework": ", ".join(sorted(frameworks)),
-        "hosts": run.begun.plan.host_kind if run.begun else "",
-        "state": run.state,
-    }
-    sentences = [words.state(run), *facts.sentences]
-    time = run.ended or run.began
-    manifest = run.measured.manifest if run.measured else None
+    return TableCell(f"{void} of {len(reps)}" if reps else formatting.NONE, value=f"{void}")
+
+
+def _state(facts: RunFacts) -> TableCell:
+    state = facts.run.state
+    return TableCell(state, css="state" if state == "finished" else "state void")
+
+
+_COLUMNS: Sequence[Column[RunFacts]] = [
+    Column("run", _name),
+    Number("ended, UTC", _ended),
+    Column("measured", _measured),
+    Column(
+        "figures of the best cell",
+        lambda facts: TableCell(facts.figures or formatting.NONE, css="reason"),
+    ),
+    Number("void", _void),
+    Column("hosts", lambda facts: TableCell(_hosts(facts), css="reason")),
+    Column("lab", lambda facts: _lab(facts.manifest)),
+    Column("state", _state),
+]
+
+
+def _row(facts: RunFacts) -> Row:
+    sentences = [words.state(facts.run), *facts.sentences]
     return Row(
-        [
-            name,
-            TableCell(words.ended(run), value="" if time is None else f"{time:.0f}"),
-            ": ".join(filter(None, [facets["study"], facets["framework"]])) or formatting.NONE,
-            TableCell(facts.figures or formatting.NONE, css="reason"),
-            TableCell(f"{void} of {len(reps)}" if reps else formatting.NONE, value=f"{void}"),
-            TableCell(_hosts(facets["hosts"], manifest), css="reason"),
-            _lab(manifest),
-            TableCell(run.state, css=f"state {'void' if run.state != 'finished' else ''}".strip()),
-        ],
-        facets=facets,
+        facets=facts.facets,
         group="run",
         more="".join(f"<p>{html.escape(text)}</p>" for text in sentences if text) or _NOTHING,
     )
@@ -99,7 +129,8 @@ def _row(facts: RunFacts) -> Row:
 _NOTHING = "<p>Nothing was measured.</p>"
 
 
-def _hosts(kind: str, manifest: Manifest | None) -> str:
+def _hosts(facts: RunFacts) -> str:
+    kind, manifest = facts.facets["hosts"], facts.manifest
     if manifest is None:
         return kind or formatting.NONE
     machines = dict.fromkeys(

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
 from loadlab.kinds.certificate import words
 from loadlab.kinds.certificate.analyse import certified
-from loadlab.model import Certificate, CertifiedTest, NoiseFloor
-from loadlab.report.html import Cells, Headline, Part, Row, Section, Table, TableCell, link, table
+from loadlab.model import Certificate, CertifiedFigure, CertifiedTest, NoiseFloor
+from loadlab.report.html import (
+    Column,
+    Headline,
+    Number,
+    Part,
+    Section,
+    Table,
+    TableCell,
+    link,
+    table,
+)
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import CERTIFICATE
@@ -30,99 +43,97 @@ def section(certificate: Certificate) -> Section:
     return Section("certificate", "Certificate", "Certificate", parts)
 
 
+class _Figure(NamedTuple):
+    """A figure of a test."""
+
+    test: CertifiedTest
+    figure: CertifiedFigure
+
+
+def _figures_of(tests: Iterable[CertifiedTest]) -> list[_Figure]:
+    return [_Figure(test, figure) for test in tests for figure in test.figures]
+
+
+_TEST: Column[_Figure] = Column("test", lambda row: row.test.name)
+_FAULT: Column[_Figure] = Column("fault", lambda row: row.test.fault)
+_ERROR: Sequence[Column[_Figure]] = [
+    Column("figure", lambda row: row.figure.metric),
+    Number("reported", lambda row: words.value(row.figure.metric, row.figure.reported)),
+    Number("true", lambda row: words.value(row.figure.metric, row.figure.true)),
+    Number("error", lambda row: words.error(row.figure)),
+]
+
+
 def _figures(certificate: Certificate) -> Table:
-    rows = [row for test in certified(certificate) for row in _figures_of(test)]
     return table(
         "What the lab reports of each known fault, beside the true value: what the server logged "
         "by its own clock, or what the fault is by its definition.",
-        ["test", "fault", "figure", "reported", "true", "error", "largest error", "result"],
-        rows,
-        "   nnnn ",
+        [
+            _TEST,
+            _FAULT,
+            *_ERROR,
+            Number("largest error", lambda row: words.value(row.figure.metric, row.figure.limit)),
+            Column("result", lambda row: _result(row.figure.passed)),
+        ],
+        _figures_of(certified(certificate)),
         sources=[link(CERTIFICATE)],
     )
 
 
 def _beside(certificate: Certificate) -> Table | None:
     """Return what each generator reports of the same truths; None without another's."""
-    others = [test for test in certificate.tests if test.beside]
-    if not others:
+    faults = {test.fault for test in certificate.tests if test.beside}
+    if not faults:
         return None
-    faults = {test.fault for test in others}
-    rows: list[Cells] = [
-        [
-            test.generator,
-            test.fault,
-            test.name,
-            figure.metric,
-            words.value(figure.metric, figure.reported),
-            words.value(figure.metric, figure.true),
-            words.error(figure),
-        ]
-        for test in certificate.tests
-        if test.beside or test.fault in faults
-        for figure in test.figures
-        if figure.metric.startswith("latency_us.")
-    ]
+    tests = [test for test in certificate.tests if test.beside or test.fault in faults]
     return table(
         "What each generator reports of the same truths. Those of other generators decide nothing.",
-        ["generator", "fault", "test", "figure", "reported", "true", "error"],
-        rows,
-        "    nnn",
+        [Column("generator", lambda row: row.test.generator), _FAULT, _TEST, *_ERROR],
+        [row for row in _figures_of(tests) if row.figure.metric.startswith("latency_us.")],
         sources=[link(CERTIFICATE)],
     )
 
 
-def _figures_of(test: CertifiedTest) -> list[Row]:
-    return [
-        Row([
-            test.name,
-            test.fault,
-            figure.metric,
-            words.value(figure.metric, figure.reported),
-            words.value(figure.metric, figure.true),
-            words.error(figure),
-            words.value(figure.metric, figure.limit),
-            _result(figure.passed),
-        ])
-        for figure in test.figures
-    ]  # fmt: skip
+_VALIDITY: Sequence[Column[CertifiedTest]] = [
+    Column("test", lambda test: test.name),
+    Column("fault", lambda test: test.fault),
+    Column("expected", words.expected),
+    Column("reported", words.reported),
+    Column("result", lambda test: _result(test.passed)),
+]
 
 
 def _validity(certificate: Certificate) -> Table:
-    rows: list[Cells] = [
-        [test.name, test.fault, words.expected(test), words.reported(test), _result(test.passed)]
-        for test in certified(certificate)
-    ]
     return table(
         "Whether each measurement is valid. A fault of the server never makes one void; a fault of "
         "the generator, or of a neighbour on the hosts, always does.",
-        ["test", "fault", "expected", "reported", "result"],
-        rows,
+        _VALIDITY,
+        certified(certificate),
         sources=[link(CERTIFICATE)],
     )
+
+
+def _interval(floor: NoiseFloor) -> str:
+    return formatting.span(floor.difference.low, floor.difference.high)
+
+
+_NOISE: Sequence[Column[NoiseFloor]] = [
+    Column("metric", lambda floor: quantities.label(floor.metric)),
+    Number("difference", lambda floor: formatting.signed(floor.difference.value)),
+    Number("interval", _interval),
+    Number("noise floor", lambda floor: formatting.percent(floor.noise_floor)),
+]
 
 
 def _noise(certificate: Certificate) -> Table | None:
     if not certificate.noise:
         return None
-    rows: list[Cells] = [_noise_row(floor) for floor in certificate.noise]
     return table(
         "How much one cell differs from itself here, measured twice in every block.",
-        ["metric", "difference", "interval", "noise floor"],
-        rows,
-        " nnn",
+        _NOISE,
+        certificate.noise,
         sources=[link(CERTIFICATE)],
     )
-
-
-def _noise_row(floor: NoiseFloor) -> Cells:
-    difference = floor.difference
-    return [
-        quantities.label(floor.metric),
-        formatting.signed(difference.value),
-        formatting.span(difference.low, difference.high),
-        formatting.percent(floor.noise_floor) if floor.noise_floor is not None else formatting.NONE,
-    ]
 
 
 def _result(passed: bool) -> TableCell:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from loadlab.model import Answer, HeadVerdict, Manifest, Variant, Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
 from loadlab.report import words
+from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import percent
@@ -63,9 +64,8 @@ def lines(verdict: Verdict) -> list[str]:
     """Return the verdict for the terminal."""
     shown = []
     for head in verdict.heads:
-        title = f"{_name(head)} against base"
-        shown.append(f"{title:<23}{'base':>12}{'head':>12}  {'difference':<28}answer")
-        shown += map(_line, head.rows)
+        text_columns = _columns(f"{_name(head)} against base")
+        shown += [heads(text_columns), *columns(text_columns, head.rows)]
     return [
         *shown,
         f"Verdict after {formatting.plural(verdict.blocks, 'block')} in "
@@ -73,13 +73,18 @@ def lines(verdict: Verdict) -> list[str]:
     ]
 
 
-def _line(row: VerdictRow) -> str:
-    base, head = (quantities.with_unit(row.metric, side) for side in (row.base, row.head))
-    reason = f": {_why(row)}" if row.answer == "undecided" else ""
-    return (
-        f"  {GATES[row.metric].label:<21}{base:>12}{head:>12}  "
-        f"{formatting.difference(row):<28}{answer(row)}{reason}"
-    )
+def _columns(title: str) -> list[TextColumn[VerdictRow]]:
+    return [
+        TextColumn(title, -23, lambda row: f"  {GATES[row.metric].label}"),
+        TextColumn("base", 12, lambda row: quantities.with_unit(row.metric, row.base)),
+        TextColumn("head", 12, lambda row: quantities.with_unit(row.metric, row.head)),
+        TextColumn("difference", -28, formatting.difference),
+        TextColumn("answer", 0, _answer_and_cause),
+    ]
+
+
+def _answer_and_cause(row: VerdictRow) -> str:
+    return answer(row) + (f": {_why(row)}" if row.answer == "undecided" else "")
 
 
 def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:

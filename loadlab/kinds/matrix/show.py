@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loadlab.kinds.matrix import words
-from loadlab.model import MatrixRow, MatrixVerdict
-from loadlab.report.html import Cells, Headline, Link, Part, Section, Table, link, links, table
+from loadlab.model import MatrixLead, MatrixRow, MatrixVerdict
+from loadlab.report.html import (
+    Column,
+    Headline,
+    Link,
+    Number,
+    Part,
+    Section,
+    Table,
+    link,
+    links,
+    table,
+)
 from loadlab.report.words import reason
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
@@ -28,23 +41,26 @@ def section(verdict: MatrixVerdict) -> Section:
 
 def _leads(verdict: MatrixVerdict) -> Table:
     rows = {row.name: row for row in verdict.candidates}
-    cells: list[Cells] = [
-        [
-            words.title(rows[lead.name]),
-            formatting.difference(lead),
-            str(lead.blocks),
-            words.standing(lead),
-            reason(lead.reason),
-        ]
-        for lead in verdict.leads
+    columns: list[Column[MatrixLead]] = [
+        Column("contender", lambda lead: words.title(rows[lead.name])),
+        Number("best over it (interval)", formatting.difference),
+        Number("blocks", lambda lead: str(lead.blocks)),
+        Column("answer", words.standing),
+        Column("reason", lambda lead: reason(lead.reason)),
     ]
-    return table(
-        words.note(verdict),
-        ["contender", "best over it (interval)", "blocks", "answer", "reason"],
-        cells,
-        " nn",
-        sources=[link(MATRIX)],
-    )
+    return table(words.note(verdict), columns, verdict.leads, sources=[link(MATRIX)])
+
+
+_CANDIDATE: Sequence[Column[MatrixRow]] = [
+    Column("candidate", words.title),
+    Number("goodput, requests/s", lambda row: formatting.rate(row.goodput)),
+    Number("p99, ms", lambda row: ms(row.p99_us)),
+    Number("memory", words.memory),
+    Number("blocks", lambda row: str(row.blocks)),
+    Column("on the front", lambda row: "yes" if row.on_front else ""),
+    Column("files", lambda row: links(*_files(row)) if row.blocks else ""),
+    Column("why no further", lambda row: reason(row.out) if row.out else ""),
+]
 
 
 def _candidates(verdict: MatrixVerdict) -> Table:
@@ -52,25 +68,10 @@ def _candidates(verdict: MatrixVerdict) -> Table:
         "All candidates, by the medians of their blocks in the closed loop: those with one block "
         "are rough. On the front: no other has goodput, p99 and memory at least as good, and one "
         "of them better.",
-        ["candidate", "goodput, requests/s", "p99, ms", "memory", "blocks", "on the front", "files",
-         "why no further"],
-        [_row(row) for row in verdict.candidates],
-        " nnnn",
+        _CANDIDATE,
+        verdict.candidates,
         sources=[link(MATRIX)],
-    )  # fmt: skip
-
-
-def _row(row: MatrixRow) -> Cells:
-    return [
-        words.title(row),
-        formatting.rate(row.goodput),
-        ms(row.p99_us),
-        words.memory(row),
-        str(row.blocks),
-        "yes" if row.on_front else "",
-        links(*_files(row)) if row.blocks else "",
-        reason(row.out) if row.out else "",
-    ]
+    )
 
 
 def _files(row: MatrixRow) -> list[Link]:

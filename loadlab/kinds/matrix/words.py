@@ -7,6 +7,7 @@ from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
 from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
 from loadlab.report import words
+from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import labels
 from loadlab.run import formatting
 from loadlab.run.formatting import lasting, percent, plural
@@ -120,24 +121,30 @@ def memory(row: MatrixRow) -> str:
 def lines(verdict: MatrixVerdict) -> list[str]:
     """Return the answer for the terminal."""
     rows = {row.name: row for row in verdict.candidates}
-    table = [
-        f"{'candidate':<44}{'goodput':>10}{'p99':>10}{'memory':>10}  {'best over it':<26}answer"
-    ]
     leads = {lead.name: lead for lead in verdict.leads}
-    for row in verdict.candidates:
-        if not row.contends:
-            continue
-        lead = leads.get(row.name)
-        figures = (
-            f"{formatting.rate(row.goodput):>10}{formatting.ms(row.p99_us):>10}{memory(row):>10}"
-        )
-        beside = formatting.difference(lead) if lead else ""
-        answer = standing(lead) if lead else "best" if row.name == verdict.best else ""
-        table.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
+
+    def beside(row: MatrixRow) -> str:
+        return formatting.difference(leads[row.name]) if row.name in leads else ""
+
+    def answer(row: MatrixRow) -> str:
+        if row.name in leads:
+            return standing(leads[row.name])
+        return "best" if row.name == verdict.best else ""
+
+    table: list[TextColumn[MatrixRow]] = [
+        TextColumn("candidate", -44, lambda row: f"  {title(row)}"),
+        TextColumn("goodput", 10, lambda row: formatting.rate(row.goodput)),
+        TextColumn("p99", 10, lambda row: formatting.ms(row.p99_us)),
+        TextColumn("memory", 10, memory),
+        TextColumn("best over it", -26, beside),
+        TextColumn("answer", 0, answer),
+    ]
+    contenders = [row for row in verdict.candidates if row.contends]
     front = [title(row) for row in verdict.candidates if row.on_front]
     lost = [row for row in verdict.candidates if row.out and row.out.code != "candidate_behind"]
     return [
-        *table,
+        heads(table),
+        *columns(table, contenders),
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
         *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
         f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from loadlab.kinds.study import words
 from loadlab.model import (
@@ -12,6 +13,7 @@ from loadlab.model import (
     Claims,
     Erratum,
     FigureGroup,
+    FigureRow,
     Manifest,
     Median,
     Ratio,
@@ -19,10 +21,10 @@ from loadlab.model import (
 )
 from loadlab.model.study import OptionValue, SaturationRate, StudyPublication, StudySetup
 from loadlab.report.html import (
-    Cells,
-    Group,
+    Column,
     Headline,
     Link,
+    Number,
     Part,
     Row,
     Section,
@@ -102,12 +104,11 @@ def _unmeasured(cell: UnmeasuredCell) -> str:
 
 
 def _claims(document: Claims) -> Table:
-    rows: list[Row | Group | Cells] = []
+    rows: list[Row | ClaimPart] = []
     for claim in document.claims:
         step = words.failing_step(claim)
         decided = f"{claim.outcome}, by {step}" if step else claim.outcome
-        rows.append(Group(f"{claim.statement}: {decided}"))
-        rows += [_claim_row(part) for part in claim.parts]
+        rows += [Row(title=f"{claim.statement}: {decided}"), *claim.parts]
     return table(
         "Each claim's statements against the bounds that they name; medians of the valid "
         "repetitions, and ratios by blocks, with an interval where there are enough of them, and "
@@ -116,24 +117,17 @@ def _claims(document: Claims) -> Table:
         f"{quantities.levels()} A ratio no further from its "
         "bound than a cell is from its A/A control is inconclusive. A claim of several "
         "statements, or of an order, is confirmed where all are, refuted where one is.",
-        ["metric", "bounds", "published", "cells", "measured", "outcome"],
+        _CLAIM,
         rows,
+        lambda part: Row("" if part.outcome == "confirmed" else "other"),
         sources=[link(CLAIMS)],
     )
 
 
-def _claim_row(part: ClaimPart) -> Row:
-    """Return the table row of a statement of a claim."""
+def _published(part: ClaimPart) -> str:
     published = words.published(part)
     where = part.published.where if part.published else ""
-    return Row([
-        words.metric(part.statement),
-        words.wanted(part.statement),
-        f"{published} ({where})" if published and where else published,
-        "; ".join(_median(part, figure) for figure in part.figures),
-        words.measured(part),
-        TableCell(part.outcome, css=STATES[part.outcome]),
-    ], "" if part.outcome == "confirmed" else "other")  # fmt: skip
+    return f"{published} ({where})" if published and where else published
 
 
 def _median(part: ClaimPart, figure: ClaimFigure) -> str:
@@ -143,29 +137,26 @@ def _median(part: ClaimPart, figure: ClaimFigure) -> str:
     return f"{figure.cell}: {median} (n={figure.n})"
 
 
+_CLAIM: Sequence[Column[ClaimPart]] = [
+    Column("metric", lambda part: words.metric(part.statement)),
+    Column("bounds", lambda part: words.wanted(part.statement)),
+    Column("published", _published),
+    Column("cells", lambda part: "; ".join(_median(part, figure) for figure in part.figures)),
+    Column("measured", words.measured),
+    Column("outcome", lambda part: TableCell(part.outcome, css=STATES[part.outcome])),
+]
+
+
 def _figures(group: FigureGroup) -> Table:
     """Return the table of a group of published figures beside the measured ones."""
     if group.not_reproduced:
         return table(
             f"{group.title}. Not measured here: {group.not_reproduced}.",
-            ["of", "metric", "published"],
-            [[row.cell, row.metric, quantity(row.metric, row.published)] for row in group.rows],
-            "  n",
+            [Column("of", _CELL.cell), *_PUBLISHED],
+            group.rows,
             title=f"{group.title}: published",
             open=False,
         )
-    rows = []
-    for row in group.rows:
-        ratio = row.published_ratio
-        rows.append([
-            row.cell,
-            row.metric,
-            quantity(row.metric, row.published),
-            _with_interval(row.measured, _quantity(row.metric)),
-            formatting.NONE if ratio is None else formatting.significant(ratio),
-            _with_interval(row.measured_ratio, formatting.significant),
-            str(row.measured.n),
-        ])  # fmt: skip
     against = (
         f" Ratios are to {group.reference}: the absolute figures belong to their machines."
         if group.reference
@@ -174,12 +165,31 @@ def _figures(group: FigureGroup) -> Table:
     return table(
         f"{group.title} ({group.where}). Medians of the valid repetitions with an interval where "
         f"there are enough of them; the table of claims has the coverage of few.{against}",
-        ["cell", "metric", "published", "measured", "published ratio", "measured ratio", "n"],
-        rows,
-        "  nnnnn",
+        [_CELL, *_PUBLISHED, *_MEASURED],
+        group.rows,
         title=f"{group.title}: published and measured",
         sources=[link(CLAIMS)],
     )
+
+
+def _ratio(row: FigureRow) -> str:
+    ratio = row.published_ratio
+    return formatting.NONE if ratio is None else formatting.significant(ratio)
+
+
+_CELL: Column[FigureRow] = Column("cell", lambda row: row.cell)
+_PUBLISHED: Sequence[Column[FigureRow]] = [
+    Column("metric", lambda row: row.metric),
+    Number("published", lambda row: quantity(row.metric, row.published)),
+]
+_MEASURED: Sequence[Column[FigureRow]] = [
+    Number("measured", lambda row: _with_interval(row.measured, _quantity(row.metric))),
+    Number("published ratio", _ratio),
+    Number(
+        "measured ratio", lambda row: _with_interval(row.measured_ratio, formatting.significant)
+    ),
+    Number("n", lambda row: str(row.measured.n)),
+]
 
 
 def _quantity(metric: str) -> Callable[[float], str]:
@@ -197,14 +207,10 @@ def _with_interval(median: Median | Ratio, show: Callable[[float], str]) -> str:
 def _errata(errata: Sequence[Erratum]) -> Table | None:
     if not errata:
         return None
-    rows = [
-        [erratum.mistake, erratum.printed, erratum.corrected, _here(erratum), erratum.where or ""]
-        for erratum in errata
-    ]
     return table(
         "What the source printed wrongly by its own or a later account, and how it is to be read.",
-        ["mistake", "printed", "corrected reading", "here", "where"],
-        rows,
+        _ERRATUM,
+        errata,
     )
 
 
@@ -218,6 +224,31 @@ def _here(erratum: Erratum) -> str:
     return f"{erratum.cell}, {erratum.metric}: {shown}"
 
 
+_ERRATUM: Sequence[Column[Erratum]] = [
+    Column("mistake", lambda erratum: erratum.mistake),
+    Column("printed", lambda erratum: erratum.printed),
+    Column("corrected reading", lambda erratum: erratum.corrected),
+    Column("here", _here),
+    Column("where", lambda erratum: erratum.where or ""),
+]
+
+
+class _Difference(NamedTuple):
+    """What differs between the two set-ups; ``css``: CSS class."""
+
+    name: str
+    published: str
+    here: str
+    css: str = ""
+
+
+_DIFFERENCE: Sequence[Column[_Difference]] = [
+    Column("what", lambda row: TableCell(row.name, css=row.css)),
+    Column("published", lambda row: row.published),
+    Column("here", lambda row: row.here),
+]
+
+
 def differences(
     publication: StudyPublication, manifest: Manifest, calibration: Calibration | None
 ) -> Table:
@@ -226,35 +257,42 @@ def differences(
     Machines and versions come from manifest.json, the link from calibration.json. The sentences of
     the study's file come last.
     """
-    rows: list[Cells] = [
+    rows = [
         *_setup(publication.setup or StudySetup(), manifest, calibration),
-        *([own.name, _plain(own.published), _plain(own.here)] for own in publication.settings),
         *(
-            (f"rate {rate.name}: {rate.statement}", _rate(rate.published), _rate(rate.here))
+            _Difference(own.name, _plain(own.published), _plain(own.here))
+            for own in publication.settings
+        ),
+        *(
+            _Difference(
+                f"rate {rate.name}: {rate.statement}", _rate(rate.published), _rate(rate.here)
+            )
             for rate in publication.rates
             if rate.here != rate.published
         ),
-        *((TableCell(words, css="reason"), "", "") for words in publication.differs),
+        *(_Difference(sentence, "", "", "reason") for sentence in publication.differs),
     ]
     return table(
         "What differs between the two set-ups.",
-        ["what", "published", "here"],
+        _DIFFERENCE,
         rows,
         sources=[link(MANIFEST)],
     )
 
 
-def _setup(setup: StudySetup, manifest: Manifest, calibration: Calibration | None) -> list[Cells]:
+def _setup(
+    setup: StudySetup, manifest: Manifest, calibration: Calibration | None
+) -> list[_Difference]:
     """Return the rows of the machines, the link and the versions that differ."""
-    rows: list[Cells] = [
-        ["server", setup.server or NOT_RECORDED, _machine(manifest, "server")],
-        ["client", setup.client or NOT_RECORDED, _machine(manifest, "client")],
-        ["link", setup.link or NOT_RECORDED, _link(calibration)],
+    rows = [
+        _Difference("server", setup.server or NOT_RECORDED, _machine(manifest, "server")),
+        _Difference("client", setup.client or NOT_RECORDED, _machine(manifest, "client")),
+        _Difference("link", setup.link or NOT_RECORDED, _link(calibration)),
     ]
     for name, version in (setup.versions or {}).items():
         here = _version(manifest, name)
         if here and here != version:
-            rows.append([f"version of {name}", version, here])
+            rows.append(_Difference(f"version of {name}", version, here))
     return rows
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from loadlab.generators import registry
-from loadlab.model import Cell, CellSummary, NoiseFloor, Repetition, Sample
+from loadlab.model import Cell, CellSummary, NoiseFloor, Repetition
 from loadlab.model.metric_rows import ROWS, SPEEDS
-from loadlab.report.html import Link, Row, Table, TableCell, link, table
+from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, link, table
 from loadlab.report.sections import cells_section, headlines, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
@@ -17,7 +18,8 @@ from loadlab.results import metrics, noise
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
-NAMES = ("p50", "p99", "p99_9", "max")
+# Metrics whose noise floors the caption names.
+COMPARED_METRICS = ("goodput", "p50", "p99", "cpu", "switches", "memory")
 # What rows can be chosen by, and the words for its value in a cell.
 FACETS: dict[str, Callable[[Entry], str]] = {
     "endpoint": lambda entry: entry.path,
@@ -27,23 +29,6 @@ FACETS: dict[str, Callable[[Entry], str]] = {
     "network": lambda entry: entry.cell.cell.network,
     "load": lambda entry: _load(entry),
 }
-HEAD = (
-    ("cell", "", ""),
-    ("verdict", "", ""),
-    ("asked", "", ""),
-    ("goodput", "high", "goodput"),
-    ("p50, ms", "low", "p50"),
-    ("p99, ms", "low", "p99"),
-    ("p99.9, ms", "low", ""),
-    ("max, ms", "low", ""),
-    ("response time, ms", "low", ""),
-    ("errors", "", ""),
-    ("unsent", "", ""),
-    ("CPU, µs/request", "low", "cpu"),
-    ("switches/request", "low", "switches"),
-    ("memory, MiB", "low", "memory"),
-    ("CPU, server, client", "", ""),
-)
 EXPLAINED = (
     "Rates in requests per second. Each figure covers the valid repetitions: rates, CPU, context "
     "switches and memory are their medians, latencies come from their added histograms, counts are "
@@ -72,7 +57,7 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     if len({_group(entry) for entry in entries}) < len(entries):
         words = ", ".join(
             f"{quantities.label(metric)} {formatting.percent(floor_of[metric])}"
-            for _, _, metric in HEAD
+            for metric in COMPARED_METRICS
             if metric in floor_of
         )
         cause = FEW_BLOCKS if floors else NO_CONTROL
@@ -82,22 +67,51 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
         for name, of in FACETS.items()
     }
-    results = table(
+    return table(
         EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared,
-        [_head(*column, floor_of) for column in HEAD],
-        [_row(entry) for entry in entries],
-        "  " + "n" * (len(HEAD) - 2),
+        _columns(floor_of),
+        entries,
+        lambda entry: Row(
+            headlines.headline(entry).state,
+            facets={name: of(entry) for name, of in FACETS.items()},
+            group=_group(entry),
+            more=dots(entry.cell),
+            links=_files(entry),
+        ),
         sources=[link(SUMMARY)],
-    )
-    varied = {name: values for name, values in facets.items() if len(values) > 1}
-    return Table(
-        results.caption, results.head, results.rows, sources=results.sources, facets=varied
+        facets={name: values for name, values in facets.items() if len(values) > 1},
     )
 
 
-def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> TableCell:
-    floor = floors.get(metric)
-    return TableCell(name, value=better + (f" {floor:.4g}" if floor is not None else ""))
+def _columns(floors: Mapping[str, float]) -> list[Column[Entry]]:
+    """Return the columns; ``floors``: the noise floors of metrics, fractions."""
+
+    def compared(
+        head: str, cell: Callable[[Entry], TableCell], better: str, metric: str = ""
+    ) -> Number[Entry]:
+        floor = f" {floors[metric]:.4g}" if metric in floors else ""
+        return Number(head, cell, better=better + floor)
+
+    return [
+        Column("cell", lambda entry: TableCell(
+            entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}")),
+        Column("verdict", _verdict),
+        Number("asked", lambda entry: _cell(
+            formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate)),
+        compared("goodput", _goodput, "high", "goodput"),
+        compared("p50, ms", lambda entry: _latency(entry, "p50"), "low", "p50"),
+        compared("p99, ms", lambda entry: _latency(entry, "p99"), "low", "p99"),
+        compared("p99.9, ms", lambda entry: _latency(entry, "p99_9"), "low"),
+        compared("max, ms", lambda entry: _latency(entry, "max"), "low"),
+        compared("response time, ms", _response_time, "low"),
+        Number("errors", _errors),
+        Number("unsent", lambda entry: _cell(
+            formatting.count(entry.cell.statistics.unsent), entry.cell.statistics.unsent)),
+        compared("CPU, µs/request", lambda entry: _cost(entry, "cpu"), "low", "cpu"),
+        compared("switches/request", lambda entry: _cost(entry, "switches"), "low", "switches"),
+        compared("memory, MiB", lambda entry: _cost(entry, "memory"), "low", "memory"),
+        Number("CPU, server, client", _cpus),
+    ]  # fmt: skip
 
 
 def _floors(floors: Sequence[NoiseFloor]) -> dict[str, float]:
@@ -130,49 +144,50 @@ def _group(entry: Entry) -> str:
     )
 
 
-def _row(entry: Entry) -> Row:
-    statistics, headline = entry.cell.statistics, headlines.headline(entry)
-    goodput = statistics.goodput.median if statistics.goodput else None
-    spent = entry.cell.cost
-    times = latency_columns.cells_of(statistics, NAMES, statistics.responses)
-    response = latency_columns.response_time(statistics.response_time)
-    errors = headlines.total(statistics.errors)
-    server, client = cells_section.both_cpus(headlines.valid(entry.cell))
-    mean = statistics.response_time.mean_us if statistics.response_time else None
-    return Row(
-        [
-            TableCell(entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}"),
-            TableCell(cells_section.outcome(headline, entry.cell), css=f"state {headline.state}"),
-            _cell(formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate),
-            _cell(formatting.rate(goodput), goodput),
-            *(
-                TableCell(
-                    table_cell.text,
-                    title=table_cell.title,
-                    value=_number(_ms(entry, name, table_cell.text)),
-                )
-                for name, table_cell in zip(NAMES, times, strict=True)
-            ),
-            TableCell(response.text, title=response.title, value=_number(mean and mean / 1000)),
-            _cell(formatting.count(errors), errors),
-            _cell(formatting.count(statistics.unsent), statistics.unsent),
-            *(_cost(metric, spent.sample(metric)) for metric in ("cpu", "switches", "memory")),
-            f"{server}, {client}",
-        ],
-        headline.state,
-        {name: of(entry) for name, of in FACETS.items()},
-        _group(entry),
-        dots(entry.cell),
-        _files(entry),
+def _verdict(entry: Entry) -> TableCell:
+    headline = headlines.headline(entry)
+    return TableCell(cells_section.outcome(headline, entry.cell), css=f"state {headline.state}")
+
+
+def _goodput(entry: Entry) -> TableCell:
+    sample = entry.cell.statistics.goodput
+    median = sample.median if sample else None
+    return _cell(formatting.rate(median), median)
+
+
+def _latency(entry: Entry, name: str) -> TableCell:
+    statistics = entry.cell.statistics
+    cell = latency_columns.of_cell(statistics, name, statistics.responses)
+    us: float | None = getattr(statistics.latency_us, name)
+    shown = None if us is None or cell.text == formatting.NONE else us / 1000
+    return replace(cell, value=_number(shown))
+
+
+def _response_time(entry: Entry) -> TableCell:
+    mean = entry.cell.statistics.response_time
+    return replace(
+        latency_columns.response_time(mean),
+        value=_number(None if mean is None or mean.mean_us is None else mean.mean_us / 1000),
     )
+
+
+def _errors(entry: Entry) -> TableCell:
+    errors = headlines.total(entry.cell.statistics.errors)
+    return _cell(formatting.count(errors), errors)
+
+
+def _cpus(entry: Entry) -> str:
+    reps = headlines.valid(entry.cell)
+    return f"{cells_section.server_cpu(reps)}, {cells_section.client_cpu(reps)}"
 
 
 def _cell(text: str, value: float | None) -> TableCell:
     return TableCell(text, value=_number(value))
 
 
-def _cost(metric: str, sample: Sample | None) -> TableCell:
+def _cost(entry: Entry, metric: str) -> TableCell:
     """Return a part of the cost; the pointer over it shows the interval."""
+    sample = entry.cell.cost.sample(metric)
     median, span = None if sample is None else sample.median, quantities.span(metric, sample)
     return TableCell(
         quantities.number(metric, median),
@@ -183,12 +198,6 @@ def _cost(metric: str, sample: Sample | None) -> TableCell:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.7g}"
-
-
-def _ms(entry: Entry, name: str, shown: str) -> float | None:
-    """Return a latency in ms; None where the table shows none."""
-    value: float | None = getattr(entry.cell.statistics.latency_us, name)
-    return None if value is None or shown == formatting.NONE else value / 1000
 
 
 def _files(entry: Entry) -> list[Link]:

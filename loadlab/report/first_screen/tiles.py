@@ -153,7 +153,7 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
     used = entry.cell.cost.sample("cpu")
-    server, _ = cells_section.both_cpus(headlines.valid(entry.cell))
+    server = cells_section.server_cpu(headlines.valid(entry.cell))
     if used is None:
         return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
     remark = [_known(summary, entry, "cpu", used), f"server CPU {server}"]

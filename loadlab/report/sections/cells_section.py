@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from loadlab.generators import registry
-from loadlab.model import CellLimit, CellSummary, HostTelemetry, Repetition, Statistics
+from loadlab.model import CellLimit, CellSummary, HostTelemetry, Repetition, Statistics, TimePart
 from loadlab.plan import run_inputs
 from loadlab.report import words
-from loadlab.report.html import Cells, Headline, Row, Table, TableCell, link, links, table
+from loadlab.report.html import Column, Headline, Number, Row, Table, TableCell, link, links, table
 from loadlab.report.sections import cell_figures, clients, headlines, latency_columns
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
 from loadlab.report.sections.observed.flame_graph import FlameGraph
@@ -92,13 +92,14 @@ def cpu(telemetry: Sequence[HostTelemetry]) -> str:
     return formatting.percent(statistics.median(busy) if busy else None)
 
 
-def both_cpus(repetitions: Sequence[Repetition]) -> list[str]:
-    """Return the busy CPU of the server and of the client."""
-    measured = [rep.telemetry for rep in repetitions if rep.telemetry]
-    return [
-        cpu([telemetry.server for telemetry in measured]),
-        cpu([sides.client for sides in measured]),
-    ]
+def server_cpu(repetitions: Sequence[Repetition]) -> str:
+    """Return the busy CPU of the server."""
+    return cpu([rep.telemetry.server for rep in repetitions if rep.telemetry])
+
+
+def client_cpu(repetitions: Sequence[Repetition]) -> str:
+    """Return the busy CPU of the client."""
+    return cpu([rep.telemetry.client for rep in repetitions if rep.telemetry])
 
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
@@ -124,60 +125,86 @@ def sources(cell_id: str, repetition: Repetition, outputs: Sequence[str]) -> Tab
     return links(link(folder.result, RESULT), *raw_links)
 
 
+def voided(repetition: Repetition) -> Row:
+    """Return the row of a repetition, which is marked where it is not valid."""
+    return Row("" if repetition.validity.valid else "void")
+
+
+def _latency(rep: Repetition, name: str) -> TableCell:
+    return latency_columns.of_repetition(rep.latency_us, name, rep.responses)
+
+
+def _outputs(rep: Repetition) -> list[str]:
+    return [name for name in rep.raw_sha256 if Path(name).name in registry.outputs()]
+
+
+_REPETITION: Sequence[Column[Repetition]] = [
+    Number("repetition", lambda rep: str(rep.repetition)),
+    Number("achieved", lambda rep: formatting.rate(rep.rate_achieved)),
+    Number("goodput", lambda rep: formatting.rate(rep.goodput)),
+    *latency_columns.columns(latency_columns.COLUMNS, _latency),
+    Number("response time, ms", lambda rep: latency_columns.response_time(rep.response_time)),
+    Number("errors", lambda rep: formatting.count(headlines.total(rep.errors))),
+    Number("unsent", lambda rep: formatting.count(rep.unsent)),
+    Number("server CPU", lambda rep: server_cpu([rep])),
+    Number("client CPU", lambda rep: client_cpu([rep])),
+    Column("verdict", state),
+]
+
+
 def _repetitions(cell: CellSummary) -> Table:
     """Return the table of one cell's repetitions, including void and failed ones."""
-    rows = []
-    for rep in cell.repetitions:
-        outputs = [name for name in rep.raw_sha256 if Path(name).name in registry.outputs()]
-        rows.append(Row([
-            str(rep.repetition),
-            formatting.rate(rep.rate_achieved),
-            formatting.rate(rep.goodput),
-            *latency_columns.of_repetition(rep.latency_us, latency_columns.COLUMNS, rep.responses),
-            latency_columns.response_time(rep.response_time),
-            formatting.count(headlines.total(rep.errors)),
-            formatting.count(rep.unsent),
-            *both_cpus([rep]),
-            state(rep),
-            sources(cell.cell_id, rep, outputs),
-        ], "" if rep.validity.valid else "void"))  # fmt: skip
     return table(
         "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
         "other number." + latency_columns.NO_VALUE,
-        ["repetition", "achieved", "goodput", *latency_columns.HEAD, "response time, ms", "errors",
-         "unsent", "server CPU", "client CPU", "verdict", "from"],
-        rows,
-        "n" * 14,
-    )  # fmt: skip
+        [*_REPETITION, Column("from", lambda rep: sources(cell.cell_id, rep, _outputs(rep)))],
+        cell.repetitions,
+        voided,
+    )
+
+
+class _Count(NamedTuple):
+    """How many of all requests are of a class, and what that means."""
+
+    name: str
+    requests: int
+    whole: int | None
+    meaning: str
+
+
+_ERROR: Sequence[Column[_Count]] = [
+    Column("class", lambda count: count.name),
+    Number("requests", lambda count: f"{count.requests:,}"),
+    Number("share", lambda count: formatting.share(count.requests, count.whole)),
+    Column("meaning", lambda count: TableCell(count.meaning, css="reason")),
+]
 
 
 def _errors(statistics: Statistics) -> Table | None:
     """Return the table of errors by class over the valid repetitions; None without any."""
     if not statistics.errors or statistics.requests is None:
         return None
-    counts: list[tuple[str, int | None, int | None, str]] = [
-        (name, getattr(statistics.errors, name), statistics.requests, meaning)
-        for name, meaning in ERRORS.items()
-    ]
-    counts += [
+    classes: list[tuple[str, int | None, int | None, str]] = [
+        *(
+            (name, getattr(statistics.errors, name), statistics.requests, meaning)
+            for name, meaning in ERRORS.items()
+        ),
         ("aborted", statistics.aborted, statistics.requests,
          "cut off by the generator at its deadline; no error"),
         ("unsent", statistics.unsent, statistics.scheduled,
          "scheduled and never sent; in no percentile"),
     ]  # fmt: skip
-    rows = [
-        Row(
-            [name, f"{n:,}", formatting.share(n, whole), TableCell(meaning, css="reason")],
-            "bad" if n else "",
-        )
-        for name, n, whole, meaning in counts
-        if n is not None
-    ]
-    caption = (
+    return table(
         f"Of {formatting.plural(statistics.requests, 'request')}, {statistics.ok:,} were "
-        "verified answers."
+        "verified answers.",
+        _ERROR,
+        [
+            _Count(name, requests, whole, meaning)
+            for name, requests, whole, meaning in classes
+            if requests is not None
+        ],
+        lambda count: Row("bad" if count.requests else ""),
     )
-    return table(caption, ["class", "requests", "share", "meaning"], rows, " nn ")
 
 
 def remarks(cell: CellSummary) -> list[Remark]:
@@ -224,21 +251,20 @@ def limit(cell: CellSummary) -> LimitSection | None:
 def _account(limit: CellLimit) -> Table | None:
     """Return the table of the parts of a mean request's time; None without any."""
     whole = limit.mean_us
-    rows = [
-        [limits.PARTS[part.part], formatting.significant(part.us),
-         formatting.part_of(part.us / whole if whole else None)]
-        for part in limit.account
-    ]  # fmt: skip
-    if not rows:
+    if not limit.account:
         return None
     mean = f"{formatting.ms(whole)} ms" if whole else "not known"
+    columns: list[Column[TimePart]] = [
+        Column("part", lambda part: limits.PARTS[part.part]),
+        Number("µs", lambda part: formatting.significant(part.us)),
+        Number("of the time", lambda part: formatting.part_of(part.us / whole if whole else None)),
+    ]
     return table(
         f"Where the time of a mean request went: {mean} at the client, from its sending. Times on "
         "a core and the wait for one are those of the processes; a mean number of waiting "
         "connections, divided by the answers a second, is a mean wait. Parts may overlap.",
-        ["part", "µs", "of the time"],
-        rows,
-        " nn",
+        columns,
+        limit.account,
         title="Where the time of a request went",
         open=False,
     )
@@ -246,59 +272,70 @@ def _account(limit: CellLimit) -> Table | None:
 
 def _ruled_out(limit: CellLimit) -> Table | None:
     """Return the table of limits that were ruled out or not looked for; None without any."""
-    rows = [[code, evidence] for code, evidence in limits.ruled_out(limit) if evidence]
-    rows += [[code, "not recorded"] for code in limit.unrecorded]
-    if not rows:
+    evidence = {code: sentence for code, sentence in limits.ruled_out(limit) if sentence}
+    evidence |= dict.fromkeys(limit.unrecorded, "not recorded")
+    if not evidence:
         return None
     return table(
         "Limits that were looked for and not found, each with its evidence.",
-        ["limit", "evidence"],
-        rows,
-        "  ",
+        [Column("limit", str), Column("evidence", evidence.__getitem__)],
+        list(evidence),
         title="What was ruled out",
         open=False,
     )
 
 
+class _Loop(NamedTuple):
+    """A repetition of a closed loop."""
+
+    entry: Entry
+    rep: Repetition
+
+    def latency(self, name: str) -> str:
+        return bounded(self.rep.latency_us, name) if self.rep.latency_us else NONE
+
+    @property
+    def verdict(self) -> str:
+        reasons = "; ".join(words.coded(reason) for reason in self.rep.validity.reasons)
+        return "valid" if self.rep.validity.valid else formatting.one_line(f"void: {reasons}")
+
+
+_LOOP: Sequence[Column[_Loop]] = [
+    Column("generator", lambda loop: loop.entry.cell.cell.load.generator),
+    Number("connections", lambda loop: str(loop.entry.cell.cell.load.connections)),
+    Number("seconds", lambda loop: f"{loop.entry.cell.cell.load.duration_s:g}"),
+    Number("goodput, requests/s", lambda loop: formatting.rate(loop.rep.goodput)),
+    Number("p50, ms", lambda loop: loop.latency("p50")),
+    Number("p99, ms", lambda loop: loop.latency("p99")),
+    Number("max, ms", lambda loop: loop.latency("max")),
+    Number("errors", lambda loop: formatting.count(headlines.total(loop.rep.errors))),
+    Number("server CPU", lambda loop: server_cpu([loop.rep])),
+    Number("client CPU", lambda loop: client_cpu([loop.rep])),
+    Column("verdict", lambda loop: loop.verdict),
+    Column(
+        "from",
+        lambda loop: link(
+            HERE.repetition(loop.entry.cell.cell_id, loop.rep.repetition).result, RESULT
+        ),
+    ),
+]
+
+
 def closed_loop(entries: Sequence[Entry]) -> Table | None:
     """Return the table of an endpoint's closed loops; None where there was none."""
-    # Add a column naming the cell when there is more than one.
-    named = len(entries) > 1
-    rows = [
-        _closed_loop(entry, rep, [entry.title] if named else [])
-        for entry in entries
-        for rep in entry.cell.repetitions
-    ]
-    if not rows:
+    loops = [_Loop(entry, rep) for entry in entries for rep in entry.cell.repetitions]
+    if not loops:
         return None
+    # Where there are several cells, a column names them.
+    named: list[Column[_Loop]] = [Column("cell", lambda loop: loop.entry.title)]
     return table(
         "Every connection sends its next request as soon as it has its answer. This shows about "
         "where the stack saturates. Latency counts from the actual send time of a request, so it "
         "cannot be compared with the latencies above.",
-        [*(["cell"] if named else []), "generator", "connections", "seconds",
-         "goodput, requests/s", "p50, ms", "p99, ms", "max, ms", "errors", "server CPU",
-         "client CPU", "verdict", "from"],
-        rows,
-        " " * (1 + named) + "n" * 9,
-    )  # fmt: skip
-
-
-def _closed_loop(entry: Entry, rep: Repetition, name: Sequence[str]) -> Row:
-    load, latency = entry.cell.cell.load, rep.latency_us
-    good = rep.validity.valid
-    reasons = "; ".join(words.coded(reason) for reason in rep.validity.reasons)
-    return Row([
-        *name,
-        load.generator,
-        str(load.connections),
-        f"{load.duration_s:g}",
-        formatting.rate(rep.goodput),
-        *(bounded(latency, name) if latency else NONE for name in ("p50", "p99", "max")),
-        formatting.count(headlines.total(rep.errors)),
-        *both_cpus([rep]),
-        "valid" if good else formatting.one_line(f"void: {reasons}"),
-        link(HERE.repetition(entry.cell.cell_id, rep.repetition).result, RESULT),
-    ], "" if good else "void")  # fmt: skip
+        [*named, *_LOOP] if len(entries) > 1 else _LOOP,
+        loops,
+        lambda loop: voided(loop.rep),
+    )
 
 
 def section(
@@ -333,6 +370,24 @@ def section(
     )
 
 
+def _check_latency(cell: CellSummary, name: str) -> TableCell:
+    return latency_columns.of_cell(cell.statistics, name, cell.statistics.responses)
+
+
+def _check_goodput(cell: CellSummary) -> str:
+    goodput = cell.statistics.goodput
+    return formatting.count(goodput.median) if goodput else NONE
+
+
+_CROSS_CHECK: Sequence[Column[CellSummary]] = [
+    Column("generator", lambda cell: cell.cell.load.generator),
+    Number("goodput, /s", _check_goodput),
+    *latency_columns.columns(("p50", "p99"), _check_latency),
+    Column("valid", lambda cell: f"{cell.statistics.n} of "
+                                 f"{cell.statistics.n + cell.statistics.n_void}"),
+]  # fmt: skip
+
+
 def cross_check(cell: CellSummary, cells: Sequence[CellSummary]) -> Table | None:
     """Return what another generator reports of a cell; None where none measured it."""
     checks = [
@@ -340,19 +395,9 @@ def cross_check(cell: CellSummary, cells: Sequence[CellSummary]) -> Table | None
     ]
     if not checks:
         return None
-    rows: list[Cells] = []
-    for measured in (cell, *checks):
-        merged = measured.statistics
-        rows.append([
-            measured.cell.load.generator,
-            formatting.count(merged.goodput.median) if merged.goodput else NONE,
-            *latency_columns.cells_of(merged, ("p50", "p99"), merged.responses),
-            f"{merged.n} of {merged.n + merged.n_void}",
-        ])  # fmt: skip
     return table(
         "Cross-check: the same load by another generator, measured once. It is in no other figure. "
         "wrk2 sends up to a millisecond late, and that is in its latencies.",
-        ["generator", "goodput, /s", "p50, ms", "p99, ms", "valid"],
-        rows,
-        " nnn ",
+        _CROSS_CHECK,
+        [cell, *checks],
     )

@@ -2,50 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from loadlab.model import CellSummary, ClientLoad
 from loadlab.report import words
-from loadlab.report.html import Row, Table, table
-from loadlab.report.sections import headlines
+from loadlab.report.html import Column, Number, Row, Table, TableCell, table
+from loadlab.report.sections import headlines, latency_columns
 from loadlab.run import formatting
+
+
+class _Part(NamedTuple):
+    """A client's part of a repetition; ``after_s``: seconds after the first of them."""
+
+    repetition: int
+    client: ClientLoad
+    after_s: float
+
+    @property
+    def verdict(self) -> str:
+        reasons = "; ".join(words.coded(reason) for reason in self.client.validity.reasons)
+        return "valid" if self.client.validity.valid else formatting.one_line(f"void: {reasons}")
+
+
+def _asked(part: _Part) -> str:
+    rate = part.client.rate
+    return "closed loop" if rate is None else formatting.plain(rate)
+
+
+def _latency(part: _Part, name: str) -> TableCell:
+    return TableCell(formatting.bounded(part.client.latency_us, name))
+
+
+_PART: Sequence[Column[_Part]] = [
+    Number("repetition", lambda part: str(part.repetition)),
+    Column("client", lambda part: part.client.name),
+    Number("asked", _asked),
+    Number("connections", lambda part: f"{part.client.connections:,}"),
+    Number("achieved", lambda part: formatting.rate(part.client.rate_achieved)),
+    *latency_columns.columns(("p50", "p99", "max"), _latency),
+    Number("errors", lambda part: formatting.count(headlines.total(part.client.errors))),
+    Number("unsent", lambda part: formatting.count(part.client.unsent)),
+    Number("CPU", lambda part: formatting.percent(part.client.telemetry.cpu_busy)),
+    Number("began, ms", lambda part: formatting.significant(1000 * part.after_s)),
+    Column("verdict", lambda part: part.verdict),
+]
 
 
 def section(cell: CellSummary) -> Table | None:
     """Return the table of the clients in each repetition; None where there was only one client."""
-    rows = []
+    parts: list[_Part] = []
     for rep in cell.repetitions:
         clients = rep.clients or []
-        first = min((_start(client) for client in clients), default=0.0)
-        rows += [_row(rep.repetition, client, _start(client) - first) for client in clients]
-    if not rows:
+        first = min(map(_start, clients), default=0.0)
+        parts += [_Part(rep.repetition, client, _start(client) - first) for client in clients]
+    if not parts:
         return None
     return table(
         "Each client's part of the load. Counts and histograms of all are added. Began: after the "
         "first of them, by their clocks as the controller read them.",
-        ["repetition", "client", "asked", "connections", "achieved", "p50, ms", "p99, ms",
-         "max, ms", "errors", "unsent", "CPU", "began, ms", "verdict"],
-        rows,
-        "n nnnnnnnnnn",
-    )  # fmt: skip
+        _PART,
+        parts,
+        lambda part: Row("" if part.client.validity.valid else "void"),
+    )
 
 
 def _start(client: ClientLoad) -> float:
     """Return when a client's load began, unix seconds of the controller's clock."""
     return client.started - client.clock_offset_s
-
-
-def _row(repetition: int, client: ClientLoad, after_s: float) -> Row:
-    latency, good = client.latency_us, client.validity.valid
-    reasons = "; ".join(words.coded(reason) for reason in client.validity.reasons)
-    return Row([
-        str(repetition),
-        client.name,
-        "closed loop" if client.rate is None else formatting.plain(client.rate),
-        f"{client.connections:,}",
-        formatting.rate(client.rate_achieved),
-        *(formatting.bounded(latency, name) for name in ("p50", "p99", "max")),
-        formatting.count(headlines.total(client.errors)),
-        formatting.count(client.unsent),
-        formatting.percent(client.telemetry.cpu_busy),
-        formatting.significant(1000 * after_s),
-        "valid" if good else formatting.one_line(f"void: {reasons}"),
-    ], "" if good else "void")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from loadlab.model import (
     Comparison,
@@ -14,17 +15,9 @@ from loadlab.model import (
 )
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
-from loadlab.report.html import (
-    Cells,
-    Figure,
-    Group,
-    Headline,
-    Row,
-    Table,
-    TableCell,
-    link,
-    table,
-)
+from loadlab.report.html import Column, Figure, Headline, Number, Row, Table, TableCell, link, table
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import effect
@@ -202,43 +195,67 @@ def _skipped(skipped: Sequence[SkippedTuning]) -> str:
     return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
 
 
+class _Line(NamedTuple):
+    """What a table says of a metric, or of the failed requests, on both sides."""
+
+    metric: str
+    base: str
+    head: str
+    reason: TableCell
+    difference: str = ""
+    floor: str = ""
+    conclusion: TableCell = TableCell()
+    css: str = ""
+
+
+_COLUMNS: Sequence[Column[_Line]] = [
+    Column("metric", lambda line: line.metric),
+    Number("base", lambda line: line.base),
+    Number("head", lambda line: line.head),
+    Number("difference", lambda line: line.difference),
+    Number("noise floor", lambda line: line.floor),
+    Column("conclusion", lambda line: line.conclusion),
+    Column("reason", lambda line: line.reason),
+]
+
+
 def _table(titleds: Sequence[_Titled], path: str, source: str) -> Table:
     """Return the table of an endpoint's comparisons, with a row for each metric and one for
     failures."""
-    rows: list[Row | Group | Cells] = []
+    lines: list[Row | _Line] = []
     for titled in titleds:
         compared = titled.comparison
-        rows.append(Group(titled.subject + titled.title.removeprefix(path)))
-        rows += [_row(row) for row in compared.rows]
-        failed = [
-            formatting.part_of(side.failed_fraction) for side in (compared.base, compared.head)
-        ]
-        rows.append(
-            Row(
-                ["failed requests", *failed, "", "", "", _counts(compared)],
-                "bad" if _failed(compared) else "",
+        lines.append(Row(title=titled.subject + titled.title.removeprefix(path)))
+        lines += [_of_metric(row) for row in compared.rows]
+        lines.append(
+            _Line(
+                "failed requests",
+                formatting.part_of(compared.base.failed_fraction),
+                formatting.part_of(compared.head.failed_fraction),
+                TableCell(_counts(compared)),
+                css="bad" if _failed(compared) else "",
             )
         )
     return table(
         "Medians of the valid repetitions, with their intervals, and the difference by blocks.",
-        ["metric", "base", "head", "difference", "noise floor", "conclusion", "reason"],
-        rows,
-        " nnnn",
+        _COLUMNS,
+        lines,
+        lambda line: Row(line.css),
         sources=[link(source)],
     )
 
 
-def _row(row: MetricComparison) -> Cells:
-    floor = formatting.percent(row.noise_floor)
-    return [
+def _of_metric(row: MetricComparison) -> _Line:
+    another = " (of another cell)" if row.noise_floor_scope == "run" else ""
+    return _Line(
         f"{_metric(row)}, {ROWS[row.metric].unit.name}",
         quantities.median(row.metric, row.base),
         quantities.median(row.metric, row.head),
-        formatting.difference(row.difference),
-        floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
-        TableCell(_concluded(row), css=_css(row)),
         TableCell(words.reason(row.reason), css="reason"),
-    ]
+        formatting.difference(row.difference),
+        formatting.percent(row.noise_floor) + another,
+        TableCell(_concluded(row), css=_css(row)),
+    )
 
 
 def _metric(row: MetricComparison | NoiseFloor) -> str:
@@ -296,22 +313,30 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     if not floors:
         return None
     entries = {entry.cell.cell_id: entry for entry in measured}
-    rows: list[Cells] = []
-    shown = ""
-    for row in floors:
-        entry = entries.get(row.cell_id)
-        name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
-        name, shown = TableCell() if shown == row.control_id else name, row.control_id
-        floor = formatting.percent(row.noise_floor)
-        rows.append([name, _metric(row), formatting.difference(row.difference), floor])
+    # A control's cell is named in its first row only.
+    firsts = {floor.control_id: floor for floor in reversed(floors)}
+
+    def cell(floor: NoiseFloor) -> TableCell:
+        if firsts[floor.control_id] is not floor:
+            return TableCell()
+        entry = entries.get(floor.cell_id)
+        if entry is None:
+            return TableCell(floor.cell_id)
+        return TableCell(entry.title, href=f"#{entry.anchor}")
+
     return table(
         "Cells measured twice. The noise floor is the larger bound of the interval of the "
         "difference by blocks between the cell and its A/A control, which differ in nothing.",
-        ["cell", "metric", "difference of the control", "noise floor"],
-        rows,
-        "  nn",
+        [
+            Column("cell", cell),
+            Column("metric", _metric),
+            Number("difference of the control", lambda floor: formatting.difference(
+                floor.difference)),
+            Number("noise floor", lambda floor: formatting.percent(floor.noise_floor)),
+        ],
+        floors,
         sources=[link(SUMMARY)],
-    )
+    )  # fmt: skip
 
 
 def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[str]:
@@ -319,10 +344,7 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     where there are none."""
     if not comparisons:
         return []
-    shown = [
-        f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
-        f"{'noise floor':>13}  conclusion"
-    ]
+    shown = [text_columns.heads(_TEXT)]
     for titled in _titled(comparisons, {}):
         void = titled.comparison.head.n_void or titled.comparison.base.n_void
         beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
@@ -330,19 +352,25 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
         shown.append(
             f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
         )
-        shown += [_line(row) for row in titled.comparison.rows]
+        shown += text_columns.columns(_TEXT, titled.comparison.rows)
     return [*shown, *more]
 
 
-def _line(row: MetricComparison) -> str:
-    difference = row.difference
+def _interval(row: MetricComparison) -> str:
+    return formatting.span(row.difference.low, row.difference.high)
+
+
+def _conclusion(row: MetricComparison) -> str:
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
-    return (
-        f"  {quantities.short(row.metric):<10}"
-        + "".join(
-            f"{quantities.terse(row.metric, side.median):>10}" for side in (row.base, row.head)
-        )
-        + f"{formatting.signed(difference.value):>12}"
-        + f"{formatting.span(difference.low, difference.high):>18}"
-        + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
-    )
+    return f"{_concluded(row)}{reason}"
+
+
+_TEXT: Sequence[TextColumn[MetricComparison]] = [
+    TextColumn("comparison", -12, lambda row: f"  {quantities.short(row.metric)}"),
+    TextColumn("base", 10, lambda row: quantities.terse(row.metric, row.base.median)),
+    TextColumn("head", 10, lambda row: quantities.terse(row.metric, row.head.median)),
+    TextColumn("difference", 12, lambda row: formatting.signed(row.difference.value)),
+    TextColumn("interval", 18, _interval),
+    TextColumn("noise floor", 13, lambda row: formatting.percent(row.noise_floor)),
+    TextColumn("conclusion", 0, _conclusion),
+]

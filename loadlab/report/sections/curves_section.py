@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from loadlab.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.report import words
-from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
-from loadlab.report.sections.sweeps_searches_section import MET, p99, reasons
+from loadlab.report.html import Column, Headline, Number, Table, TableCell, link, links, table
+from loadlab.report.sections.sweeps_searches_section import objective, p99, reasons, undecided
 from loadlab.report.words import curves_words, labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
@@ -131,48 +133,68 @@ def _unsupported(curve: CurveSummary) -> str:
     return ", ".join(f"{rate:,g}" for rate in sorted(rates))
 
 
+class _Judged(NamedTuple):
+    """Measurements of one rate of a curve that are shown in one row.
+
+    ``step``: the first, with the words of the first for each reason. ``times``: how many there are;
+    of several, none was judged.
+    """
+
+    step: SearchStep
+    times: int
+    results: Sequence[Path]
+
+    def once(self, text: str) -> str:
+        return text if self.times == 1 else formatting.NONE
+
+    @property
+    def reason(self) -> TableCell:
+        times = f"{self.times} times " if self.times > 1 else ""
+        return TableCell(formatting.one_line(times + reasons(self.step)), css="reason")
+
+    @property
+    def files(self) -> TableCell:
+        return links(*(
+            link(path, "/".join(path.parts[-2:]) if self.times > 1 else RESULT)
+            for path in self.results
+        ))  # fmt: skip
+
+
 def _table(curve: CurveSummary) -> Table:
-    explained = EXPLAINED.format(seconds=curve.duration_s, objective=labels.objective(curve.slo))
+    def saturated(judged: _Judged) -> str:
+        return formatting.percent(judged.step.rate / curve.saturation if curve.saturation else None)
+
+    columns: list[Column[_Judged]] = [
+        Number("rate, requests/s", lambda judged: f"{judged.step.rate:,g}"),
+        Number("of saturation", saturated),
+        Column("for", lambda judged: (
+            "curve" if judged.step.purpose == "curve" else "rate asked for")),
+        Number("goodput", lambda judged: judged.once(formatting.rate(judged.step.goodput))),
+        Number("p99, ms", lambda judged: judged.once(p99(judged.step))),
+        Number("errors", lambda judged: judged.once(formatting.count(judged.step.errors))),
+        Number("unsent", lambda judged: judged.once(formatting.count(judged.step.unsent))),
+        Column("objective", lambda judged: objective(judged.step)),
+        Column("reason", lambda judged: judged.reason),
+        Column("from", lambda judged: judged.files),
+    ]  # fmt: skip
     return table(
-        explained,
-        ["rate, requests/s", "of saturation", "for", "goodput", "p99, ms", "errors", "unsent",
-         "objective", "reason", "from"],
-        _rows(curve),
-        "nn nnnn",
+        EXPLAINED.format(seconds=curve.duration_s, objective=labels.objective(curve.slo)),
+        columns,
+        _judged(curve),
+        lambda judged: undecided(judged.step),
         sources=[link(SUMMARY)],
-    )  # fmt: skip
+    )
 
 
-def _rows(curve: CurveSummary) -> list[Row]:
+def _judged(curve: CurveSummary) -> list[_Judged]:
     """Return a row for each measurement that was judged, and one for those of a rate that were not,
     with the words of the first for each reason."""
     by_row: dict[tuple[float, int | None], list[SearchStep]] = {}
     for number, step in enumerate(curve.trace):
         by_row.setdefault((step.rate, None if step.met is None else number), []).append(step)
-    return [_row(steps, curve.saturation) for steps in by_row.values()]
-
-
-def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
-    step, repeated = steps[0], len(steps) > 1
-    css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
-    first = {reason.code: reason for earlier in reversed(steps) for reason in earlier.reasons}
-    merged = replace(step, reasons=[*first.values()])
-    results = [HERE.repetition(measured.cell_id, measured.repetition).result for measured in steps]
-    figures = [
-        formatting.rate(step.goodput),
-        p99(step),
-        formatting.count(step.errors),
-        formatting.count(step.unsent),
-    ]
-    return Row([
-        f"{step.rate:,g}",
-        formatting.percent(step.rate / saturation if saturation else None),
-        "curve" if step.purpose == "curve" else "rate asked for",
-        *([formatting.NONE] * len(figures) if repeated else figures),
-        TableCell(MET[step.met], css=css),
-        TableCell(
-            formatting.one_line(f"{f'{len(steps)} times ' if repeated else ''}{reasons(merged)}"),
-            css="reason",
-        ),
-        links(*(link(path, "/".join(path.parts[-2:]) if repeated else RESULT) for path in results)),
-    ], "void" if step.met is None else "")  # fmt: skip
+    rows = []
+    for steps in by_row.values():
+        first = {reason.code: reason for step in reversed(steps) for reason in step.reasons}
+        results = [HERE.repetition(step.cell_id, step.repetition).result for step in steps]
+        rows.append(_Judged(replace(steps[0], reasons=[*first.values()]), len(steps), results))
+    return rows

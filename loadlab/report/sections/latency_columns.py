@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from loadlab.model import Latency, PercentileInterval, ResponseTime, Statistics
 from loadlab.report import html, words
-from loadlab.report.html import Table, TableCell
+from loadlab.report.html import Column, Number, Table, TableCell
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import bounded, ms
 from loadlab.stats import histograms, inference, percentiles
 
+T = TypeVar("T")
+
 COLUMNS = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
-HEAD = ["p50, ms", "p90, ms", "p99, ms", "p99.9, ms", "p99.99, ms", "max, ms"]
 NO_VALUE = (
     f" A percentile with fewer than {inference.ABOVE} answers above it is shown as -. Point at a "
     "latency to see its interval, or why there is none."
@@ -24,29 +26,24 @@ RESPONSE_TIME = (
 )
 
 
-def cells_of(statistics: Statistics, names: Sequence[str], answers: int | None) -> list[TableCell]:
-    """Return the cells of a cell's latencies in ms; each title is its interval, or why there is no
-    value.
+def columns(names: Sequence[str], cell: Callable[[T, str], TableCell]) -> list[Column[T]]:
+    """Return a column for each latency."""
+    return html.columns(names, lambda name: f"{formatting.percentile(name)}, ms", cell)
+
+
+def of_cell(statistics: Statistics, name: str, answers: int | None) -> TableCell:
+    """Return a latency of a cell in ms; its title is its interval, or why there is no value.
 
     ``answers``: how many have a latency.
     """
-    percentile_intervals = statistics.latency_interval_us
-    return [
-        _cell(
-            statistics.latency_us,
-            name,
-            answers,
-            getattr(percentile_intervals, name, None) if percentile_intervals else None,
-        )
-        for name in names
-    ]
+    return _cell(
+        statistics.latency_us, name, answers, getattr(statistics.latency_interval_us, name, None)
+    )
 
 
-def of_repetition(
-    latency: Latency | None, names: Sequence[str], answers: int | None
-) -> list[TableCell]:
-    """Return the cells of a repetition's latencies in ms, which have no intervals."""
-    return [_cell(latency, name, answers, None) for name in names]
+def of_repetition(latency: Latency | None, name: str, answers: int | None) -> TableCell:
+    """Return a latency of a repetition in ms, which has no interval."""
+    return _cell(latency, name, answers, None)
 
 
 def _cell(
@@ -88,19 +85,25 @@ def intervals(statistics: Statistics) -> Table | None:
     percentile_intervals = statistics.latency_interval_us
     if not percentile_intervals or not statistics.n:
         return None
-    rows = []
-    for name in histograms.PERCENTILES:
-        interval: PercentileInterval = getattr(percentile_intervals, name)
-        value = bounded(statistics.latency_us, name)
-        shown = words.reason(interval.reason) if interval.reason else quantities.in_ms(interval)
-        part = ms(getattr(statistics.own_us, name, None)) if statistics.own_us else formatting.NONE
-        rows.append([formatting.percentile(name), value, part, shown])
+
+    def interval(name: str) -> str:
+        between: PercentileInterval = getattr(percentile_intervals, name)
+        return words.reason(between.reason) if between.reason else quantities.in_ms(between)
+
+    def own(name: str) -> str:
+        us = statistics.own_us
+        return ms(getattr(us, name, None)) if us else formatting.NONE
+
     return html.table(
         f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
         "which come from the differences between repetitions, not from the number of answers: "
         "answers of one queue are not independent. The generator's part is what it added itself: a "
         "generator that adds nothing would have measured that much less.",
-        ["percentile", "ms", "of which generator, ms", "interval, ms"],
-        rows,
-        " nn",
+        [
+            Column("percentile", formatting.percentile),
+            Number("ms", lambda name: bounded(statistics.latency_us, name)),
+            Number("of which generator, ms", own),
+            Column("interval, ms", interval),
+        ],
+        list(histograms.PERCENTILES),
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.model import (
     CertificateReference,
+    CloudInstance,
     GeneratorProgram,
     Hardware,
     Manifest,
@@ -19,7 +20,7 @@ from loadlab.model import (
     Nic,
 )
 from loadlab.model.study import OptionValue
-from loadlab.report.html import Cells, Link, Table, link, table
+from loadlab.report.html import Column, Link, Number, Table, columns, link, table
 from loadlab.report.words import cost_words, labels
 from loadlab.run import formatting
 from loadlab.run.run_dir import MANIFEST, RESULT, RunDir
@@ -104,31 +105,54 @@ def certificate(reference: CertificateReference | None) -> str:
 
 
 def _warnings(hosts: Mapping[str, ManifestHost]) -> list[Table]:
-    rows = [[line] for line in hardware.warnings(hosts)]
-    if not rows:
+    lines = hardware.warnings(hosts)
+    if not lines:
         return []
     caption = "Warnings about this hardware, as it was when the load began."
-    return [table(caption, ["hosts, setting, effect and remedy"], rows)]
+    return [table(caption, [Column("hosts, setting, effect and remedy", str)], lines)]
+
+
+class _Property(NamedTuple):
+    """A property of the hosts, such as their kernel; ``values``: by host."""
+
+    name: str
+    values: Mapping[str, str]
+
+
+def _of_hosts(head: str, hosts: Iterable[str]) -> list[Column[_Property]]:
+    """Return the columns of a table of properties: their name, and each host."""
+    return [
+        Column(head, lambda row: row.name),
+        *columns(hosts, str, lambda row, host: row.values[host], numeric=False),
+    ]
+
+
+def _by_host(
+    hosts: Mapping[str, ManifestHost], rows: Iterable[tuple[str, Callable[[ManifestHost], str]]]
+) -> list[_Property]:
+    return [
+        _Property(name, {host: show(entry) for host, entry in hosts.items()}) for name, show in rows
+    ]
 
 
 def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
-    rows = [[name, *map(show, hosts.values())] for name, show in _HOST_ROWS]
+    rows = _by_host(hosts, _HOST_ROWS)
     if any(host.hardware for host in hosts.values()):
-        rows += [[name, *map(_of(show), hosts.values())] for name, show in _HARDWARE_ROWS]
+        rows += _by_host(hosts, [(name, _of(show)) for name, show in _HARDWARE_ROWS])
     rows += _generators(hosts)
-    rows += [row for row in _versions(hosts) if row[0] in PROGRAMS]
-    return table("The hosts, as found.", ["", *hosts], rows)
+    rows += [row for row in _versions(hosts) if row.name in PROGRAMS]
+    return table("The hosts, as found.", _of_hosts("", hosts), rows)
 
 
-def _generators(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
+def _generators(hosts: Mapping[str, ManifestHost]) -> list[_Property]:
     """Return each generator with its executable on each host."""
     programs = {name: host.generators or {} for name, host in hosts.items()}
     names = sorted({name for own in programs.values() for name in own})
     return [
-        [
+        _Property(
             f"generator {name}",
-            *(_program(host_programs.get(name)) for host_programs in programs.values()),
-        ]
+            {host: _program(own.get(name)) for host, own in programs.items()},
+        )
         for name in names
     ]
 
@@ -140,45 +164,50 @@ def _program(program: GeneratorProgram | None) -> str:
     return f"{program.version}{snap}, SHA-256 {program.sha256}"
 
 
+def _usd(instance: CloudInstance) -> str:
+    return "unknown" if instance.usd is None else f"{instance.usd:.2f}"
+
+
+_INSTANCE: Sequence[Column[CloudInstance]] = [
+    Column("host", lambda instance: instance.host),
+    Column("instance", lambda instance: instance.instance_id),
+    Column("type", lambda instance: instance.type),
+    Column("image", lambda instance: instance.image),
+    Column("zone", lambda instance: instance.zone),
+    Column("tenancy", lambda instance: instance.tenancy),
+    Column("bought", lambda instance: "spot" if instance.spot else "on demand"),
+    Column("launched", lambda instance: instance.launched),
+    Column("hours", lambda instance: f"{instance.hours:.2f}"),
+    Column("USD", _usd),
+]
+
+
 def _instances(manifest: Manifest) -> list[Table]:
-    rows = [
-        [
-            instance.host,
-            instance.instance_id,
-            instance.type,
-            instance.image,
-            instance.zone,
-            instance.tenancy,
-            "spot" if instance.spot else "on demand",
-            instance.launched,
-            f"{instance.hours:.2f}",
-            "unknown" if instance.usd is None else f"{instance.usd:.2f}",
-        ]
-        for instance in manifest.instances or []
-    ]
-    columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
-               "hours", "USD"]  # fmt: skip
-    return [table("The instances that were its hosts.", columns, rows)] if rows else []
+    instances = manifest.instances
+    caption = "The instances that were its hosts."
+    return [table(caption, _INSTANCE, instances)] if instances else []
 
 
-def _versions(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
+def _versions(hosts: Mapping[str, ManifestHost]) -> list[_Property]:
     """Return each package with its version on each host."""
     names = sorted({name for host in hosts.values() for name in host.packages})
     return [
-        [name, *(host.packages.get(name, formatting.NONE) for host in hosts.values())]
+        _Property(
+            name, {key: host.packages.get(name, formatting.NONE) for key, host in hosts.items()}
+        )
         for name in names
     ]
 
 
 def _options(options: Mapping[str, OptionValue]) -> Table:
-    rows: list[Cells] = [
-        [name, "not given" if value is None else _plain(value)]
-        for name, value in sorted(options.items())
-    ]
+    def value(name: str) -> str:
+        option = options[name]
+        return "not given" if option is None else _plain(option)
+
     return table(
         "The options of the run. The lab chose a value for each that was not given.",
-        ["option", "value"],
-        rows,
+        [Column("option", str), Column("value", value)],
+        sorted(options),
         title="Options",
         open=False,
     )
@@ -187,8 +216,8 @@ def _options(options: Mapping[str, OptionValue]) -> Table:
 def _pins(manifest: Manifest) -> Table:
     return table(
         "Versions that the lab pins or resolved.",
-        ["pin", "version"],
-        [[name, version] for name, version in sorted(manifest.pins.items())],
+        [Column("pin", str), Column("version", manifest.pins.__getitem__)],
+        sorted(manifest.pins),
         title=f"Pins: {len(manifest.pins)}",
         open=False,
     )
@@ -198,7 +227,7 @@ def _packages(hosts: Mapping[str, ManifestHost]) -> Table:
     rows = _versions(hosts)
     return table(
         "Every package installed on the hosts.",
-        ["package", *hosts],
+        _of_hosts("package", hosts),
         rows,
         title=f"Packages: {len(rows)}",
         open=False,
@@ -331,14 +360,13 @@ def raw_files(run_dir: Path) -> Table:
         for path in sorted(run_dir.rglob("*"))
         if path.is_file() and not path.name.startswith(".") and path not in later
     ]
-    rows: list[Cells] = [
-        [link(path.relative_to(run_dir)), f"{path.stat().st_size:,}"] for path in paths
-    ]
     return table(
         f"Each {RESULT} names the SHA-256 of the raw files it was made from.",
-        ["file", "bytes"],
-        rows,
-        " n",
-        title=f"{len(rows)} files",
+        [
+            Column("file", lambda path: link(path.relative_to(run_dir))),
+            Number("bytes", lambda path: f"{path.stat().st_size:,}"),
+        ],
+        paths,
+        title=f"{len(paths)} files",
         open=False,
     )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from loadlab.model import Database, Processes, Repetition, ServiceProcesses
-from loadlab.report.html import Cells, Table, TableCell, link, links, table
+from loadlab.model import Database, Processes, Query, Repetition, ServiceProcesses
+from loadlab.report.html import Column, Number, Table, TableCell, columns, link, links, table
 from loadlab.report.words import quantities
 from loadlab.report.words.labels import Entry
 from loadlab.results import usage
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE
 from loadlab.telemetry.processes import GROUPS
+
+T = TypeVar("T")
 
 NAMES = {"nginx": "nginx", "application": "application", "postgresql": "PostgreSQL"}
 # A value of one service's processes in a repetition; None where it is not known.
@@ -39,11 +41,21 @@ def _recorded(entry: Entry) -> list[tuple[Repetition, ServiceProcesses]]:
     ]
 
 
-def label(entry: Entry, named: bool) -> list[str]:
-    """Return the first columns of a load's row: the cell where it is ``named``, and the load."""
-    load = entry.cell.cell.load
-    pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
-    return [*([entry.title] if named else []), f"{load.generator}, {pace}"]
+def load_columns(named: bool, entry: Callable[[T], Entry]) -> list[Column[T]]:
+    """Return the first columns of a load's row: the cell where it is ``named``, and the load.
+
+    ``entry``: that of a row's record.
+    """
+
+    def load(record: T) -> str:
+        load = entry(record).cell.cell.load
+        pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
+        return f"{load.generator}, {pace}"
+
+    return [
+        *([Column[T]("cell", lambda record: entry(record).title)] if named else []),
+        Column("load", load),
+    ]
 
 
 def _sources(entry: Entry, reps: Sequence[Repetition]) -> TableCell:
@@ -84,7 +96,25 @@ def _waited_us(used: Processes, rep: Repetition) -> float | None:
     )
 
 
-_CPU = ("cpu", *(f"cpu_{group}" for group in GROUPS), "cpu_kernel", "cpu_interrupts")
+def _busy(entry: Entry, group: str) -> str:
+    return formatting.percent(_median(entry, group, lambda used, _: used.cpu))
+
+
+_CPU = {
+    "cpu": "all",
+    **{f"cpu_{group}": NAMES[group] for group in GROUPS},
+    "cpu_kernel": "kernel",
+    "cpu_interrupts": "interrupts",
+}
+_PROCESSES: Sequence[Column[Entry]] = [
+    *columns(
+        _CPU,
+        lambda name: f"{_CPU[name]}, µs",
+        lambda entry, name: quantities.median(name, entry.cell.cost.sample(name)),
+    ),
+    *columns(GROUPS, lambda group: f"{NAMES[group]}, CPU", _busy),
+    Column("from", lambda entry: _sources(entry, [rep for rep, _ in _recorded(entry)])),
+]
 
 
 def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
@@ -92,21 +122,8 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
 
     ``named``: whether to add a column naming the cell.
     """
-    rows: list[Cells] = []
-    for entry in entries:
-        if not _recorded(entry):
-            continue
-        cost = entry.cell.cost
-        rows.append([
-            *label(entry, named),
-            *(quantities.median(name, cost.sample(name)) for name in _CPU),
-            *(
-                formatting.percent(_median(entry, group, lambda used, _: used.cpu))
-                for group in GROUPS
-            ),
-            _sources(entry, [rep for rep, _ in _recorded(entry)]),
-        ])  # fmt: skip
-    if not rows:
+    recorded = [entry for entry in entries if _recorded(entry)]
+    if not recorded:
         return None
     return table(
         "CPU time of the processes in µs for each request to nginx (without nginx, for each "
@@ -114,25 +131,48 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
         "their intervals. Kernel: the part of all that the services spent in the kernel, as it "
         "samples it at its ticks. Interrupts: time of the server's cores in interrupts and "
         "softirq; most kernels charge it to the process that they interrupt as well.",
-        [
-            *(["cell"] if named else []),
-            "load",
-            "all, µs",
-            *(f"{NAMES[group]}, µs" for group in GROUPS),
-            "kernel, µs",
-            "interrupts, µs",
-            *(f"{NAMES[group]}, CPU" for group in GROUPS),
-            "from",
-        ],
-        rows,
-        " " * (1 + named) + "n" * 9,
+        [*load_columns(named, lambda entry: entry), *_PROCESSES],
+        recorded,
     )
+
+
+class _Service(NamedTuple):
+    """The processes of a service under one load."""
+
+    entry: Entry
+    group: str
+
+    def median(self, value: Value) -> float | None:
+        return _median(self.entry, self.group, value)
+
+
+_SERVICE: Sequence[Column[_Service]] = [
+    Column("processes of", lambda service: NAMES[service.group]),
+    Number("processes", lambda service: formatting.count(
+        service.median(lambda used, _: used.processes_max))),
+    Number("threads", lambda service: formatting.count(
+        service.median(lambda used, _: used.threads_max))),
+    Number("resident memory", lambda service: _size(
+        service.median(lambda used, _: used.rss_max_bytes))),
+    Number("PSS before", lambda service: _size(
+        service.median(lambda used, _: used.pss_before_bytes))),
+    Number("PSS after", lambda service: _size(service.median(lambda used, _: used.pss_bytes))),
+    Number("voluntary switches", lambda service: _shown(service.median(_voluntary))),
+    Number("involuntary switches", lambda service: _shown(service.median(_involuntary))),
+    Number("run-queue wait, µs", lambda service: _shown(service.median(_waited_us))),
+]  # fmt: skip
 
 
 def _details(entries: Sequence[Entry], named: bool) -> Table | None:
     """Return the table of memory, threads and context switches; None where nothing was recorded."""
-    rows = [row for entry in entries for group in GROUPS for row in _detail(entry, group, named)]
-    if not rows:
+    services = [
+        service
+        for entry in entries
+        for service in (_Service(entry, group) for group in GROUPS)
+        if service.median(lambda used, _: used.processes_max) is not None
+        and service.median(lambda used, _: used.rss_max_bytes) is not None
+    ]
+    if not services:
         return None
     return table(
         "The most at any reading, once a second; in resident memory, what processes share counts "
@@ -140,72 +180,60 @@ def _details(entries: Sequence[Entry], named: bool) -> Table | None:
         "Context switches by request that nginx took: voluntary where a thread waited, involuntary "
         "where the kernel took the CPU from it. Run-queue wait by request too: how long threads "
         "were ready and waited for a core. Medians over the valid repetitions.",
-        [*(["cell"] if named else []), "load", "processes of", "processes", "threads",
-         "resident memory", "PSS before", "PSS after", "voluntary switches",
-         "involuntary switches", "run-queue wait, µs"],
-        rows,
-        " " * (2 + named) + "n" * 8,
+        [*load_columns(named, lambda service: service.entry), *_SERVICE],
+        services,
         title="Memory, threads, context switches and run-queue wait",
         open=False,
-    )  # fmt: skip
+    )
 
 
-def _detail(entry: Entry, group: str, named: bool) -> Iterator[list[str]]:
-    """Yield the row of a service, if its processes were recorded."""
-    processes = _median(entry, group, lambda used, _: used.processes_max)
-    memory = _median(entry, group, lambda used, _: used.rss_max_bytes)
-    if processes is None or memory is None:
-        return
-    yield [
-        *label(entry, named),
-        NAMES[group],
-        formatting.count(processes),
-        formatting.count(_median(entry, group, lambda used, _: used.threads_max)),
-        formatting.size(memory),
-        _size(_median(entry, group, lambda used, _: used.pss_before_bytes)),
-        _size(_median(entry, group, lambda used, _: used.pss_bytes)),
-        _shown(_median(entry, group, _voluntary)),
-        _shown(_median(entry, group, _involuntary)),
-        _shown(_median(entry, group, _waited_us)),
-    ]
+class _Called(NamedTuple):
+    """A statement of the last valid repetition of a cell that has a database."""
+
+    entry: Entry
+    rep: Repetition
+    database: Database
+    statement: Query
+
+
+_STATEMENT: Sequence[Column[_Called]] = [
+    Number("connections", lambda called: formatting.count(called.database.connections_max)),
+    Number("transactions", lambda called: formatting.count(called.database.transactions)),
+    Column("statement", lambda called: called.statement.query),
+    Number("calls", lambda called: formatting.count(called.statement.calls)),
+    Number("mean, µs", lambda called: formatting.significant(called.statement.mean_us)),
+    Number("total, s", lambda called: formatting.significant(called.statement.total_s)),
+    Column("from", lambda called: _sources(called.entry, [called.rep])),
+]
 
 
 def _database(entries: Sequence[Entry], named: bool) -> Table | None:
     """Return the table of statements of each cell's last valid repetition; None without
     a database."""
-    rows = [row for entry in entries for row in _statements(entry, named)]
-    if not rows:
+    statements = [called for entry in entries for called in _statements(entry)]
+    if not statements:
         return None
     return table(
         "The statements that took the database most time, from its own statistics, in the last "
         "valid repetition. Connections are the most at any reading, once a second.",
-        [*(["cell"] if named else []), "load", "connections", "transactions", "statement", "calls",
-         "mean, µs", "total, s", "from"],
-        rows,
-        " " * (1 + named) + "nn nnn",
+        [*load_columns(named, lambda called: called.entry), *_STATEMENT],
+        statements,
         title="Statements",
         open=False,
-    )  # fmt: skip
+    )
 
 
-def _statements(entry: Entry, named: bool) -> Iterator[Cells]:
+def _statements(entry: Entry) -> list[_Called]:
     recorded: list[tuple[Repetition, Database]] = [
         (rep, rep.telemetry.server.database)
         for rep in entry.cell.repetitions
         if rep.validity.valid and rep.telemetry and rep.telemetry.server.database
     ]
-    for rep, database in recorded[-1:]:
-        for statement in database.statements:
-            yield [
-                *label(entry, named),
-                formatting.count(database.connections_max),
-                formatting.count(database.transactions),
-                statement.query,
-                formatting.count(statement.calls),
-                formatting.significant(statement.mean_us),
-                formatting.significant(statement.total_s),
-                _sources(entry, [rep]),
-            ]
+    return [
+        _Called(entry, rep, database, statement)
+        for rep, database in recorded[-1:]
+        for statement in database.statements
+    ]
 
 
 def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> ServerSection:

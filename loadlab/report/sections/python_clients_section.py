@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadlab.generators import python_client, registry
-from loadlab.model import CellSummary, PythonClient, Repetition, Statistics
-from loadlab.report.html import Headline, Row, Table, TableCell, link, table
+from loadlab.model import CellSummary, ClientStatistics, PythonClient, Repetition, Statistics
+from loadlab.report.html import Column, Headline, Number, Row, Table, TableCell, link, table
 from loadlab.report.sections import cell_figures, cells_section, headlines, latency_columns
 from loadlab.report.sections.cells_section import CellSection
 from loadlab.report.words import labels
@@ -21,8 +21,6 @@ from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
 
 _LATENCIES = ("p50", "p99", "max")
-_LATENCY_HEAD = ["p50, ms", "p99, ms", "max, ms"]
-_USED_HEAD = ["peak memory", "CPU, s (of a core)"]
 
 
 def headline(entry: Entry) -> Headline:
@@ -54,87 +52,123 @@ def headline(entry: Entry) -> Headline:
     return Headline("missed", text, f"{failed:,} failed")
 
 
-def _used(seconds: float, cpu_s: float, max_rss_bytes: float) -> list[str]:
-    """Return memory and CPU as two columns; an event loop can fill one core."""
-    fraction = formatting.percent(cpu_s / seconds)
-    return [formatting.size(max_rss_bytes), f"{formatting.significant(cpu_s)} ({fraction})"]
+def _cpu(seconds: float, cpu_s: float) -> str:
+    """Return CPU time and its fraction of a core; an event loop can fill one."""
+    return f"{formatting.significant(cpu_s)} ({formatting.percent(cpu_s / seconds)})"
+
+
+def _of_client(show: Callable[[ClientStatistics], str]) -> Callable[[Entry], str]:
+    """Return what shows a figure of a client; - where it has no valid repetition."""
+    return lambda entry: (
+        show(entry.cell.statistics.client) if entry.cell.statistics.client else formatting.NONE
+    )
+
+
+def _answers(entry: Entry) -> str:
+    rate = entry.cell.statistics.rate_achieved
+    return formatting.rate(rate.median if rate else None)
+
+
+def _latency(entry: Entry, name: str) -> TableCell:
+    statistics = entry.cell.statistics
+    return latency_columns.of_cell(statistics, name, statistics.ok)
+
+
+def _verdict(entry: Entry) -> TableCell:
+    return TableCell(cells_section.outcome(headline(entry), entry.cell), css="reason")
+
+
+_CLIENT: Sequence[Column[Entry]] = [
+    Column("endpoint", lambda entry: TableCell(entry.stack, href=f"#{entry.anchor}")),
+    Column("client", lambda entry: entry.cell.cell.load.generator),
+    Column("verdict", _verdict),
+    Number("requests", lambda entry: formatting.count(entry.cell.cell.load.requests)),
+    Number("at once", lambda entry: f"{entry.cell.cell.load.connections:,}"),
+    Number("open files", lambda entry: formatting.count(entry.cell.cell.load.open_files)),
+    Column("reuse", lambda entry: "yes" if entry.cell.cell.load.reuse else "no"),
+    Number("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
+    Number("answers/s", _answers),
+    *latency_columns.columns(_LATENCIES, _latency),
+    Number("peak memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
+    Number(
+        "CPU, s (of a core)",
+        _of_client(lambda client: _cpu(client.seconds.median, client.cpu_s.median)),
+    ),
+    Number("server CPU", lambda entry: cells_section.server_cpu(headlines.valid(entry.cell))),
+]
 
 
 def overview(entries: Sequence[Entry]) -> Table | None:
     """Return the table of Python clients; None where there are none."""
-    rows = []
-    for entry in entries:
-        load, statistics = entry.cell.cell.load, entry.cell.statistics
-        said, client = headline(entry), statistics.client
-        rows.append(Row([
-            TableCell(entry.stack, href=f"#{entry.anchor}"),
-            load.generator,
-            TableCell(cells_section.outcome(said, entry.cell), css="reason"),
-            formatting.count(load.requests),
-            f"{load.connections:,}",
-            formatting.count(load.open_files),
-            "yes" if load.reuse else "no",
-            formatting.significant(client.seconds.median) if client else formatting.NONE,
-            formatting.rate(statistics.rate_achieved.median if statistics.rate_achieved else None),
-            *latency_columns.cells_of(statistics, _LATENCIES, statistics.ok),
-            *(_used(client.seconds.median, client.cpu_s.median, client.max_rss_bytes.median)
-              if client else [formatting.NONE] * 2),
-            cells_section.both_cpus(headlines.valid(entry.cell))[0],
-        ], said.state))  # fmt: skip
-    if not rows:
+    if not entries:
         return None
     return table(
         "Python clients, which are the subject here and not the instrument. Over the valid "
         "repetitions: seconds, answers per second, memory and CPU are medians, latencies those of "
         "the added histograms. Latency runs from when a request was sent; reuse is of connections."
         + latency_columns.NO_VALUE,
-        ["endpoint", "client", "verdict", "requests", "at once", "open files", "reuse", "seconds",
-         "answers/s", *_LATENCY_HEAD, *_USED_HEAD, "server CPU"],
-        rows,
-        "   nnn " + "n" * 8,
+        _CLIENT,
+        entries,
+        lambda entry: Row(headline(entry).state),
         sources=[link(SUMMARY)],
-    )  # fmt: skip
+    )
+
+
+def _recorded(
+    show: Callable[[Repetition, PythonClient], str],
+) -> Callable[[Repetition], str]:
+    """Return what shows a figure of a repetition; - where its client recorded none."""
+    return lambda rep: show(rep, rep.client) if rep.client else formatting.NONE
+
+
+def _latency_once(rep: Repetition, name: str) -> TableCell:
+    return latency_columns.of_repetition(rep.latency_us, name, rep.ok)
+
+
+def _cpu_once(client: PythonClient) -> str:
+    return _cpu(client.seconds, client.cpu_s.user + client.cpu_s.system)
+
+
+def _versions(client: PythonClient) -> str:
+    return ", ".join(f"{name} {version}" for name, version in client.versions.items())
+
+
+_REPETITION: Sequence[Column[Repetition]] = [
+    Number("repetition", lambda rep: str(rep.repetition)),
+    Number("seconds", _recorded(lambda _, client: formatting.significant(client.seconds))),
+    Number("answers/s", _recorded(lambda rep, _: formatting.rate(rep.rate_achieved))),
+    *latency_columns.columns(_LATENCIES, _latency_once),
+    Number("peak memory", _recorded(lambda _, client: formatting.size(client.max_rss_bytes))),
+    Number("CPU, s (of a core)", _recorded(lambda _, client: _cpu_once(client))),
+    Number("server CPU", lambda rep: cells_section.server_cpu([rep])),
+    Number("client CPU", lambda rep: cells_section.client_cpu([rep])),
+    Number(
+        "failed", _recorded(lambda rep, _: formatting.count((rep.requests or 0) - (rep.ok or 0)))
+    ),
+    Column("versions", _recorded(lambda _, client: _versions(client))),
+    Column("verdict", cells_section.state),
+]
 
 
 def _repetitions(cell: CellSummary) -> Table:
     """Return the table of one cell's repetitions, including void and failed ones."""
     output = registry.get(cell.cell.load.generator).output
-    rows = [
-        Row([
-            str(rep.repetition),
-            *_figures(rep, rep.client),
-            cells_section.state(rep),
-            cells_section.sources(cell.cell_id, rep, [output]),
-        ], "" if rep.validity.valid else "void")
-        for rep in cell.repetitions
-    ]  # fmt: skip
     return table(
         "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
         "other number. The CPU of both hosts is of all their cores." + latency_columns.NO_VALUE,
-        ["repetition", "seconds", "answers/s", *_LATENCY_HEAD, *_USED_HEAD, "server CPU",
-         "client CPU", "failed", "versions", "verdict", "from"],
-        rows,
-        "n" * 11,
-    )  # fmt: skip
+        [
+            *_REPETITION,
+            Column("from", lambda rep: cells_section.sources(cell.cell_id, rep, [output])),
+        ],
+        cell.repetitions,
+        cells_section.voided,
+    )
 
 
-def _figures(rep: Repetition, client: PythonClient | None) -> list[TableCell | str]:
-    """Return the columns of a repetition from its seconds to its versions."""
-    latencies = latency_columns.of_repetition(rep.latency_us, _LATENCIES, rep.ok)
-    hosts = cells_section.both_cpus([rep])
-    none = formatting.NONE
-    if client is None:
-        return [none, none, *latencies, none, none, *hosts, none, none]
-    cpu_s = client.cpu_s.user + client.cpu_s.system
-    return [
-        formatting.significant(client.seconds),
-        formatting.rate(rep.rate_achieved),
-        *latencies,
-        *_used(client.seconds, cpu_s, client.max_rss_bytes),
-        *hosts,
-        formatting.count((rep.requests or 0) - (rep.ok or 0)),
-        ", ".join(f"{name} {version}" for name, version in client.versions.items()),
-    ]
+def _meaning(cause: str) -> str:
+    error = cells_section.ERRORS[python_client.classify(cause)]
+    number = getattr(errno, cause, None) if cause.startswith("E") else None
+    return f"{os.strerror(number)}; {error}" if number else error
 
 
 def _failures(statistics: Statistics) -> Table | None:
@@ -142,20 +176,21 @@ def _failures(statistics: Statistics) -> Table | None:
     causes = statistics.client.failures if statistics.client else {}
     if not causes:
         return None
-    rows = []
-    for cause, count in sorted(causes.items(), key=lambda item: -item[1]):
-        kind = python_client.classify(cause)
-        number = getattr(errno, cause, None) if cause.startswith("E") else None
-        meaning = (
-            f"{os.strerror(number)}; {cells_section.ERRORS[kind]}"
-            if number
-            else cells_section.ERRORS[kind]
-        )
-        fraction = formatting.share(count, statistics.requests)
-        rows.append(Row([cause, f"{count:,}", fraction, kind, meaning], "bad"))
     requests = formatting.plural(statistics.requests or 0, "request")
-    caption = f"Of {requests}, {statistics.ok:,} were verified answers."
-    return table(caption, ["cause", "requests", "share", "class", "meaning"], rows, " nn")
+    commonest: list[str] = sorted(causes, key=lambda cause: -causes[cause])
+    columns: list[Column[str]] = [
+        Column("cause", str),
+        Number("requests", lambda cause: f"{causes[cause]:,}"),
+        Number("share", lambda cause: formatting.share(causes[cause], statistics.requests)),
+        Column("class", python_client.classify),
+        Column("meaning", _meaning),
+    ]
+    return table(
+        f"Of {requests}, {statistics.ok:,} were verified answers.",
+        columns,
+        commonest,
+        lambda _: Row("bad"),
+    )
 
 
 def section(run_dir: Path, entry: Entry, heading: str = "") -> CellSection:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from loadlab.model import RankingRow, Reason, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
-from loadlab.report.html import Cells, Table, TableCell, link, table
+from loadlab.report.html import Column, Number, Table, TableCell, columns, link, table
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.results import noise
@@ -69,6 +72,41 @@ def _floors(summary: Summary) -> str:
     return FLOORS.format(floors=", ".join(parts)) if parts else ""
 
 
+class _Ranked(NamedTuple):
+    """A row of a ranking; ``price``: its USD/million requests, None where it is not known."""
+
+    row: RankingRow
+    entry: Entry
+    price: str | None
+    reason: str
+
+    def cost(self, name: str) -> str:
+        return quantities.median(name, self.entry.cell.cost.sample(name))
+
+    @property
+    def counted(self) -> str:
+        cell = self.entry.cell
+        return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
+
+
+def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
+    """Return the columns; of the cost only those that a cell has a figure for."""
+    costs = [name for name in COSTS if any(row.entry.cell.cost.sample(name) for row in ranked)]
+    price: list[Column[_Ranked]] = [
+        Number("USD/million requests at the objective", lambda row: row.price or formatting.NONE)
+    ]
+    return [
+        Number("rank", lambda row: _rank(row.row)),
+        Column("cell", lambda row: TableCell(row.entry.title, href=f"#{row.entry.anchor}")),
+        Number("goodput", lambda row: formatting.rate(row.row.goodput)),
+        Number("response time, ms", lambda row: ms(row.row.response_time_us)),
+        *columns(costs, quantities.heading, _Ranked.cost),
+        *(price if any(row.price for row in ranked) else []),
+        Column("repetitions", lambda row: row.counted),
+        Column("difference from the rank above", lambda row: row.reason),
+    ]
+
+
 def tables(
     summary: Summary, measured: Sequence[Entry], usd_per_hour: Mapping[str, float]
 ) -> list[Table]:
@@ -79,45 +117,23 @@ def tables(
     entries = {entry.cell.cell_id: entry for entry in measured}
     ranking_tables: list[Table] = []
     for index, group in enumerate(summary.ranking):
-        rows: list[Cells] = []
-        spent = {row.cell_id: entries[row.cell_id].cell.cost for row in group.rows}
-        names = [name for name in COSTS if any(cost.sample(name) for cost in spent.values())]
         prices = {
             row.cell_id: price[0]
             for row in group.rows
             if (price := cost_words.per_million(summary, entries[row.cell_id].cell, usd_per_hour))
         }
         reasons, common = _reasons(group.rows)
-        for row, reason in zip(group.rows, reasons, strict=True):
-            entry = entries[row.cell_id]
-            rows.append([
-                _rank(row),
-                TableCell(entry.title, href=f"#{entry.anchor}"),
-                formatting.rate(row.goodput),
-                ms(row.response_time_us),
-                *(quantities.median(name, spent[row.cell_id].sample(name)) for name in names),
-                *([prices.get(row.cell_id, formatting.NONE)] if prices else []),
-                repetitions_words.counted(entry.cell.repetitions)
-                or f"{entry.cell.statistics.n} valid",
-                reason,
-            ])  # fmt: skip
+        ranked = [
+            _Ranked(row, entries[row.cell_id], prices.get(row.cell_id), reason)
+            for row, reason in zip(group.rows, reasons, strict=True)
+        ]
         title = f"Ranking on {entries[group.rows[0].cell_id].path}."
         explained = f"{EXPLAINED}{_floors(summary)}" if index == 0 else ""
         ranking_tables.append(
             table(
                 " ".join(filter(None, [title, explained, common])),
-                [
-                    "rank",
-                    "cell",
-                    "goodput",
-                    "response time, ms",
-                    *map(quantities.heading, names),
-                    *(["USD/million requests at the objective"] if prices else []),
-                    "repetitions",
-                    "difference from the rank above",
-                ],
-                rows,
-                "n nn" + "n" * (len(names) + bool(prices)),
+                _columns(ranked),
+                ranked,
                 sources=[link(SUMMARY)],
             )
         )
@@ -129,23 +145,41 @@ def lines(summary: Summary) -> list[str]:
     if not summary.ranking:
         return []
     cells = {cell.cell_id: cell for cell in summary.cells}
-    shown = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
+    shown = [text_columns.heads(_TEXT)]
     for group in summary.ranking:
-        cell_summaries = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
         shown.append(f"{group.endpoint}, {pace}:")
         reasons, common = _reasons(group.rows)
-        entries = labels.entries(cell_summaries, {})
-        for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
-            wait = row.response_time_us
-            beside = [repetitions_words.counted(entry.cell.repetitions), reason]
-            remark = "; ".join(filter(None, beside))
-            used = entry.cell.cost.sample("cpu")
-            cpu = formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
-            shown.append(
-                f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
-                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
-                f"  {entry.title}" + (f" ({remark})" if remark else "")
-            )
+        entries = labels.entries([cells[row.cell_id] for row in group.rows], {})
+        ranked = [
+            _Ranked(row, entry, None, reason)
+            for row, entry, reason in zip(group.rows, entries, reasons, strict=True)
+        ]
+        shown += text_columns.columns(_TEXT, ranked)
         shown += [common] if common else []
     return shown
+
+
+def _wait(ranked: _Ranked) -> str:
+    us = ranked.row.response_time_us
+    return formatting.NONE if us is None else f"{ms(us)}ms"
+
+
+def _cpu(ranked: _Ranked) -> str:
+    used = ranked.entry.cell.cost.sample("cpu")
+    return formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
+
+
+def _stack(ranked: _Ranked) -> str:
+    counted = repetitions_words.counted(ranked.entry.cell.repetitions)
+    remark = "; ".join(filter(None, [counted, ranked.reason]))
+    return ranked.entry.title + (f" ({remark})" if remark else "")
+
+
+_TEXT: Sequence[TextColumn[_Ranked]] = [
+    TextColumn("rank", -6, lambda ranked: _rank(ranked.row)),
+    TextColumn("goodput", 9, lambda ranked: formatting.rate(ranked.row.goodput)),
+    TextColumn("response time", 15, _wait),
+    TextColumn("CPU/request", 13, _cpu),
+    TextColumn("stack", 0, _stack),
+]

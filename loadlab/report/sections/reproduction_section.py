@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadlab.model import Reproduction
-from loadlab.report.html import Cells, Group, Headline, Row, Table, link, table
+from loadlab.model import Deviation, Reproduction, ReproductionPart
+from loadlab.report.html import Column, Headline, Number, Row, Table, link, table
 from loadlab.report.sections import comparison_section
 from loadlab.report.sections.comparison_section import PathTable
 from loadlab.report.words import reproduction_words as words
@@ -50,40 +50,41 @@ def build(reproduction: Reproduction | None, paths: Paths) -> ReproductionSectio
     )
 
 
+_PART: Sequence[Column[ReproductionPart]] = [
+    Column("compared", lambda part: words.PLURALS[part.part]),
+    Number("the same", lambda part: f"{part.same:,}"),
+    Number("differ", lambda part: f"{len(part.deviations):,}"),
+]
+
+
 def _parts(reproduction: Reproduction) -> Table:
-    rows: list[Cells] = [
-        [words.PLURALS[part.part], f"{part.same:,}", f"{len(part.deviations):,}"]
-        for part in reproduction.parts
-    ]
     return table(
         f"What is the same as in the original {reproduction.original.run_id}, and what differs.",
-        ["compared", "the same", "differ"],
-        rows,
-        " nn",
+        _PART,
+        reproduction.parts,
         sources=[link(REPRODUCTION)],
     )
 
 
+_DEVIATION: Sequence[Column[Deviation]] = [
+    Column("what", words.name),
+    Column("original", lambda deviation: words.value(deviation.original)),
+    Column("here", lambda deviation: words.value(deviation.here)),
+    Column("", lambda deviation: "given with -e" if deviation.given else ""),
+]
+
+
 def _deviations(reproduction: Reproduction) -> Table | None:
-    rows: list[Row | Group | Cells] = []
+    rows: list[Row | Deviation] = []
     for part in reproduction.parts:
         if part.deviations:
-            rows.append(Group(words.PLURALS[part.part]))
-        rows += [
-            [
-                words.name(deviation),
-                words.value(deviation.original),
-                words.value(deviation.here),
-                "given with -e" if deviation.given else "",
-            ]
-            for deviation in part.deviations
-        ]
+            rows += [Row(title=words.PLURALS[part.part]), *part.deviations]
     if not rows:
         return None
     count = sum(len(part.deviations) for part in reproduction.parts)
     return table(
         "Everything that differs, besides the figures.",
-        ["what", "original", "here", ""],
+        _DEVIATION,
         rows,
         title=f"Differences: {count:,}",
         open=count <= _OPEN_UP_TO,

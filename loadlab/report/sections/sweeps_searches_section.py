@@ -7,17 +7,7 @@ from dataclasses import dataclass
 
 from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
 from loadlab.report import words
-from loadlab.report.html import (
-    Cells,
-    Figure,
-    Headline,
-    Row,
-    Table,
-    TableCell,
-    link,
-    links,
-    table,
-)
+from loadlab.report.html import Column, Figure, Headline, Number, Row, Table, TableCell, link, table
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.report.words.outcomes import level
@@ -207,9 +197,8 @@ def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> SweepPar
         _sweep_figures(name, subject, sweep),
         table(
             "Each level, upwards. Levels that were not reached are named above.",
-            [UNITS[sweep.by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
-            [_level(level, lost[level.cell_id]) for level in sweep.levels],
-            "nnnnnn",
+            [Number(UNITS[sweep.by], lambda level: f"{level.value:,g}"), *_level_columns(lost)],
+            sweep.levels,
             sources=[link(SUMMARY)],
         ),
     )
@@ -244,18 +233,26 @@ def _sweep_figures(name: str, subject: str, sweep: SweepSummary) -> list[Figure]
     ]
 
 
-def _level(level: SweepLevel, counted: str) -> Cells:
-    goodput, p99 = level.goodput, histograms.PERCENTILES["p99"]
-    supported = inference.supports_percentile(level.responses or 0, p99)
-    interval = f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
+def _level_columns(lost: Lost) -> list[Column[SweepLevel]]:
     return [
-        f"{level.value:,g}",
-        formatting.rate(goodput.median),
-        formatting.NONE if goodput.low is None else interval,
-        counted or str(goodput.n),
-        TableCell(ms(level.p99_us), css="" if supported else "unsupported"),
-        formatting.percent(level.server_cpu),
+        Number("goodput, requests/s", lambda level: formatting.rate(level.goodput.median)),
+        Number("interval", _interval),
+        Number("valid", lambda level: lost[level.cell_id] or str(level.goodput.n)),
+        Number("p99, ms", _level_p99),
+        Number("server CPU", lambda level: formatting.percent(level.server_cpu)),
     ]
+
+
+def _interval(level: SweepLevel) -> str:
+    goodput = level.goodput
+    if goodput.low is None:
+        return formatting.NONE
+    return f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
+
+
+def _level_p99(level: SweepLevel) -> TableCell:
+    supported = inference.supports_percentile(level.responses or 0, histograms.PERCENTILES["p99"])
+    return TableCell(ms(level.p99_us), css="" if supported else "unsupported")
 
 
 def _search(name: str, subject: str, search: SearchSummary) -> SearchPart:
@@ -266,13 +263,12 @@ def _search(name: str, subject: str, search: SearchSummary) -> SearchPart:
         _search_figure(name, subject, search) if search.trace else None,
         table(
             "Each measurement of the search, in order.",
-            ["rate, requests/s", "for", "goodput", "p99, ms", "errors", "unsent", "objective",
-             "reason", "from"],
-            [_step(step) for step in search.trace],
-            "n nnnn",
+            _STEP,
+            search.trace,
+            undecided,
             sources=[link(SUMMARY)],
         ),
-    )  # fmt: skip
+    )
 
 
 def _search_figure(name: str, subject: str, search: SearchSummary) -> Figure:
@@ -309,16 +305,26 @@ def p99(step: SearchStep) -> str:
     return f"{'≥ ' if failed and step.p99_us else ''}{ms(step.p99_us)}"
 
 
-def _step(step: SearchStep) -> Row:
+def objective(step: SearchStep) -> TableCell:
+    """Return whether a measurement met the objective."""
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
-    return Row([
-        f"{step.rate:,g}",
-        "probe" if step.purpose == "probe" else "confirming",
-        formatting.rate(step.goodput),
-        p99(step),
-        formatting.count(step.errors),
-        formatting.count(step.unsent),
-        TableCell(MET[step.met], css=css),
-        TableCell(formatting.one_line(reasons(step)), css="reason"),
-        links(link(HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
-    ], "void" if step.met is None else "")  # fmt: skip
+    return TableCell(MET[step.met], css=css)
+
+
+def undecided(step: SearchStep) -> Row:
+    """Return the row of a measurement, which is marked where it was not judged."""
+    return Row("void" if step.met is None else "")
+
+
+_STEP: Sequence[Column[SearchStep]] = [
+    Number("rate, requests/s", lambda step: f"{step.rate:,g}"),
+    Column("for", lambda step: "probe" if step.purpose == "probe" else "confirming"),
+    Number("goodput", lambda step: formatting.rate(step.goodput)),
+    Number("p99, ms", p99),
+    Number("errors", lambda step: formatting.count(step.errors)),
+    Number("unsent", lambda step: formatting.count(step.unsent)),
+    Column("objective", objective),
+    Column("reason", lambda step: TableCell(formatting.one_line(reasons(step)), css="reason")),
+    Column("from", lambda step: link(
+        HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
+]  # fmt: skip

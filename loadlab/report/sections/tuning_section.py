@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadlab.model import LedgerRow, TuningLedger
-from loadlab.report.html import Link, Row, Table, link, table
+from loadlab.report.html import Column, Link, Row, Table, link, table
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import RunDir
 
@@ -70,23 +70,28 @@ def _ledger(ledger: TuningLedger, name: str) -> Ledger:
     )
 
 
+def _shown(value: str | None) -> str:
+    return formatting.NONE if value is None else value
+
+
+_KEY: Sequence[Column[LedgerRow]] = [
+    Column("key", lambda row: row.key + (" (required)" if row.required else "")),
+    Column("requested", lambda row: _shown(row.requested)),
+    Column("before", lambda row: _shown(row.before)),
+    Column("after", lambda row: _shown(row.after)),
+    Column("state", lambda row: row.state),
+    Column("reason", lambda row: row.reason),
+]
+
+
 def _host(host: str, ledger: Sequence[LedgerRow]) -> Table:
     counts = Counter(row.state for row in ledger)
     states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])  # type: ignore[index]
     return table(
         f"Each key's value on the {host}: requested, found before, and read back after.",
-        ["key", "requested", "before", "after", "state", "reason"],
-        [_row(row) for row in ledger],
+        _KEY,
+        ledger,
+        lambda row: Row("" if row.state in AS_REQUESTED else "other"),
         title=f"{host}: {states}",
         open=any(row.state not in AS_REQUESTED for row in ledger),
     )
-
-
-def _row(row: LedgerRow) -> Row:
-    values = (row.requested, row.before, row.after)
-    return Row([
-        row.key + (" (required)" if row.required else ""),
-        *(formatting.NONE if value is None else value for value in values),
-        row.state,
-        row.reason,
-    ], "" if row.state in AS_REQUESTED else "other")  # fmt: skip

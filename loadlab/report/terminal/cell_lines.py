@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from loadlab.model import CellSummary, Load, Repetition, Summary
+from loadlab.model import CellSummary, PythonClient, Repetition, Summary
 from loadlab.report import words
 from loadlab.report.sections import (
     comparison_section,
@@ -13,6 +14,7 @@ from loadlab.report.sections import (
     ranking_section,
     sweeps_searches_section,
 )
+from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import labels
 from loadlab.report.words import limits_words as limits
 from loadlab.run import formatting
@@ -26,14 +28,6 @@ _PURPOSES = {
     "check": "check",
     "cross_check": "cross-check",
 }
-_HEAD = (
-    f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>11}{'p99':>11}{'p99.9':>11}"
-    f"{'errors':>8}{'unsent':>8}  verdict"
-)
-_CLIENT_HEAD = (
-    f"{'endpoint':<12}{'client':<16}{'requests':>9}{'at once':>9}{'seconds':>9}{'req/s':>8}"
-    f"{'memory':>10}{'CPU':>9}{'failed':>8}  verdict"
-)
 
 
 def result(repetition: Repetition) -> str:
@@ -76,12 +70,12 @@ def table(summary: Summary) -> str:
     ]
     lines = []
     if others or not batches:
-        lines.append(_HEAD)
+        lines.append(heads(_COLUMNS))
         if any(_unsupported(rep) for cell in others for rep in cell.repetitions):
             lines.append(f"(-: fewer than {inference.ABOVE} answers lie above that percentile)")
     lines += _cells(others, names)
     if batches:
-        lines.append(_CLIENT_HEAD)
+        lines.append(heads(_CLIENT_COLUMNS))
     lines += _cells(batches, names)
     lines += ranking_section.lines(summary)
     lines += comparison_section.lines(
@@ -106,34 +100,54 @@ def _cells(cells: Sequence[CellSummary], names: Mapping[str, Sequence[str]]) -> 
 
 def _lines(cell: CellSummary) -> Iterator[str]:
     """Yield a cell's repetitions, each with its findings, and its limit."""
+    shown = _CLIENT_COLUMNS if labels.is_client(cell) else _COLUMNS
     for rep in cell.repetitions:
-        numbers = _client_numbers(rep) if labels.is_client(cell) else _numbers(rep)
-        yield f"{cell.cell.endpoint:<11} {_load(cell.cell.load)}{numbers}  {_verdict(rep)}"
+        yield from columns(shown, [_Measured(cell, rep)])
         for finding in rep.validity.findings:
             yield f"{'':<12}{words.coded(finding)}"
     if cell.limit is not None:
         yield f"{'':<12}{limits.whole(cell.limit)}"
 
 
-def _load(load: Load) -> str:
-    """Return the columns of a load."""
-    if load.mode == "batch":
-        return f"{load.generator:<16}{load.requests:>9,}{load.connections:>9,}"
+class _Measured(NamedTuple):
+    """A repetition of a cell."""
+
+    cell: CellSummary
+    rep: Repetition
+
+
+def _load(measured: _Measured) -> str:
+    load = measured.cell.cell.load
     if load.rate is None:
-        return f"{f'{load.generator}, {load.connections:,} at once':<18}"
-    return f"{f'{load.generator} {formatting.plain(load.rate)}/s':<18}"
+        return f"{load.generator}, {load.connections:,} at once"
+    return f"{load.generator} {formatting.plain(load.rate)}/s"
 
 
-def _client_numbers(rep: Repetition) -> str:
-    client = rep.client
-    if client is None:
-        return " " * 44
-    return (
-        f"{client.seconds:>9.2f}{rep.rate_achieved or 0:>8.1f}"
-        f"{formatting.size(client.max_rss_bytes):>10}"
-        f"{client.cpu_s.user + client.cpu_s.system:>8.2f}s"
-        f"{(rep.requests or 0) - (rep.ok or 0):>8,}"
-    )
+def _of_client(show: Callable[[Repetition, PythonClient], str]) -> Callable[[_Measured], str]:
+    """Return what shows a figure of a client; empty where it recorded none."""
+    return lambda measured: show(measured.rep, measured.rep.client) if measured.rep.client else ""
+
+
+def _cpu(client: PythonClient) -> str:
+    return f"{client.cpu_s.user + client.cpu_s.system:.2f}s"
+
+
+_ENDPOINT: TextColumn[_Measured] = TextColumn(
+    "endpoint", -12, lambda measured: f"{measured.cell.cell.endpoint} "
+)
+_VERDICT: TextColumn[_Measured] = TextColumn("verdict", 0, lambda measured: _verdict(measured.rep))
+_CLIENT_COLUMNS: Sequence[TextColumn[_Measured]] = [
+    _ENDPOINT,
+    TextColumn("client", -16, lambda measured: measured.cell.cell.load.generator),
+    TextColumn("requests", 9, lambda measured: f"{measured.cell.cell.load.requests:,}"),
+    TextColumn("at once", 9, lambda measured: f"{measured.cell.cell.load.connections:,}"),
+    TextColumn("seconds", 9, _of_client(lambda _, client: f"{client.seconds:.2f}")),
+    TextColumn("req/s", 8, _of_client(lambda rep, _: f"{rep.rate_achieved or 0:.1f}")),
+    TextColumn("memory", 10, _of_client(lambda _, client: formatting.size(client.max_rss_bytes))),
+    TextColumn("CPU", 9, _of_client(lambda _, client: _cpu(client))),
+    TextColumn("failed", 8, _of_client(lambda rep, _: f"{(rep.requests or 0) - (rep.ok or 0):,}")),
+    _VERDICT,
+]
 
 
 def _unsupported(rep: Repetition) -> list[str]:
@@ -143,20 +157,37 @@ def _unsupported(rep: Repetition) -> list[str]:
     return [name for name in ("p50", "p99", "p99_9") if percentiles.refusal(rep.responses, name)]
 
 
-def _numbers(rep: Repetition) -> str:
-    latency, unsupported = rep.latency_us, _unsupported(rep)
-    if rep.error is not None or latency is None:
-        return " " * 58
+def _answered(show: Callable[[Repetition], str]) -> Callable[[_Measured], str]:
+    """Return what shows a figure of a repetition; empty where it failed."""
 
-    def ms(name: str) -> str:
-        us = getattr(latency, name)
-        if us is None or name in unsupported:
+    def figure(measured: _Measured) -> str:
+        rep = measured.rep
+        return "" if rep.error is not None or rep.latency_us is None else show(rep)
+
+    return figure
+
+
+def _latency(name: str) -> TextColumn[_Measured]:
+    def ms(rep: Repetition) -> str:
+        us = getattr(rep.latency_us, name)
+        if us is None or rep.latency_us is None or name in _unsupported(rep):
             return formatting.NONE
         digits = 2 if us >= 1000 else 3
-        return f"{'≥' if name in latency.at_least else ''}{us / 1000:.{digits}f}ms"
+        return f"{'≥' if name in rep.latency_us.at_least else ''}{us / 1000:.{digits}f}ms"
 
-    unsent = formatting.NONE if rep.unsent is None else str(rep.unsent)
-    return (
-        f"{rep.goodput:>9.1f}{ms('p50'):>11}{ms('p99'):>11}"
-        f"{ms('p99_9'):>11}{headlines.total(rep.errors):>8}{unsent:>8}"
-    )
+    return TextColumn(formatting.percentile(name), 11, _answered(ms))
+
+
+def _unsent(rep: Repetition) -> str:
+    return formatting.NONE if rep.unsent is None else str(rep.unsent)
+
+
+_COLUMNS: Sequence[TextColumn[_Measured]] = [
+    _ENDPOINT,
+    TextColumn("load", -18, _load),
+    TextColumn("goodput", 9, _answered(lambda rep: f"{rep.goodput:.1f}")),
+    *map(_latency, ("p50", "p99", "p99_9")),
+    TextColumn("errors", 8, _answered(lambda rep: str(headlines.total(rep.errors)))),
+    TextColumn("unsent", 8, _answered(_unsent)),
+    _VERDICT,
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadlab.model import CellSummary, PySpyProfile
-from loadlab.report.html import Figure, Table, link, table
+from loadlab.report.html import Column, Figure, Number, Table, link, table
 from loadlab.report.plots import flamegraph
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import HERE
@@ -53,12 +53,11 @@ def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> F
         ),
         table(
             "Innermost functions of the samples that did not wait.",
-            ["function", "share"],
             [
-                [formatting.one_line(fraction.function), formatting.percent(fraction.fraction)]
-                for fraction in rep.py_spy.top
+                Column("function", lambda part: formatting.one_line(part.function)),
+                Number("share", lambda part: formatting.percent(part.fraction)),
             ],
-            " n",
+            rep.py_spy.top,
             title="Functions by CPU time",
             open=False,
             sources=source,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loadlab.model import CellSummary, KernelTrace, TracedService
 from loadlab.reasons.limit_reasons import SERVICES
-from loadlab.report.html import Table, link, table
+from loadlab.report.html import Column, Number, Table, link, table
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE
 
@@ -18,6 +18,23 @@ class TraceSection:
 
     text: str
     services: Table | None = None
+
+
+def _waits(service: TracedService) -> str:
+    return ", ".join(
+        f"{formatting.one_line(wait.call)} {formatting.significant(wait.seconds)} s"
+        for wait in service.waits
+    )
+
+
+_SERVICE: Sequence[Column[TracedService]] = [
+    Column("service", lambda service: SERVICES[service.service]),
+    Number("got a core", lambda service: f"{service.scheduled:,}"),
+    Number("mean wait, µs", lambda service: formatting.significant(service.run_queue_mean_us)),
+    Number("p50, µs", lambda service: f"{service.run_queue_p50_us:,}"),
+    Number("p99, µs", lambda service: f"{service.run_queue_p99_us:,}"),
+    Column("waited in", _waits),
+]
 
 
 def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | None:
@@ -36,29 +53,13 @@ def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | N
             "long it waited for the core (percentiles are the end of a bin, whose bounds are "
             "powers of two), and in which system calls threads waited otherwise, summed over "
             "them. This repetition, which the trace slows, is in no other figure.",
-            ["service", "got a core", "mean wait, µs", "p50, µs", "p99, µs", "waited in"],
-            [_row(service) for service in rep.trace.services],
-            " nnnn ",
+            _SERVICE,
+            rep.trace.services,
             title="Waits of threads",
             open=False,
             sources=[link(path, path.name)],
         ),
     )
-
-
-def _row(service: TracedService) -> list[str]:
-    waits = ", ".join(
-        f"{formatting.one_line(wait.call)} {formatting.significant(wait.seconds)} s"
-        for wait in service.waits
-    )
-    return [
-        SERVICES[service.service],
-        f"{service.scheduled:,}",
-        formatting.significant(service.run_queue_mean_us),
-        f"{service.run_queue_p50_us:,}",
-        f"{service.run_queue_p99_us:,}",
-        waits,
-    ]
 
 
 def _text(kernel_trace: KernelTrace) -> str:

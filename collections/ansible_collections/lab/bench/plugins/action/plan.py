@@ -16,6 +16,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     for_ansible,
 )
+from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.history.reproduction import deviations, recipe
@@ -42,7 +43,7 @@ class Arguments(StageRequest, kw_only=True, frozen=True):
     specs: dict[str, Spec]
     options: dict[str, Any]
     original: str = ""
-    made_with: dict[str, Scalar] = {}
+    made_with: dict[str, Scalar] = field(default_factory=dict)
 
 
 class ActionModule(ControllerAction):
