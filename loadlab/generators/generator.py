@@ -28,7 +28,7 @@ class Lanes:
     sliced_s: float
     by_request_s: float
     slice_s: float = 0.02
-    settle_s: float = 0.002
+    settle_s: float = 0.004
 
 
 @dataclass(frozen=True)

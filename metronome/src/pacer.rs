@@ -334,7 +334,7 @@ impl<'a> Pacer<'a> {
             }
             return Ok(());
         }
-        // One lane after the other, as one that does not answer must not delay another.
+        // The lanes in turn, as one that does not answer must not delay another.
         let (lanes, of_lane) = (self.pools.len(), self.count);
         let position = |attempt: usize| attempt % lanes * of_lane + attempt / lanes;
         let limit = sys::monotonic() + self.timeout.min(MOST_OPENING_NS);

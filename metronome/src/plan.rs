@@ -13,7 +13,7 @@ use crate::turns::Turns;
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
 const SLICE_S: f64 = 0.02;
-const SETTLE_S: f64 = 0.002;
+const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
 
 /// A server, with connections and figures of its own.

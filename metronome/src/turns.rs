@@ -95,6 +95,9 @@ impl Turns {
 
     /// The number in the schedule of a lane's request, counted from 0, and its part.
     pub fn turn(&self, lane: usize, request: u64) -> (u64, Part) {
+        if self.lanes == 1 {
+            return (request, Part::Slice);
+        }
         let sliced = self.sliced_rounds * self.slice;
         let in_both = sliced + self.single_rounds;
         let (repetition, rest) = (request / in_both, request % in_both);

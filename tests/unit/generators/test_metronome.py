@@ -233,7 +233,7 @@ def test_a_plan_has_its_lanes() -> None:
         "slice_s": 0.02,
         "sliced_s": 4,
         "by_request_s": 2,
-        "settle_s": 0.002,
+        "settle_s": 0.004,
     }
 
 
