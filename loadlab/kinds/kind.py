@@ -103,7 +103,7 @@ class Kind:
 
         Raises PlanError where that run is none of this kind. ``recorded``: its plan.json.
         """
-        return request.given
+        return request.given_options
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         """Return the study that names the cells; None where the options alone do.

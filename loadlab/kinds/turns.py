@@ -155,7 +155,7 @@ def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
     if len(plan.tunings) > 1:
         path += f", tuning {item.cell.tuning}"
     pairs = {experiment.pair for experiment in plan.experiments}
-    return progress.measurement(item, path, (result.server or "") if len(pairs) > 1 else "")
+    return progress.measurement(item, path, result.server if len(pairs) > 1 else "")
 
 
 def _result(item: NextMeasurement, result: Result) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 # Version of the documents of a run, their key `schema`.
-SCHEMA = "lab/2"
+SCHEMA = "lab/3"
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]

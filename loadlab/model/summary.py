@@ -59,7 +59,7 @@ class CellSummary(Record, kw_only=True, frozen=True):
         CellLimit | None,
         doc(
             "What limited the cell, and where the time of its requests went; absent where every "
-            "repetition failed, and in earlier versions."
+            "repetition failed."
         ),
     ] = None
 
@@ -266,7 +266,7 @@ class SearchSummary(Record, kw_only=True, frozen=True):
     trace: Annotated[
         list[SearchStep], doc("All measurements of the search, in the order of measurement.")
     ]
-    found: Annotated[
+    highest_rate: Annotated[
         Above0 | None,
         doc(
             "Highest rate that meets the objective, requests/s; the confirming measurements "

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from loadlab.model.base import Count, Fraction, NotNegative, Positive, Record, doc
 from loadlab.model.limits import NginxLog, Sessions, TcpConnections
@@ -238,19 +238,22 @@ class Database(Record, kw_only=True, frozen=True):
         doc(
             "Flushes of the write-ahead log to the disk (pg_stat_wal.wal_sync), of the whole "
             "server; counted like sessions. Absent where PostgreSQL does not count them there "
-            "(from version 18 on) and in earlier runs."
+            "(from version 18 on)."
         ),
     ] = None
     connections_limit: Annotated[
-        Count | None,
+        Count,
         doc(
             "Connections that applications may open: max_connections less those reserved, or the "
-            "database's own limit, if that is lower; absent in earlier runs."
+            "database's own limit, if that is lower."
         ),
-    ] = None
+    ]
     activity: Annotated[
         list[Sessions] | None,
-        doc("Connections by state and wait, from pg_stat_activity; absent in earlier runs."),
+        doc(
+            "Connections by state and wait, from pg_stat_activity; absent without a reading "
+            "during the load."
+        ),
     ] = None
     statements: Annotated[
         Annotated[list[Query], Meta(max_length=5)],
@@ -274,16 +277,12 @@ class HostSeries(Record, kw_only=True, frozen=True):
     cpu_iowait: Annotated[list[Fraction], doc("Time in mode iowait, fraction 0 to 1.")]
     cpu_steal: Annotated[list[Fraction], doc("Time in mode steal, fraction 0 to 1.")]
     cpu_busiest_core: Annotated[
-        list[Fraction] | None,
-        doc("Busy time of the core that had most of it, fraction 0 to 1; absent in earlier runs."),
-    ] = None
+        list[Fraction], doc("Busy time of the core that had most of it, fraction 0 to 1.")
+    ]
     softirq_busiest_core: Annotated[
-        list[Fraction] | None,
-        doc(
-            "Time in mode softirq of the core that had most of it, fraction 0 to 1; absent in "
-            "earlier runs."
-        ),
-    ] = None
+        list[Fraction],
+        doc("Time in mode softirq of the core that had most of it, fraction 0 to 1."),
+    ]
     foreign_cpu: Annotated[
         list[Fraction] | None,
         doc("As foreign_cpu of the host; absent where that is."),
@@ -293,12 +292,12 @@ class HostSeries(Record, kw_only=True, frozen=True):
         doc("As cpu_pressure of the host; absent where that is."),
     ] = None
     disturbed: Annotated[
-        list[bool] | None,
+        list[bool],
         doc(
-            "Whether foreign CPU or steal was above its threshold (foreign_cpu_second_max, "
-            "steal_second_max of files/validity.yml); absent in earlier runs."
+            "Whether foreign CPU or steal was above its threshold (foreign_cpu_disturbing, "
+            "steal_disturbing of files/validity.yml)."
         ),
-    ] = None
+    ] = field(default_factory=list)
     rx_bits: Annotated[list[NotNegative], doc("Rate received, bits/s.")]
     tx_bits: Annotated[list[NotNegative], doc("Rate sent, bits/s.")]
 
@@ -324,10 +323,7 @@ class AcceptQueue(Record, kw_only=True, frozen=True):
             "without a reading."
         ),
     ]
-    mean_depth: Annotated[
-        NotNegative | None,
-        doc("Mean of all readings during the load; absent in earlier runs."),
-    ] = None
+    mean_depth: Annotated[NotNegative, doc("Mean of all readings during the load.")]
 
 
 class HostTelemetry(Record, kw_only=True, frozen=True):
@@ -351,19 +347,13 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         ),
     ] = None
     cpu_busiest_core: Annotated[
-        Fraction | None,
-        doc(
-            "Busy time of the core that had most of it over the load, fraction 0 to 1; absent in "
-            "earlier runs."
-        ),
-    ] = None
+        Fraction,
+        doc("Busy time of the core that had most of it over the load, fraction 0 to 1."),
+    ]
     softirq_busiest_core: Annotated[
-        Fraction | None,
-        doc(
-            "Time in mode softirq of the core that had most of it over the load, fraction 0 to 1; "
-            "absent in earlier runs."
-        ),
-    ] = None
+        Fraction,
+        doc("Time in mode softirq of the core that had most of it over the load, fraction 0 to 1."),
+    ]
     foreign_cpu: Annotated[
         Fraction | None,
         doc(
@@ -383,7 +373,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         Fraction | None,
         doc(
             "PSI: the fraction of the time in which a process of the machine waited for memory, 0 "
-            "to 1; absent as cpu_pressure is, and in earlier runs."
+            "to 1; absent as cpu_pressure is."
         ),
     ] = None
     io_pressure: Annotated[

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
@@ -123,8 +122,7 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
         checked["generator"] = registry.speaking_http2()[0]
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
-    stored = {field.name: field.encode_name for field in fields(Options)}
-    return msgspec.convert({stored.get(name, name): checked[name] for name in checked}, Options)
+    return msgspec.convert(checked, Options)
 
 
 def saturation_rate(value: object) -> SaturationRate:

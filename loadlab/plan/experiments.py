@@ -169,10 +169,10 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
     if options.slo is not None:
-        limits = thresholds_file.of(root)
-        check_options.refuse_beyond_timeout(options.slo, limits.timeout_s)
+        thresholds = thresholds_file.of(root)
+        check_options.refuse_beyond_timeout(options.slo, thresholds.timeout_s)
         # The item carries what is needed to judge a measurement of it.
-        start = replace(first, slo=options.slo, sent_min=limits.sent_min)
+        start = replace(first, slo=options.slo, sent_min=thresholds.sent_min)
         rule = _rule(root, SearchRule)
         return Search(start=start, rule=rule, whole=whole, void_tries=tries)
     if load.fraction is not None:
@@ -187,8 +187,8 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
 
 def _rule(root: Path, kind: type[R]) -> R:
     """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
-    limits = msgspec.to_builtins(thresholds_file.of(root))
-    values = {**load_yaml(root / "files/methods.yml"), **limits}
+    thresholds = msgspec.to_builtins(thresholds_file.of(root))
+    values = {**load_yaml(root / "files/methods.yml"), **thresholds}
     return msgspec.convert({field.name: values[field.name] for field in fields(kind)}, kind)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import field
 from msgspec.structs import replace
 
-from loadlab.model import SCHEMA, Item, PlannedAb, PlannedMatrix, Reason, Record, Thresholds
+from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Record, Thresholds
 from loadlab.model.base import Count, Json, Name, NotNegative, Positive, doc
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
@@ -73,7 +73,9 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         str, doc("Command-line options that select the hosts; empty where none are needed.")
     ]
     resume_args: Annotated[str, doc("Command-line options that resume the run in any playbook.")]
-    given: Annotated[GivenOptions, doc("Main variable -> the value given; null: not given.")]
+    given_options: Annotated[
+        GivenOptions, doc("Main variable -> the value given; null: not given.")
+    ]
     options: Annotated[Options, doc("The checked values; of a study those of its first cell.")]
     experiments: Annotated[list[PlannedExperiment], doc("What is measured, each on its host pair.")]
     stacks: Annotated[
@@ -88,10 +90,6 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         list[str],
         doc("Load generators and Python clients, sorted."),
     ]
-    choice: Annotated[
-        dict[str, Json] | None,
-        doc("How an earlier version chose the generator of cells of which nothing named it."),
-    ] = None
     no_curve: Annotated[
         Reason | None,
         doc("Why the generator cannot measure the curve of the run; null otherwise."),
@@ -101,8 +99,8 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     aa_controls: Annotated[
         list[tuple[str, str]], doc("cell_id of a cell, and of the cell that repeats it (A/A).")
     ]
-    ab: Annotated[
-        PlannedAb | None, doc("The comparison of variants; null where the run has none.")
+    gate: Annotated[
+        PlannedGate | None, doc("The comparison of variants; null where the run has none.")
     ] = None
     matrix: Annotated[
         PlannedMatrix | None, doc("The candidates of a matrix; null where the run has none.")

@@ -283,7 +283,7 @@ VOID: ReasonTable = {
         _steal,
         "Use a machine of your own, or an instance type whose CPU is not shared",
         meaning="Another machine on the same hardware took CPU time.",
-        thresholds=("steal_max", "steal_second_max", "steal_seconds_max"),
+        thresholds=("steal_max", "steal_disturbing", "steal_seconds_max"),
         cause="outside",
     ),
     "foreign_cpu": ReasonRow(
@@ -294,7 +294,7 @@ VOID: ReasonTable = {
         ),
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
-        thresholds=("foreign_cpu_second_max", "foreign_cpu_seconds_max"),
+        thresholds=("foreign_cpu_disturbing", "foreign_cpu_seconds_max"),
         cause="outside",
     ),
     "clock_jump": ReasonRow(

@@ -271,9 +271,9 @@ def _search(anchor: str, searched: Searched, subject: str) -> OverTime:
 
     objective = labels.objective(searched.searches[-1].slo)
     title = f"Highest rate of {subject} with {objective}"
-    values = [plots.Value(search.found) for search in searched.searches]
+    values = [plots.Value(search.highest_rate) for search in searched.searches]
     texts = [_rate(search) for search in searched.searches]
-    void = [at + 1 for at, search in enumerate(searched.searches) if search.found is None]
+    void = [at + 1 for at, search in enumerate(searched.searches) if search.highest_rate is None]
     cell = searched.searches[-1].cell
     panels = [plots.Panel("Highest rate, /s", values)]
     figure = _figure(anchor, title, panels, searched, texts, void, [], {})
@@ -283,7 +283,7 @@ def _search(anchor: str, searched: Searched, subject: str) -> OverTime:
 
 
 def _rate(search: SearchSummary) -> str:
-    return "none found" if search.found is None else f"{search.found:,g}"
+    return "none found" if search.highest_rate is None else f"{search.highest_rate:,g}"
 
 
 def _confirmed(search: SearchSummary) -> str:

@@ -205,8 +205,8 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     search = next(
         (trial for trial in summary.searches if trial.cell_id == entry.cell.cell_id), None
     )
-    if search and search.found:
-        rate = f"{search.found:,g}/s is the highest rate with {labels.objective(search.slo)}"
+    if search and search.highest_rate:
+        rate = f"{search.highest_rate:,g}/s is the highest rate with {labels.objective(search.slo)}"
     name = "max" if statistics.latency_us.p99 is None else "p99"
     curve = next((trial for trial in summary.curves if trial.cell_id == entry.cell.cell_id), None)
     within = (

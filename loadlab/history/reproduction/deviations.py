@@ -37,7 +37,7 @@ def planned(original: Recipe, here: Recipe) -> list[ReproductionPart]:
         # Of an input or lock file that only one run has, the options and cells tell.
         _part("input", *_common(original.inputs, here.inputs)),
         _part("pin", *_pins(original.pins, here.pins)),
-        _part("lock file", *_common(original.locks or {}, here.locks or {})),
+        _part("lock file", *_common(original.locks, here.locks)),
         _part(
             "threshold",
             _things(msgspec.structs.asdict(original.thresholds)),
@@ -76,17 +76,17 @@ def _options(original: Recipe, here: Recipe) -> ReproductionPart:
     before, now = (_of_recipe(recipe) for recipe in (original, here))
     part = _part("option", before, now)
     deviations = [
-        msgspec.structs.replace(deviation, given=_given(deviation.name, original, here))
+        msgspec.structs.replace(deviation, requested=_requested(deviation.name, original, here))
         for deviation in part.deviations
     ]
     return msgspec.structs.replace(part, deviations=deviations)
 
 
-def _given(name: str, original: Recipe, here: Recipe) -> bool:
+def _requested(name: str, original: Recipe, here: Recipe) -> bool:
     """Return whether an option differs because the user gave it."""
     if name in here.made_with:
         return name in original.made_with
-    return here.given.get(name) != original.given.get(name)
+    return here.given_options.get(name) != original.given_options.get(name)
 
 
 def _of_recipe(recipe: Recipe) -> _Things:
@@ -166,7 +166,7 @@ def _hosts(
 
 def _hardware(host: ManifestHost) -> dict[str, Json]:
     fields: dict[str, Json] = msgspec.to_builtins(host)
-    more = dict(fields.get("hardware") or {})
+    more = dict(fields["hardware"])
     card = more.pop("nic", None) or {}
     return {
         **{name: value for name, value in fields.items() if name not in _NO_HARDWARE},

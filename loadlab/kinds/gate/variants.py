@@ -69,7 +69,7 @@ def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
         tuning = options.get("tuning") or rest.get("tuning") or _default(root, "tuning")
         options = {**options, "tuning": _tuning(name, tuning, options["postgresql"])}
     kept = {key: value for key, value in options.items() if key in OPTIONS}
-    return Variant(name=name, given=option, options=kept, commit=commit)
+    return Variant(name=name, definition=option, options=kept, commit=commit)
 
 
 def _of_words(name: str, option: str) -> GivenOptions:

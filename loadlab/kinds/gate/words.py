@@ -36,7 +36,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
-    sides = f"The {_name(head)} ({head.given}) against the base ({verdict.base.given})"
+    sides = f"The {_name(head)} ({head.definition}) against the base ({verdict.base.definition})"
     if verdict.baseline is not None:
         parts = [
             f"{GATES[row.metric].label} {formatting.signed(row.value)}"
@@ -163,7 +163,7 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
 
 
 def _option(variant: Variant) -> str:
-    option = variant.given.replace("`", "'")
+    option = variant.definition.replace("`", "'")
     return f"{option} ({variant.commit[:12]})" if variant.commit else option
 
 

@@ -101,7 +101,7 @@ def verdict(result: PredictionResult, question: Prediction) -> str:
         return f"right, {off}" if result.right else f"not {within}: {off}"
     if result.right:
         return "right"
-    option = (question.options or {}).get(result.given or "")
+    option = (question.options or {}).get(result.answer or "")
     return f"not here. {option.correction}" if option and option.correction else "not here"
 
 

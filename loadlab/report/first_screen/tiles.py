@@ -124,9 +124,9 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     """Return the highest rate within an objective, or the rate held, or what was answered."""
     load, statistics = entry.cell.cell.load, entry.cell.statistics
     search = _search(summary, entry)
-    if search and search.found:
+    if search and search.highest_rate:
         objective = labels.objective(search.slo)
-        return Tile("highest rate", f"{search.found:,g}", "requests/s", f"with {objective}")
+        return Tile("highest rate", f"{search.highest_rate:,g}", "requests/s", f"with {objective}")
     curve = _curve(summary, entry)
     if curve and curve.within:
         remark = f"with {labels.objective(curve.slo)}, of those measured"

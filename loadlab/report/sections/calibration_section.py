@@ -92,8 +92,7 @@ def build(run_dir: Path, calibration: Calibration | None) -> Table | None:
     rows += [
         _Quantity("Disturbed", line, "judges no repetition") for line in disturbed(calibration)
     ]
-    if calibration.origin:
-        rows.append(_origin(run_dir, calibration.origin))
+    rows.append(_origin(run_dir, calibration.origin))
     return table(
         "Measured before any stack.",
         _COLUMNS,
@@ -125,13 +124,9 @@ def _link(run_dir: Path, words: str, direction: str, iperf3: Iperf3) -> list[_Qu
 
 
 def _throughput(direction: Iperf3Direction) -> str:
-    streams = (
-        ""
-        if direction.streams is None
-        else f" with {formatting.plural(direction.streams, 'stream')}"
-    )
     return (
-        f"{formatting.bits(direction.bits_per_second)}{streams}, "
+        f"{formatting.bits(direction.bits_per_second)} with "
+        f"{formatting.plural(direction.streams, 'stream')}, "
         f"{formatting.plural(direction.retransmits, 'segment')} sent again in "
         f"{direction.seconds:.0f} s"
     )

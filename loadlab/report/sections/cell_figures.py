@@ -297,7 +297,7 @@ def _disturbed(telemetry: Telemetry | None) -> list[tuple[float, float]]:
     return [
         (begin, end)
         for host in hosts
-        if (series := host.per_second) is not None and series.disturbed
+        if (series := host.per_second) is not None
         for begin, end, marked in zip([0.0, *series.t], series.t, series.disturbed, strict=False)
         if marked
     ]

@@ -137,8 +137,7 @@ def _by_host(
 
 def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
     rows = _by_host(hosts, _HOST_ROWS)
-    if any(host.hardware for host in hosts.values()):
-        rows += _by_host(hosts, [(name, _of(show)) for name, show in _HARDWARE_ROWS])
+    rows += _by_host(hosts, [(name, _of(show)) for name, show in _HARDWARE_ROWS])
     rows += _generators(hosts)
     rows += [row for row in _versions(hosts) if row.name in PROGRAMS]
     return table("The hosts, as found.", _of_hosts("", hosts), rows)
@@ -256,7 +255,7 @@ _HOST_ROWS: list[tuple[str, Callable[[ManifestHost], str]]] = [
 
 
 def _of(show: Callable[[Hardware], str]) -> Callable[[ManifestHost], str]:
-    return lambda host: _known(host.hardware, show)
+    return lambda host: show(host.hardware)
 
 
 def _known(value: T | None, show: Callable[[T], str]) -> str:

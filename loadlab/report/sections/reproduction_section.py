@@ -70,7 +70,7 @@ _DEVIATION: Sequence[Column[Deviation]] = [
     Column("what", words.name),
     Column("original", lambda deviation: words.value(deviation.original)),
     Column("here", lambda deviation: words.value(deviation.here)),
-    Column("", lambda deviation: "given with -e" if deviation.given else ""),
+    Column("", lambda deviation: "given with -e" if deviation.requested else ""),
 ]
 
 

@@ -151,13 +151,13 @@ def _of(counted: str) -> str:
 def _search_text(search: SearchSummary, subject: str) -> str:
     """Return the result of a search in a sentence."""
     slo, reason = labels.objective(search.slo), _bound(search)
-    if search.found is None or search.confirmed is None:
+    if search.highest_rate is None or search.confirmed is None:
         return f"{subject}: no highest rate with {slo} was found: {reason}."
     confirmed = search.confirmed
     missed = confirmed.missed
     but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
     return (
-        f"{subject} holds {search.found:,g} requests/s with {slo}; {confirmed.met} of "
+        f"{subject} holds {search.highest_rate:,g} requests/s with {slo}; {confirmed.met} of "
         f"{confirmed.of} confirm it{but}, {reason}."
     )
 
@@ -186,7 +186,7 @@ def _rate_text(scaled_rate: ScaledRate) -> str:
 
 def _state(search: SearchSummary) -> str:
     confirmed = search.confirmed
-    held = search.found is not None and confirmed and confirmed.met == confirmed.of
+    held = search.highest_rate is not None and confirmed and confirmed.met == confirmed.of
     return "held" if held else "inconclusive"
 
 
@@ -278,7 +278,7 @@ def _search_figure(name: str, subject: str, search: SearchSummary) -> Figure:
     label = f"Rates tried, {subject}, {tried}"
     return Figure(
         "Rates tried",
-        plots.trace(name, label, search.trace, search.found),
+        plots.trace(name, label, search.trace, search.highest_rate),
         "In the order in which they were measured; the last ones confirm.",
         [link(SUMMARY)],
     )

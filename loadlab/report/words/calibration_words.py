@@ -40,8 +40,8 @@ def _streams(throughput: Iperf3Direction, link: Iperf3, direction: str) -> str:
     lower = (link.lower or {}).get(direction)
     if lower is None:
         return ""
-    other = f"{lower.bits_per_second / 1e9:.1f} with {lower.streams or 1}"
-    return f" (iperf3 with {plural(throughput.streams or 1, 'stream')}; {other})"
+    other = f"{lower.bits_per_second / 1e9:.1f} with {lower.streams}"
+    return f" (iperf3 with {plural(throughput.streams, 'stream')}; {other})"
 
 
 def disturbed(calibration: Calibration) -> list[str]:

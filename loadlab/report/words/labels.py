@@ -254,7 +254,7 @@ def _parts(cell: Cell, hosts: str) -> dict[str, str]:
 
 def _hosts(cell: CellSummary) -> str:
     """Return the host pair that measured a cell, by its server."""
-    return next((f"on {rep.server}" for rep in cell.repetitions if rep.server), "")
+    return next((f"on {rep.server}" for rep in cell.repetitions), "")
 
 
 def loads(cells: Sequence[CellSummary]) -> list[list[str]]:

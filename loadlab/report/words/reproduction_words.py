@@ -60,7 +60,7 @@ def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
     lines = []
     for part in parts:
         for deviation in part.deviations[:SHOWN]:
-            remark = " (given with -e)" if deviation.given else ""
+            remark = " (given with -e)" if deviation.requested else ""
             lines.append(
                 f"Differs, {part.part} {name(deviation)}: {value(deviation.original)} in the "
                 "original, "

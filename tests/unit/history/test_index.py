@@ -27,7 +27,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("results")
     pasts.history(found)
     (found / "broken").mkdir()
-    (found / "broken" / "plan.json").write_text('{"schema": "lab/2", ')
+    (found / "broken" / "plan.json").write_text('{"schema": "lab/3", ')
     (found / "<b>odd" / "cells").mkdir(parents=True)
     written(found)
     return found

@@ -66,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
     request = Request(
         root=builders.ROOT,
         specs=builders.SPECS,
-        given={"framework": "aiohttp", "endpoint": "index"},
+        given_options={"framework": "aiohttp", "endpoint": "index"},
         now=datetime.datetime(2026, 11, 20),
         kind="idle",
     )

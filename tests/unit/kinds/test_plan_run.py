@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -183,7 +182,7 @@ def make(
     ask = Request(
         root=lab,
         specs=SPECS,
-        given={"curve": False, **given},
+        given_options={"curve": False, **given},
         begin=begin,
         needs_framework=needs,
         now=NOW,
@@ -293,9 +292,7 @@ def test_what_is_not_given_has_its_default() -> None:
 
 
 def test_options_have_a_field_for_each_main_variable() -> None:
-    assert {*SPECS} == {*Options.__struct_fields__} - {
-        *("clients", "saturation_rate", "default_generator")
-    }
+    assert {*SPECS} == {*Options.__struct_fields__} - {"clients", "saturation_rate"}
 
 
 @pytest.mark.parametrize(
@@ -889,18 +886,6 @@ def test_the_generator_of_cells_that_name_none_follows_their_http_version(lab: P
     assert generators(lesson="one") == ["metronome", "oha"]
 
 
-def test_a_plan_of_an_earlier_version_is_read_and_resumed(lab: Path) -> None:
-    found = make(lab, framework="alpha", run_id="before")
-    older = replace(
-        found,
-        given={**found.given, "default_generator": "wrk2"},
-        options=replace(found.options, default_generator="wrk2"),
-        choice={"generator": "wrk2", "settled": True, "used": True, "reasons": []},
-    )
-    builders.write_plan(lab / "results" / "before", older)
-    assert make(lab, run_id="before").generators == ["wrk", "wrk2"]
-
-
 STUDY = {
     "description": "one",
     "options": {"generator": "wrk", "duration": 5, "framework": "alpha", "endpoint": "index"},
@@ -1046,24 +1031,12 @@ def begun(lab: Path, **given: Any) -> Plan:
 def test_a_run_goes_on_with_its_own_words(lab: Path) -> None:
     first = begun(lab, framework="alpha", endpoint="index", rate=7, repetitions=2, run_id="mine")
     again = make(lab, run_id="mine")
-    for key in ("experiments", "options", "given", "measurements", "remaining"):
+    for key in ("experiments", "options", "given_options", "measurements", "remaining"):
         assert getattr(again, key) == getattr(first, key), key
     more = make(lab, run_id="mine", repetitions=5)
     assert (more.remaining, items(more)) == (10, items(first))
     # Who says what to measure says all of it.
     assert make(lab, run_id="mine", framework="beta").options.rate == [1000]
-
-
-def test_resumed_run_of_an_older_lab_keeps_an_option_that_was_renamed(lab: Path) -> None:
-    of_a_client = {"generator": "python-bounded", "python_keepalive": False}
-    first = begun(lab, framework="alpha", run_id="mine", **of_a_client)
-    path = lab / "results" / "mine" / "plan.json"
-    run = json.loads(path.read_text())
-    assert run["plan"]["options"]["reuse"] is False
-    run["plan"]["given"]["reuse"] = run["plan"]["given"].pop("python_keepalive")
-    path.write_text(json.dumps(run))
-    again = make(lab, run_id="mine")
-    assert (again.options, items(again)) == (first.options, items(first))
 
 
 def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:

@@ -203,5 +203,5 @@ def test_shown_of_a_run_of_an_older_lab_says_what_reads_it(
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(ResultError) as refusal:
         run_end.shown(run.path, NOW)
-    assert "from version 0.1 of the lab or a state before 0.2.0" in str(refusal.value)
+    assert "this version of the lab reads lab/3 alone" in str(refusal.value)
     assert str(refusal.value).endswith("names under lab, or measure again as a new run")

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_schema_file_is_what_make_schema_writes() -> None:
-    written = (ROOT / "files/schema/lab-2.schema.json").read_text()
+    written = (ROOT / "files/schema/lab-3.schema.json").read_text()
     assert written == schema.text(), "run `make generate`"
     assert json.loads(written) == schema.build()
 

@@ -102,17 +102,19 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
         memory_bytes=hosts["old-server"].memory_bytes // 2,
         packages={**hosts["old-server"].packages, "nginx": "1.0", "vim": "9"},
     )
-    limits = replace(before.recipe.thresholds, steal_max=0.5)
+    thresholds = replace(before.recipe.thresholds, steal_max=0.5)
     pins = {**before.recipe.pins, "aiohttp/aiohttp": "2.0", "flask/flask": "3"}
     locks = {**LOCKS, "apps/aiohttp/requirements.txt": "2" * 64, "apps/flask/x": "3" * 64}
     cell, *_ = before.summary.cells
     slower = replace(cell, cell_id="gone")
-    found_by = replace(before.recipe, thresholds=limits, pins=pins, locks=locks)
+    found_by = replace(before.recipe, thresholds=thresholds, pins=pins, locks=locks)
     original(
         run_dir,
         hosts=hosts,
         recipe=replace(
-            found_by, given={**found_by.given, "seed": 9}, options=replace(found_by.options, seed=9)
+            found_by,
+            given_options={**found_by.given_options, "seed": 9},
+            options=replace(found_by.options, seed=9),
         ),
         summary=replace(before.summary, cells=[slower, *before.summary.cells[1:]]),
     )
@@ -122,7 +124,7 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
     assert [row[1:3] for row in told(found, "package")] == [("nginx", "1.0"), ("vim", "9")]
     assert told(found, "threshold") == [(None, "steal_max", 0.5, builders.thresholds().steal_max)]
     assert told(found, "option") == [(None, "seed", 9, 1)]
-    assert part(found, "option").deviations[0].given
+    assert part(found, "option").deviations[0].requested
     # What the run did not measure has no pin or lock file to compare.
     assert told(found, "pin") == [(None, "aiohttp/aiohttp", "2.0", "3.14.5")]
     assert told(found, "lock file") == [(None, "apps/aiohttp/requirements.txt", "2" * 64, "1" * 64)]
@@ -138,13 +140,13 @@ def test_hosts_of_one_kind_report_a_little_more_memory(run_dir: Path) -> None:
     assert told(written(run_dir), "hardware") == []
 
 
-def test_what_an_older_lab_did_not_record_is_not_compared(run_dir: Path) -> None:
+def test_pins_of_lock_files_of_one_run_are_not_compared(run_dir: Path) -> None:
     before = original(run_dir).recipe
-    older = replace(before, locks=None, pins={"aiohttp/aiohttp": before.pins["aiohttp/aiohttp"]})
+    fewer = replace(before, locks={}, pins={"aiohttp/aiohttp": before.pins["aiohttp/aiohttp"]})
     parts = {
         one.part: one
         for one in deviations.planned(
-            older, replace(before, pins={**older.pins, "oha/oha_version": "1"})
+            fewer, replace(before, pins={**fewer.pins, "oha/oha_version": "1"})
         )
     }
     assert (parts["pin"].same, parts["pin"].deviations) == (1, [])
@@ -154,7 +156,10 @@ def test_what_an_older_lab_did_not_record_is_not_compared(run_dir: Path) -> None
 def test_the_end_of_the_run_and_the_report_tell_it(run_dir: Path) -> None:
     before = original(run_dir).recipe
     options = replace(before.options, seed=9)
-    original(run_dir, recipe=replace(before, options=options, given={**before.given, "seed": 9}))
+    original(
+        run_dir,
+        recipe=replace(before, options=options, given_options={**before.given_options, "seed": 9}),
+    )
     found = written(run_dir)
     lines = run_end.lines(run_dir, [])
     assert lines[0] == "Compared with the original before:"

@@ -52,7 +52,7 @@ class ActionModule(ControllerAction):
         request = Request(
             **{name: getattr(args, name) for name in StageRequest.__struct_fields__},
             specs=args.specs,
-            given=given_of(args.options),
+            given_options=given_of(args.options),
             now=datetime.datetime.now(),
             lab=revision.revision(args.root),
             original=original,
