@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,6 @@ from loadlab.model import (
     Reproduction,
     Summary,
 )
-from loadlab.model.base import Json
 from loadlab.model.study import GivenOptions
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.first_screen.figure import FigureSection
@@ -97,7 +97,7 @@ class _PlannedStudy(msgspec.Struct):
 class _Plan(msgspec.Struct):
     """What the page needs of the plan in the manifest."""
 
-    endpoints: dict[str, dict[str, Json]] = {}
+    endpoints: dict[str, dict[str, Any]] = {}
     options: GivenOptions = {}
     study: _PlannedStudy | None = None
 

@@ -77,7 +77,7 @@ class Original(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     source: Annotated[Source, doc("Where it comes from.")]
     recipe: Annotated[Recipe, doc("What decided what it measured.")]
     hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
-    controller: Annotated[dict[str, Json], doc("Properties of its controller.")]
+    controller: Annotated[dict[str, str], doc("Properties of its controller.")]
     summary: Annotated[Summary, doc("Its summary.json.")]
     ledgers: Annotated[list[TuningLedger], doc("Its ledgers, that of the first profile first.")]
 

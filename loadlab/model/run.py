@@ -21,6 +21,7 @@ from loadlab.model.base import (
 from loadlab.model.certificate import CertificateReference
 from loadlab.model.hardware import CloudInstance, Hardware
 from loadlab.model.latency import Latency
+from loadlab.model.study import GivenOptions
 
 
 class LabRevision(Record, kw_only=True, frozen=True):
@@ -38,7 +39,7 @@ class Command(Record, kw_only=True, frozen=True):
 
     argv: Annotated[list[str], doc("Words of the command line.")]
     extra_vars: Annotated[
-        dict[str, Json], doc("Variables given with -e, without secrets; values as given.")
+        GivenOptions, doc("Variables given with -e, without secrets; values as given.")
     ]
 
 
@@ -104,7 +105,7 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     lab: Annotated[LabRevision, doc("Version and revision of the lab's own source.")]
     command: Annotated[Command, doc("Command line and variables of the call, without secrets.")]
     controller: Annotated[
-        dict[str, Json],
+        dict[str, str],
         doc(
             "Properties of the controller, names and values as found: operating system, "
             "kernel, Python, Ansible."

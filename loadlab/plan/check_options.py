@@ -10,13 +10,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
-from loadlab.model.base import Json
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -69,7 +69,7 @@ class Spec(Struct, frozen=True):
     description: str | list[str] = ""
     elements: str | None = None
     default: OptionValue = None
-    choices: list[Json] = []
+    choices: list[Any] = []
 
     @property
     def of_element(self) -> Spec:
@@ -245,7 +245,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_generator(options)
 
 
-def refuse_cells(options: Options, stack: Mapping[str, Json]) -> None:
+def refuse_cells(options: Options, stack: Mapping[str, Any]) -> None:
     """Raise PlanError for values that cannot be combined in a cell of this stack."""
     _refuse_protocol(options)
     _refuse_clients(options)
@@ -411,7 +411,7 @@ def _refuse_observed(options: Options, name: str, observation: str) -> None:
         )
 
 
-def _refuse_profile(options: Options, stack: Mapping[str, Json]) -> None:
+def _refuse_profile(options: Options, stack: Mapping[str, Any]) -> None:
     """Refuse a profile where py-spy cannot take it, or beside a load that it does not fit."""
     if not options.profile:
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,7 @@ from loadlab.model import (
     Record,
     StudyCell,
 )
-from loadlab.model.base import Json
+from loadlab.model.base import doc
 from loadlab.plan import cell_ids, cells, check_options, user_options
 from loadlab.plan.cells import Contracts
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
@@ -43,17 +43,17 @@ from loadlab.tuning.profiles import tuning_profile
 
 R = TypeVar("R", bound=Record)
 
-Stacks = dict[str, dict[str, Json]]
+Stacks = dict[str, dict[str, Any]]
 
 
 class CurveRule(Record, kw_only=True, frozen=True):
     """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
 
-    curve_fractions: list[float]
-    curve_duration_s: float
-    curve_warmup_s: float
-    curve_slo: dict[str, float]
-    sent_min: float
+    curve_fractions: Annotated[list[float], doc("Rates, as fractions of the saturation.")]
+    curve_duration_s: Annotated[float, doc("Duration of a measurement, seconds.")]
+    curve_warmup_s: Annotated[float, doc("Its warm-up, seconds.")]
+    curve_slo: Annotated[dict[str, float], doc("The objective: p99_ms, errors.")]
+    sent_min: Annotated[float, doc("Fraction of the schedule that must be sent to meet it.")]
 
 
 class PlannedCells(Struct, kw_only=True, frozen=True):
@@ -98,7 +98,7 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         name: check_options.backlog(options, name, tuning_profile(ask.root, name))
         for name in options.tuning
     }
-    served: dict[str, Json] = {**stack(ask.root, msgspec.to_builtins(options), ask.python)}
+    served: dict[str, Any] = {**stack(ask.root, msgspec.to_builtins(options), ask.python)}
     check_options.refuse_cells(options, served)
     if "curve" in ask.user:
         refuse_curve(ask.root, options, study=entry is not None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Record, Thresholds
-from loadlab.model.base import Count, Json, Name, NotNegative, Positive, doc
+from loadlab.model.base import Count, Name, NotNegative, Positive, doc
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
@@ -79,13 +79,13 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     options: Annotated[Options, doc("The checked values; of a study those of its first cell.")]
     experiments: Annotated[list[PlannedExperiment], doc("What is measured, each on its host pair.")]
     stacks: Annotated[
-        dict[str, dict[str, Json]],
+        dict[str, dict[str, Any]],
         doc("Id -> stack, as loadlab/stacks/stacks.py describes it, with backlog and measured."),
     ]
-    stack: Annotated[dict[str, Json] | None, doc("The first stack; null where there is none.")]
-    endpoints: Annotated[dict[str, dict[str, Json]], doc("Name -> contract (files/endpoints.yml).")]
-    tunings: Annotated[dict[str, dict[str, Json]], doc("Name -> tuning profile (files/tuning).")]
-    networks: Annotated[dict[str, dict[str, Json]], doc("Name -> network profile (files/network).")]
+    stack: Annotated[dict[str, Any] | None, doc("The first stack; null where there is none.")]
+    endpoints: Annotated[dict[str, dict[str, Any]], doc("Name -> contract (files/endpoints.yml).")]
+    tunings: Annotated[dict[str, dict[str, Any]], doc("Name -> tuning profile (files/tuning).")]
+    networks: Annotated[dict[str, dict[str, Any]], doc("Name -> network profile (files/network).")]
     generators: Annotated[
         list[str],
         doc("Load generators and Python clients, sorted."),
@@ -145,7 +145,7 @@ class Run(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
         doc("Those of validity when the run was begun, so that a later lab does not change them."),
     ]
     hosts: Annotated[
-        dict[str, dict[str, Json]] | None, doc("Identity of each host by name; absent before.")
+        dict[str, dict[str, Any]] | None, doc("Identity of each host by name; absent before.")
     ] = None
     made_with: Annotated[
         dict[str, Scalar],

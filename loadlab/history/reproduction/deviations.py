@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -131,7 +132,7 @@ def _part(part: Part, original: _Things, here: _Things) -> ReproductionPart:
 
 
 def _alike(name: str, before: Json, now: Json) -> bool:
-    if name == "memory_bytes" and before is not None and now is not None:
+    if name == "memory_bytes" and isinstance(before, int) and isinstance(now, int):
         return math.isclose(before, now, rel_tol=MEMORY_DIFFERS)
     return bool(before == now)
 
@@ -165,8 +166,8 @@ def _hosts(
 
 
 def _hardware(host: ManifestHost) -> dict[str, Json]:
-    fields: dict[str, Json] = msgspec.to_builtins(host)
-    more = dict(fields["hardware"])
+    fields: dict[str, Any] = msgspec.to_builtins(host)
+    more: dict[str, Any] = dict(fields["hardware"])
     card = more.pop("nic", None) or {}
     return {
         **{name: value for name, value in fields.items() if name not in _NO_HARDWARE},

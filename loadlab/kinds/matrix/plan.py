@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
@@ -108,7 +109,7 @@ def study(ask: Request, options: GivenOptions) -> Study:
     )
 
 
-class Timetable(Record, kw_only=True, frozen=True):
+class Timetable(Struct, kw_only=True, frozen=True):
     """How many blocks fit into a budget: of each round, and after the rounds."""
 
     rounds: list[int]

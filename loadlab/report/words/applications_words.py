@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
-from loadlab.model.base import Json
 from loadlab.plan.plan_document import Plan
 from loadlab.stacks import requests
 
@@ -22,7 +22,7 @@ def found(plan: Plan) -> list[str]:
     return [_line(stack, plan.endpoints) for stack in own.values()]
 
 
-def paths(endpoints: Mapping[str, Mapping[str, Json]]) -> dict[str, str]:
+def paths(endpoints: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return name -> path of each endpoint: with the method where it is no GET, and with the name
     where others have the same."""
     plain = {name: _path(contract) for name, contract in endpoints.items()}
@@ -30,12 +30,12 @@ def paths(endpoints: Mapping[str, Mapping[str, Json]]) -> dict[str, str]:
     return {name: path if alike[path] == 1 else f"{path} ({name})" for name, path in plain.items()}
 
 
-def _path(contract: Mapping[str, Json]) -> str:
+def _path(contract: Mapping[str, Any]) -> str:
     method = contract.get("method", "GET")
     return str(contract["path"]) if method == "GET" else f"{method} {contract['path']}"
 
 
-def _line(stack: Mapping[str, Json], endpoints: Mapping[str, Mapping[str, Json]]) -> str:
+def _line(stack: Mapping[str, Any], endpoints: Mapping[str, Mapping[str, Any]]) -> str:
     app = stack["app"]
     spoken = _NAMES.get(app["interface"], app["interface"])
     data = [
