@@ -97,7 +97,7 @@ def _refuse_older(document: dict[str, Any], record: type[msgspec.Struct], path: 
         its = "no schema" if written is None else f"schema {formatting.one_line(str(written), 40)}"
         raise SchemaError(
             f"{path} has {its}, and this version of the lab reads {SCHEMA} alone: measure again as "
-            f"a new run, or use the release that wrote it, which {MANIFEST} beside it names"
+            f"a new run, or use the release that wrote it, which the run's {MANIFEST} names"
         )
 
 

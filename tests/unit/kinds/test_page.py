@@ -80,7 +80,7 @@ def void(result: dict[str, Any]) -> None:
 
 def failed(words: str) -> Change:
     def change(result: dict[str, Any]) -> None:
-        keep = ("schema", "cell_id", "purpose", "cell", "repetition")
+        keep = ("schema", "cell_id", "purpose", "cell", "repetition", "server")
         for key in set(result) - set(keep):
             result[key] = None
         result["error"], result["raw_sha256"] = words, {}
@@ -214,6 +214,7 @@ def with_processes(result: dict[str, Any]) -> None:
             "connections_max": 10,
             "sessions": 0,
             "transactions": 12345,
+            "connections_limit": 97,
             "statements": [
                 {"query": "SELECT <1>", "calls": 5727, "mean_us": 60.5, "total_s": 0.3465}
             ],
@@ -341,8 +342,6 @@ def test_the_generators_executable_stands_beside_the_hosts(run: Path) -> None:
 
 
 def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
-    # The fixture's run is of a lab that did not look at the hardware.
-    assert "card of the load" not in page(run)
     document = documents.read(run / "manifest.json", Manifest)
     found = hardware.parse(
         "nic\tbond0\nspeed_mbit\t200\nduplex\tfull\nmtu\t1500\nqueue\t0 0\n"
@@ -481,7 +480,7 @@ def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) 
         server = result["telemetry"]["server"]
         server["accept_queues"] = [
             {"service": service, "socket": socket, "limit": limit,
-             "depth": [most] * len(server["per_second"]["t"])}
+             "depth": [most] * len(server["per_second"]["t"]), "mean_depth": most}
             for service, socket, limit, most in (
                 ("application", "/run/app.sock", 2048, 63),
                 ("nginx", "10.77.0.11:80", 128, 129),

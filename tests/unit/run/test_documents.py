@@ -40,7 +40,7 @@ def test_read_refuses_a_document_of_an_older_version(
         documents.read(path, record)
     assert str(problem.value) == (
         f"{path} has schema lab/1, and this version of the lab reads lab/3 alone: measure again as "
-        "a new run, or use the release that wrote it, which manifest.json beside it names"
+        "a new run, or use the release that wrote it, which the run's manifest.json names"
     )
 
 

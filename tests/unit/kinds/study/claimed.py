@@ -82,13 +82,13 @@ def judged(*found: Claim) -> Claims:
     return replace(claims_json.build(builders.summary(), STUDY), claims=list(found), unmeasured=[])
 
 
-def control(factor: float, server: str | None = None) -> judge_claims.Control:
-    """A cell and its A/A control, so many times as fast; on this host pair where one is given."""
+def control(factor: float, server: str = "server") -> judge_claims.Control:
+    """A cell and its A/A control, so many times as fast and on this host pair."""
     one, other = (cell(*(f * n for n in (100, 101, 102, 103, 104))) for f in (1, factor))
-    return on("server" if server else None, one), on(server, other)
+    return one, on(server, other)
 
 
-def on(server: str | None, one: CellSummary) -> CellSummary:
+def on(server: str, one: CellSummary) -> CellSummary:
     return replace(one, repetitions=[replace(rep, server=server) for rep in one.repetitions])
 
 

@@ -21,8 +21,11 @@ CAPACITY = 1e9
 
 def series(seconds: int = 20, **changes: Any) -> HostSeries:
     """The seconds of a quiet load; a change is a list, or one value for each second."""
-    names = ("cpu_busy", "cpu_user", "cpu_system", "cpu_softirq", "cpu_iowait", "cpu_steal")
-    values = {**dict.fromkeys((*names, "rx_bits", "tx_bits", "foreign_cpu"), 0.0), **changes}
+    names = (
+        *("cpu_busy", "cpu_user", "cpu_system", "cpu_softirq", "cpu_iowait", "cpu_steal"),
+        *("cpu_busiest_core", "softirq_busiest_core", "rx_bits", "tx_bits", "foreign_cpu"),
+    )
+    values = {**dict.fromkeys(names, 0.0), **changes}
     fields: dict[str, Any] = {
         name: value if value is None or isinstance(value, list) else [value] * seconds
         for name, value in values.items()
@@ -70,7 +73,7 @@ def test_allowance_voids_where_its_counter_rose(role: str) -> None:
     assert of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=0).valid
 
 
-def test_what_an_earlier_run_did_not_record_is_not_judged() -> None:
+def test_what_was_not_recorded_is_not_judged() -> None:
     assert judged(client=seconds(foreign_cpu=None)).valid
     assert judged(client=host(per_second=None)).valid
 
