@@ -148,7 +148,7 @@ class PythonClient(Record, kw_only=True, frozen=True):
     seconds: Annotated[
         NotNegative, doc("Seconds from before the first request to after the last request.")
     ]
-    cpu_s: Annotated[ClientCpu, doc("CPU time of the client's process during `seconds`.")]
+    cpu_s: ClientCpu
     max_rss_bytes: Annotated[
         Count,
         doc(
@@ -339,7 +339,7 @@ class Repetition(Record, kw_only=True, frozen=True):
             "or where the repetition failed."
         ),
     ] = None
-    validity: Annotated[Validity, doc("Whether the repetition is valid.")]
+    validity: Validity
     started: Annotated[
         NotNegative | None,
         doc(

@@ -102,8 +102,8 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     finished: Annotated[
         str | None, doc("End of the run, ISO 8601 with its offset; null while it runs.")
     ]
-    lab: Annotated[LabRevision, doc("Version and revision of the lab's own source.")]
-    command: Annotated[Command, doc("Command line and variables of the call, without secrets.")]
+    lab: LabRevision
+    command: Command
     controller: Annotated[
         dict[str, str],
         doc(
@@ -230,7 +230,7 @@ class Iperf3Direction(Record, kw_only=True, frozen=True):
     bits_per_second: Annotated[Above0, doc("Throughput at the receiver, bits/s, above 0.")]
     retransmits: Annotated[Count, doc("Segments that the sender retransmitted.")]
     seconds: Annotated[Above0, doc("Duration of the measurement, seconds, above 0.")]
-    cpu_percent: Annotated[Iperf3Cpu, doc("CPU use of both ends, percent of one core.")]
+    cpu_percent: Iperf3Cpu
     spread: Annotated[
         NotNegative | None,
         doc(
@@ -302,11 +302,8 @@ class Calibration(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=T
 
     origin: Annotated[CalibrationOrigin, doc("Where its raw files come from.")]
     generator: Annotated[str, doc("Name of the constant-rate generator that was calibrated.")]
-    iperf3: Annotated[Iperf3, doc("TCP throughput over the interface that carries the load.")]
-    ceiling: Annotated[
-        Ceiling,
-        doc("Highest request rate of the closed-loop generator against nginx's own static answer."),
-    ]
+    iperf3: Iperf3
+    ceiling: Ceiling
     send_delay_us: Annotated[
         Latency | None,
         doc(
@@ -321,13 +318,8 @@ class Calibration(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=T
             "no latency below it. Null where only the closed loop is used."
         ),
     ]
-    round_trip_us: Annotated[
-        RoundTrip, doc("Round-trip time of ping over the interface that carries the load, µs.")
-    ]
-    clock_offset_s: Annotated[
-        ClockOffsets,
-        doc("Offset of each host's clock: host minus controller, seconds, either sign."),
-    ]
+    round_trip_us: RoundTrip
+    clock_offset_s: ClockOffsets
     link_reasons: Annotated[
         list[Reason] | None,
         doc(

@@ -218,7 +218,7 @@ class Study(Record, kw_only=True, frozen=True):
     lesson: Annotated[Lesson | None, doc("What a lesson asks and explains; absent of a study.")] = (
         None
     )
-    publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+    publication: StudyPublication
     variants: Annotated[
         list[Variant], doc("The variants that it compares, the base first; else empty.")
     ] = field(default_factory=list)
@@ -253,7 +253,7 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
     lesson: Annotated[Lesson | None, doc("What a lesson asks and explains; absent of a study.")] = (
         None
     )
-    publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+    publication: StudyPublication
 
 
 class FileCell(StudyLoad, kw_only=True, frozen=True):

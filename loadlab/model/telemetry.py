@@ -185,7 +185,7 @@ class Frequency(Record, kw_only=True, frozen=True):
 class ServiceProcesses(Record, kw_only=True, frozen=True):
     """Processes of the server's services over the load, from readings once a second. The window is
     the start of the load (interpolated between two readings where a warm-up came before) to the
-    first reading after its last answer. For the server only; absent where they were not recorded.
+    first reading after its last answer.
     """
 
     nginx: Annotated[Processes | None, doc("nginx: master and workers.")]
@@ -333,7 +333,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     machine; TCP and sockets are those of the host's network namespace.
     """
 
-    cpu: Annotated[CpuModes, doc("Fractions of the listed cores' time; their sum is 1.")]
+    cpu: CpuModes
     cpu_busy: Annotated[
         Fraction,
         doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
@@ -411,7 +411,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         doc("Processes of the generator; on a client only, absent where they were not recorded."),
     ] = None
     cores: Annotated[Positive, doc("Cores that the host may use, 1 or more.")]
-    memory: Annotated[Memory, doc("Memory of the machine.")]
+    memory: Memory
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
     oom_kills: Annotated[
         Count,
@@ -420,13 +420,13 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
             "no memory left."
         ),
     ]
-    tcp: Annotated[TcpCounts, doc("Counts of TCP events.")]
+    tcp: TcpCounts
     drops: Annotated[
         Drops | None,
         doc("Packets that the host received and lost; absent where it was not recorded."),
     ] = None
-    sockets: Annotated[SocketCounts, doc("Largest counts at any scrape during the load.")]
-    network: Annotated[Traffic, doc("Traffic on the interface that carries the load.")]
+    sockets: SocketCounts
+    network: Traffic
     allowances_exceeded: Annotated[
         dict[str, Count] | None,
         doc(
@@ -447,12 +447,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     missed: Annotated[Count, doc("Failed scrapes between the first and the last one used.")]
     processes: Annotated[
         ServiceProcesses | None,
-        doc(
-            "Processes of the server's services over the load, from readings once a second. "
-            "The window is the start of the load (interpolated between two readings where a "
-            "warm-up came before) to the first reading after its last answer. For the server "
-            "only; absent where they were not recorded."
-        ),
+        doc("Of the server only; absent where they were not recorded."),
     ] = None
     database: Annotated[
         Database | None,
@@ -464,11 +459,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     ] = None
     per_second: Annotated[
         HostSeries | None,
-        doc(
-            "Series over the load: each second where the host recorded itself, else each interval "
-            "between scrapes; the first begins and the last ends with the load. All arrays have "
-            "the same length."
-        ),
+        doc("Absent of each of several clients."),
     ] = None
     accept_queues: Annotated[
         list[AcceptQueue] | None,
@@ -528,7 +519,7 @@ class PySpyProfile(Record, kw_only=True, frozen=True):
         Annotated[list[Count], Meta(min_length=2, max_length=2)] | None,
         doc(
             "95 % interval of depth_median, for the sampling error of these samples; absent "
-            "where the samples are too few or no interval was recorded."
+            "where the samples are too few."
         ),
     ] = None
     gil_fraction: Annotated[

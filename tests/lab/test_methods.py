@@ -76,5 +76,7 @@ def test_a_search_for_the_highest_rate(output: Measured[str]) -> None:
     met = [row["rate"] for row in probed if row["met"]]
     missed = [row["rate"] for row in probed if row["met"] is False]
     assert min(missed) <= 1.05 * max(rate for rate in met if rate < min(missed))
-    assert f"holds {found['highest_rate']:,g} requests/s with p99 up to 100 ms and no errors" in told
+    assert (
+        f"holds {found['highest_rate']:,g} requests/s with p99 up to 100 ms and no errors" in told
+    )
     assert ": not met" in told
