@@ -10,7 +10,7 @@ from loadlab.history import past_runs as runs
 from loadlab.history import series, words
 from loadlab.history.index import over_time, runs_table
 from loadlab.history.index.over_time import OverTime
-from loadlab.report.html import Table
+from loadlab.report.html import Results
 from loadlab.run import formatting
 
 TEMPLATE = Path(__file__).parents[3] / "roles" / "report" / "templates" / "index.html.j2"
@@ -23,7 +23,7 @@ class IndexPage:
     """Everything that the template lays out; ``rule``: when a step is marked."""
 
     lead: str
-    runs: Table
+    runs: Results
     cells: Sequence[OverTime]
     fold_cells: bool
     rule: str
@@ -40,7 +40,7 @@ def build(results: Path, own: int | None = None) -> IndexPage:
     return IndexPage(
         lead=f"{formatting.plural(len(every), 'run')}; "
         f"{formatting.plural(len(cells), 'cell')} measured in several of them",
-        runs=runs_table.build(every),
+        runs=Results(runs_table.build(every)),
         cells=cells,
         fold_cells=len(cells) > _OPEN_CELLS,
         rule=words.RULE,

@@ -11,11 +11,11 @@ from loadlab.report.html import (
     Headline,
     Link,
     Number,
-    Part,
     Section,
     Table,
     link,
     links,
+    present,
     table,
 )
 from loadlab.report.words import reason
@@ -35,8 +35,8 @@ def headline(verdict: MatrixVerdict) -> Headline:
 
 def section(verdict: MatrixVerdict) -> Section:
     """Return the section; without the contenders where no block compared them."""
-    leads = [Part(table=_leads(verdict))] if verdict.leads else []
-    return Section("matrix", "Matrix", "Matrix", [*leads, Part(table=_candidates(verdict))])
+    leads = _leads(verdict) if verdict.leads else None
+    return Section("Matrix", present(leads, _candidates(verdict)), "matrix", "Matrix")
 
 
 def _leads(verdict: MatrixVerdict) -> Table:

@@ -22,16 +22,18 @@ from loadlab.model import (
 from loadlab.model.study import OptionValue, SaturationRate, StudyPublication, StudySetup
 from loadlab.report.html import (
     Column,
+    Group,
     Headline,
     Link,
     Number,
-    Part,
     Row,
     Section,
     Table,
     TableCell,
+    Text,
     link,
     table,
+    titled,
 )
 from loadlab.report.words import quantities, repetitions_words
 from loadlab.report.words.quantities import quantity
@@ -55,8 +57,8 @@ def headline(document: Claims) -> Headline:
 
 def claims(document: Claims) -> Section:
     """Return the section of the claims."""
-    parts = [Part(text=document.description), Part(table=_claims(document), css="claims")]
-    return Section("claims", "Claims", "Claims", parts)
+    blocks = [Text(document.description), Group([_claims(document)], "claims")]
+    return Section("Claims", blocks, "claims", "Claims")
 
 
 def publication(
@@ -70,22 +72,20 @@ def publication(
     names = [source["title"], source.get("author"), source["date"]]
     if "commit" in source:
         names.append(f"commit {source['commit']}")
-    parts = [
-        Part(text=document.question or ""),
-        Part(
-            text="Source: ",
+    blocks = [
+        Text(document.question or ""),
+        Text(
+            "Source: ",
             link=Link(source["url"], ", ".join(filter(None, names))),
             after=f". Measured here at scale {document.scale or ''}.",
             css="lead",
         ),
-        *(Part(table=_figures(group)) for group in document.figures),
+        *map(_figures, document.figures),
+        *titled("Errors of the source", _errata(document.errata)),
     ]
-    if errata := _errata(document.errata):
-        parts += [Part(heading="Errors of the source"), Part(table=errata)]
     if manifest:
-        different = differences(published, manifest, calibration)
-        parts += [Part(heading="Differences"), Part(table=different)]
-    return Section("study", "As it was published", "As published", parts)
+        blocks += titled("Differences", differences(published, manifest, calibration))
+    return Section("As it was published", blocks, "study", "As published")
 
 
 def _text(document: Claims, outcomes: Sequence[str]) -> str:

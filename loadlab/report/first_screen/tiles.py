@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
-from loadlab.report.html import Headline
+from loadlab.report.html import Block, Headline
 from loadlab.report.sections import cells_section, headlines
 from loadlab.report.words import cost_words, labels, quantities
 from loadlab.report.words import limits_words as limits
@@ -17,6 +17,7 @@ from loadlab.results import noise
 from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
+LARGE = 2  # more boards than this are small
 
 
 NO_CONTROL = "no A/A control was measured"
@@ -34,13 +35,17 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Board:
-    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty."""
+class Board(Block):
+    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty.
+
+    ``small``: whether it stands among several.
+    """
 
     title: str
     anchor: str
     tiles: Sequence[Tile]
     limit: str = ""
+    small: bool = False
 
 
 def build(
@@ -55,7 +60,8 @@ def build(
         by_path.setdefault(entry.path, []).append(entry)
     if len(by_path) > MOST:
         return []
-    return [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
+    boards = [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
+    return [replace(board, small=len(boards) > LARGE) for board in boards]
 
 
 def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:

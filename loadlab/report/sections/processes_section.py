@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from loadlab.model import Database, Processes, Query, Repetition, ServiceProcesses
-from loadlab.report.html import Column, Number, Table, TableCell, columns, link, links, table
+from loadlab.report.html import (
+    Block,
+    Column,
+    Number,
+    Table,
+    TableCell,
+    columns,
+    link,
+    links,
+    table,
+    titled,
+)
 from loadlab.report.words import quantities
 from loadlab.report.words.labels import Entry
 from loadlab.results import usage
@@ -21,15 +31,6 @@ T = TypeVar("T")
 NAMES = {"nginx": "nginx", "application": "application", "postgresql": "PostgreSQL"}
 # A value of one service's processes in a repetition; None where it is not known.
 Value: TypeAlias = Callable[[Processes, Repetition], float | None]
-
-
-@dataclass(frozen=True)
-class ServerSection:
-    """The tables of an endpoint's server; None where nothing was recorded."""
-
-    processes: Table | None
-    details: Table | None
-    database: Table | None
 
 
 def _recorded(entry: Entry) -> list[tuple[Repetition, ServiceProcesses]]:
@@ -236,11 +237,14 @@ def _statements(entry: Entry) -> list[_Called]:
     ]
 
 
-def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> ServerSection:
-    """Return the tables of an endpoint's server."""
+def blocks(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> list[Block]:
+    """Return the tables of an endpoint's server; none where no process was recorded."""
     # Add a column naming the cell when there is more than one.
     named = len(measured) > 1 or len(closed_loops) > 1
     entries = [*measured, *closed_loops]
-    return ServerSection(
-        _processes(entries, named), _details(entries, named), _database(entries, named)
+    processes = _processes(entries, named)
+    if processes is None:
+        return []
+    return titled(
+        "Server processes", processes, _details(entries, named), _database(entries, named)
     )

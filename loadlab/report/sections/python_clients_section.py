@@ -12,9 +12,20 @@ from pathlib import Path
 
 from loadlab.generators import python_client, registry
 from loadlab.model import CellSummary, ClientStatistics, PythonClient, Repetition, Statistics
-from loadlab.report.html import Column, Headline, Number, Row, Table, TableCell, link, table
+from loadlab.report.html import (
+    Column,
+    Heading,
+    Headline,
+    Number,
+    Row,
+    Table,
+    TableCell,
+    link,
+    table,
+    titled,
+)
 from loadlab.report.sections import cell_figures, cells_section, headlines, latency_columns
-from loadlab.report.sections.cells_section import CellSection
+from loadlab.report.sections.cells_section import CellSection, Frame
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
@@ -193,21 +204,13 @@ def _failures(statistics: Statistics) -> Table | None:
     )
 
 
-def section(run_dir: Path, entry: Entry, heading: str = "") -> CellSection:
+def section(run_dir: Path, entry: Entry, frame: Frame) -> CellSection:
     """Return the section of a measured client."""
-    return CellSection(
-        anchor=entry.anchor,
-        heading=heading,
-        cell_id=entry.cell.cell_id,
-        headline=headline(entry),
-        remarks=cells_section.remarks(entry.cell),
-        limit=cells_section.limit(entry.cell),
-        figures=cell_figures.of_cell(run_dir, entry, None),
-        errors=_failures(entry.cell.statistics),
-        errors_title="Failures by cause",
-        percentiles=latency_columns.intervals(entry.cell.statistics),
-        repetitions=_repetitions(entry.cell),
-        flame_graph=None,
-        trace=None,
-        clients=None,
+    return cells_section.framed(
+        frame,
+        entry,
+        headline(entry),
+        cell_figures.of_cell(run_dir, entry, None, frame.level),
+        titled("Failures by cause", _failures(entry.cell.statistics), level=frame.level),
+        [Heading("Repetitions"), _repetitions(entry.cell)],
     )

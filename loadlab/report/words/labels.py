@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from loadlab.generators import registry
-from loadlab.model import Cell, CellSummary, Comparison, Injection, LabRevision, Load
+from loadlab.model import (
+    Cell,
+    CellSummary,
+    Comparison,
+    CurveSummary,
+    Injection,
+    LabRevision,
+    Load,
+    SearchSummary,
+    SweepSummary,
+)
 from loadlab.run import formatting
 
+# Measurements of one stack at several loads.
+S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
 
@@ -155,6 +168,12 @@ def subjects(cells: Sequence[Cell], paths: Paths) -> list[str]:
         f"{stack(cell)} on {title(path_of(cell, paths), words)}"
         for cell, words in zip(cells, beside, strict=True)
     ]
+
+
+def with_subjects(series: Sequence[S], paths: Paths) -> list[tuple[S, str]]:
+    """Return each sweep, search or curve with its subject."""
+    cells = [measurements.cell for measurements in series]
+    return list(zip(series, subjects(cells, paths), strict=True))
 
 
 def title(path: str, more: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ def written(results: Path) -> Path:
 
 
 def test_the_page_has_a_row_for_every_run_and_a_link_to_each_report(results: Path) -> None:
-    table = index.build(results).runs
+    table = index.build(results).runs.table
     found = {row.cells[0].text: row for row in table.rows}
     assert list(found)[:2] == ["run-12", "run-11"]
     assert len(found) == 14

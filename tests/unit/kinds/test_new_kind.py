@@ -15,7 +15,7 @@ from loadlab.plan import schedule
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, with_blocks
 from loadlab.plan.user_options import Request
-from loadlab.report.html import Headline, Part, Section
+from loadlab.report.html import Headline, Section, Text
 from loadlab.report.render import render
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
@@ -53,7 +53,7 @@ class Idle(Kind):
         return [Headline("held", "Nothing is said.", anchor="idle")]
 
     def sections(self, run: RunDir) -> list[Section]:
-        return [Section("idle", "Idle", "Idle", [Part(text="Nothing was asked.")])]
+        return [Section("Idle", [Text("Nothing was asked.")], "idle", "Idle")]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         return [f"Next: {self.resume_command(run.path)}"]

@@ -19,9 +19,11 @@ from loadlab.model import (
     Summary,
 )
 from loadlab.plan import plan_document as plans
+from loadlab.report.html import Headline
 from loadlab.run import documents, lock
 from loadlab.run.errors import ResultError
 from tests.unit import builders
+from tests.unit.report import blocks
 
 NOW = 1_000_000.0
 
@@ -96,7 +98,7 @@ def test_what_made_results_few_is_told_before_the_next_commands_and_on_the_page(
     )
     before, following, _ = run_end.lines(run.path, [])[-3:]
     assert (before, following[:6]) == (told, "Next: ")
-    assert page.build(run.path).shown[-1].text == told
+    assert blocks.of(Headline, *page.build(run.path).answer)[-1].text == told
 
 
 def test_the_page_of_all_runs_is_named_where_there_are_several(run: Run) -> None:

@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from loadlab.model import CellSummary, PySpyProfile
-from loadlab.report.html import Column, Figure, Number, Table, link, table
+from loadlab.report.html import Block, Column, Figure, Heading, Number, Text, link, table
 from loadlab.report.plots import flamegraph
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import HERE
 from loadlab.telemetry import pyspy
 
 
-@dataclass(frozen=True)
-class FlameGraph:
-    """What a worker did; without a figure and a table where its recording failed."""
+def blocks(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> list[Block]:
+    """Return a cell's newest flame graph; none where it has none. ``cells``: all of summary.json.
 
-    text: str
-    figure: Figure | None = None
-    functions: Table | None = None
-
-
-def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> FlameGraph | None:
-    """Return a cell's newest flame graph; None where it has none.
-
-    ``cells``: all of summary.json.
+    Without a figure and a table where its recording failed.
     """
     recorded = [
         entry for entry in cells if entry.purpose == "py_spy" and entry.base == cell.cell_id
     ]
     if not recorded:
-        return None
+        return []
+    heading = Heading("Flame graph")
     profile = recorded[0]
     rep = profile.repetitions[-1]
     if rep.py_spy is None:
-        return FlameGraph(f"The flame graph failed: {formatting.one_line(rep.error or '')}")
+        return [heading, Text(f"The flame graph failed: {formatting.one_line(rep.error or '')}")]
     text = _text(rep.py_spy)
     path = HERE.repetition(profile.cell_id, rep.repetition).profile
     source = [link(path, path.name)]
-    return FlameGraph(
-        text,
+    return [
+        heading,
+        Text(text),
         Figure(
             "Flame graph",
             flamegraph.svg(pyspy.read(documents.text(run_dir / path)), text),
@@ -62,7 +54,7 @@ def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> F
             open=False,
             sources=source,
         ),
-    )
+    ]
 
 
 def _text(profile: PySpyProfile) -> str:

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from loadlab.model import CellSummary, KernelTrace, TracedService
 from loadlab.reasons.limit_reasons import SERVICES
-from loadlab.report.html import Column, Number, Table, link, table
+from loadlab.report.html import Block, Column, Heading, Number, Text, link, table
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE
-
-
-@dataclass(frozen=True)
-class TraceSection:
-    """What the kernel did; without a table where the trace failed."""
-
-    text: str
-    services: Table | None = None
 
 
 def _waits(service: TracedService) -> str:
@@ -37,29 +28,31 @@ _SERVICE: Sequence[Column[TracedService]] = [
 ]
 
 
-def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | None:
-    """Return a cell's newest trace; None where it has none. ``cells``: all of summary.json."""
+def blocks(cell: CellSummary, cells: Sequence[CellSummary]) -> list[Block]:
+    """Return a cell's newest trace, without a table where that failed; none where it has none.
+
+    ``cells``: all of summary.json.
+    """
     traced = [entry for entry in cells if entry.purpose == "trace" and entry.base == cell.cell_id]
     if not traced:
-        return None
+        return []
+    heading = Heading("Trace of the kernel")
     rep = traced[0].repetitions[-1]
     if rep.trace is None:
-        return TraceSection(f"The trace failed: {formatting.one_line(rep.error or '')}")
+        return [heading, Text(f"The trace failed: {formatting.one_line(rep.error or '')}")]
     path = HERE.repetition(traced[0].cell_id, rep.repetition).trace
-    return TraceSection(
-        _text(rep.trace),
-        table(
-            "Threads of each service, by bpftrace: how often one was ready and got a core, how "
-            "long it waited for the core (percentiles are the end of a bin, whose bounds are "
-            "powers of two), and in which system calls threads waited otherwise, summed over "
-            "them. This repetition, which the trace slows, is in no other figure.",
-            _SERVICE,
-            rep.trace.services,
-            title="Waits of threads",
-            open=False,
-            sources=[link(path, path.name)],
-        ),
+    services = table(
+        "Threads of each service, by bpftrace: how often one was ready and got a core, how long it "
+        "waited for the core (percentiles are the end of a bin, whose bounds are powers of two), "
+        "and in which system calls threads waited otherwise, summed over them. This repetition, "
+        "which the trace slows, is in no other figure.",
+        _SERVICE,
+        rep.trace.services,
+        title="Waits of threads",
+        open=False,
+        sources=[link(path, path.name)],
     )
+    return [heading, Text(_text(rep.trace)), services]
 
 
 def _text(kernel_trace: KernelTrace) -> str:
