@@ -22,8 +22,9 @@ from loadlab.plan.plan_document import Plan, Setup
 from loadlab.plan.progress import Began
 from loadlab.plan.records import Records
 from loadlab.plan.schedule import NextMeasurement
+from loadlab.report import words
 from loadlab.report.terminal import cell_lines
-from loadlab.report.words import applications_words, disturbances, outcomes
+from loadlab.report.words import applications_words, disturbances
 from loadlab.run import documents, formatting, lock
 from loadlab.run.run_dir import RunDir
 
@@ -161,4 +162,8 @@ def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
 def _result(item: NextMeasurement, result: Result) -> str:
     if item.slo is None or result.error is not None:
         return cell_lines.result(result)
-    return f"{cell_lines.result(result)}{outcomes.objective_met(search.judge(item, result))}"
+    judged = search.judge(item, result)
+    if judged.met is None:
+        return cell_lines.result(result)
+    figures = ", ".join(map(words.reason, judged.reasons))
+    return f"{cell_lines.result(result)}; {figures}: {'met' if judged.met else 'not met'}"

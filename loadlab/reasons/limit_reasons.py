@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from loadlab.model import Reason
+from loadlab.reasons.row import fact, number, value
 from loadlab.run import formatting
 
 SERVICES = {"nginx": "nginx", "application": "the application", "postgresql": "PostgreSQL"}
@@ -31,20 +32,6 @@ class LimitRow(NamedTuple):
     following: Callable[[Reason], str]
     lesson: Callable[[Reason], str] = lambda reason: ""
     part_of: Literal["hosts", "nginx", "application", "database"] | None = "hosts"
-
-
-def number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is not a number")
-    return float(value)
-
-
-def fact(reason: Reason, name: str) -> float:
-    return number(reason.facts[name])
-
-
-def value(reason: Reason) -> float:
-    return number(reason.value)
 
 
 def always(text: str) -> Callable[[Reason], str]:

@@ -37,6 +37,45 @@ class ReasonRow:
 ReasonTable: TypeAlias = dict[str, ReasonRow]
 
 
+@dataclass(frozen=True)
+class ReasonPart:
+    """Rows that docs/troubleshooting.md shows in one table, below a heading and a text."""
+
+    heading: str
+    text: str
+    rows: ReasonTable
+
+
+def number(value: object) -> float:
+    """Return a number of a reason; raises TypeError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def value(reason: Reason) -> float:
+    """Return the value of a reason."""
+    return number(reason.value)
+
+
+def limit(reason: Reason) -> float:
+    """Return the limit of a reason."""
+    return number(reason.limit)
+
+
+def fact(reason: Reason, name: str) -> float:
+    """Return a fact of a reason that is a number."""
+    return number(reason.facts[name])
+
+
+def names(reason: Reason, fact: str) -> list[str]:
+    """Return a fact of a reason that is a list; raises TypeError where it is none."""
+    listed = reason.facts[fact]
+    if not isinstance(listed, list):
+        raise TypeError(f"{listed!r} is not a list")
+    return listed
+
+
 def template(text: str) -> Callable[[Reason], str]:
     """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
     return lambda reason: text.format(value=reason.value, limit=reason.limit, **reason.facts)

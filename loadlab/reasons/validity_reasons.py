@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, template
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, template
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
@@ -27,7 +27,7 @@ _SCHEDULE = (
 
 def _late(reason: Reason) -> str:
     late, scheduled, unsent, least_s, least_fraction = (
-        _number(reason.facts[name])
+        number(reason.facts[name])
         for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
     )
     lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
@@ -49,24 +49,24 @@ _CAUSES = {
 def _stopped(reason: Reason) -> str:
     facts = reason.facts
     causes = [
-        f"{_number(facts[name]) * 1000:,.0f} ms by {words}"
+        f"{number(facts[name]) * 1000:,.0f} ms by {words}"
         for name, words in _CAUSES.items()
-        if _number(facts.get(name) or 0) >= 0.0005
+        if number(facts.get(name) or 0) >= 0.0005
     ]
     return (
-        f"its loop stood still for {_number(facts['total_s']) * 1000:,.0f} ms in all "
-        f"({', '.join(causes)}), {_number(facts['longest_s']) * 1000:,.1f} ms at most"
+        f"its loop stood still for {number(facts['total_s']) * 1000:,.0f} ms in all "
+        f"({', '.join(causes)}), {number(facts['longest_s']) * 1000:,.1f} ms at most"
     )
 
 
 def _generator_stopped(reason: Reason) -> str:
-    return f"{_stopped(reason)}, limit {_number(reason.limit) * 1000:,.0f} ms"
+    return f"{_stopped(reason)}, limit {number(reason.limit) * 1000:,.0f} ms"
 
 
 def _generator_stops(reason: Reason) -> str:
     return (
-        f"{_stopped(reason)}: {_number(reason.value):.1%} of the load, limit "
-        f"{_number(reason.limit):.0%}"
+        f"{_stopped(reason)}: {number(reason.value):.1%} of the load, limit "
+        f"{number(reason.limit):.0%}"
     )
 
 
@@ -111,14 +111,14 @@ def _failure_kinds(reason: Reason) -> str:
 
 
 def _us(value: object) -> str:
-    number = _number(value)
-    return f"{number / 1000:,.2f} ms" if number >= 1000 else f"{number:.0f} µs"
+    us = number(value)
+    return f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:.0f} µs"
 
 
 def _self_check(reason: Reason) -> str:
     return (
-        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {_number(reason.value):,.3g}, limit "
-        f"{_number(reason.limit):,.3g}"
+        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {number(reason.value):,.3g}, limit "
+        f"{number(reason.limit):,.3g}"
     )
 
 
@@ -133,13 +133,9 @@ _SELF_CHECKS = {
 
 def _generator_late(reason: Reason) -> str:
     part, limit = (
-        formatting.part_of(_number(fraction)) for fraction in (reason.value, reason.limit)
+        formatting.part_of(number(fraction)) for fraction in (reason.value, reason.limit)
     )
     return f"{_late(reason)}; {part} of all, limit {limit}"
-
-
-def _number(value: object) -> float:
-    return float(str(value))
 
 
 def _failed(reason: Reason) -> str:
@@ -599,6 +595,5 @@ FINDINGS: ReasonTable = {
         meaning="wrk2 reported no service time.",
     ),
 }
-TABLE: ReasonTable = {**VOID, **FINDINGS}
 # Code of a reason that voids -> its cause.
 CAUSES: Mapping[str, Cause] = {code: row.cause for code, row in VOID.items() if row.cause}

@@ -59,7 +59,7 @@ _CANDIDATE: Sequence[Column[MatrixRow]] = [
     Number("blocks", lambda row: str(row.blocks)),
     Column("on the front", lambda row: "yes" if row.on_front else ""),
     Column("files", lambda row: links(*_files(row)) if row.blocks else ""),
-    Column("why no further", lambda row: reason(row.out) if row.out else ""),
+    Column("why no further", words.left_out),
 ]
 
 

@@ -6,6 +6,7 @@ from loadlab.kinds.matrix.analyse import Compared
 from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
 from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
+from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
 from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import labels
@@ -16,6 +17,32 @@ from loadlab.run.run_dir import HERE
 RULE = (
     "Of the best and those within its noise, the simplest is chosen: the one with the fewest "
     "workers x threads."
+)
+
+
+REASONS = ReasonPart(
+    "Matrix",
+    "Why a candidate was not measured further.",
+    {
+        "candidate_failed": ReasonRow(
+            lambda reason: (
+                f"failed twice in a row: {formatting.one_line(str(reason.facts['error']), 200)}"
+            ),
+            "See logs/ of the run, and run it alone with lab.yml",
+            meaning=(
+                "The candidate failed twice in a row: it did not start, or an answer was wrong."
+            ),
+        ),
+        "candidate_void": ReasonRow(
+            lambda reason: f"no valid measurement in round {reason.facts['round']}",
+            "See the reasons of its void repetitions",
+            meaning="The candidate has no valid measurement in a round.",
+        ),
+        "candidate_behind": ReasonRow(
+            template("not among the best {left} of {of} in round {value}"),
+            meaning="The candidate was not in the better half of a round.",
+        ),
+    },
 )
 
 
@@ -146,7 +173,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         heads(table),
         *columns(table, contenders),
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
-        *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
+        *(f"Dropped: {title(row)}: {left_out(row)}" for row in lost),
         f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "
         f"{sentence(verdict)}",
         *([f"Its files as measured: {files(rows[verdict.chosen])}"] if verdict.chosen else []),
@@ -158,8 +185,9 @@ def files(row: MatrixRow) -> str:
     return str(HERE.stack(row.stack))
 
 
-def _why(row: MatrixRow) -> str:
-    return words.reason(row.out) if row.out else ""
+def left_out(row: MatrixRow) -> str:
+    """Return why a candidate was measured no further; empty where it was."""
+    return words.reason(row.out, REASONS.rows) if row.out else ""
 
 
 def note(verdict: MatrixVerdict) -> str:

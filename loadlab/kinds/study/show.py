@@ -35,7 +35,7 @@ from loadlab.report.html import (
     table,
     titled,
 )
-from loadlab.report.words import quantities, repetitions_words
+from loadlab.report.words import quantities
 from loadlab.report.words.quantities import quantity
 from loadlab.run import formatting
 from loadlab.run.formatting import one_line, plural
@@ -100,7 +100,7 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
 
 
 def _unmeasured(cell: UnmeasuredCell) -> str:
-    return f"{cell.cell} ({one_line(repetitions_words.void_reasons(cell))})"
+    return f"{cell.cell} ({one_line(words.void_reasons(cell))})"
 
 
 def _claims(document: Claims) -> Table:

@@ -34,7 +34,7 @@ from loadlab.report.html import (
 )
 from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
-from loadlab.report.words import labels, outcomes, quantities, repetitions_words
+from loadlab.report.words import labels, planned_words, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import effect
 from loadlab.run import formatting
@@ -188,7 +188,7 @@ def ablation_lines(summary: Summary) -> list[str]:
     """Return sentences on the keys an ablation did not measure, and on how many repetitions it
     needs."""
     ablation_power = summary.ablation_power
-    power = "" if ablation_power is None else outcomes.ablation_power(ablation_power)
+    power = "" if ablation_power is None else planned_words.ablation_power(ablation_power)
     return [*filter(None, [_skipped(summary.skipped_tunings or []), power])]
 
 

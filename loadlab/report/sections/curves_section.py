@@ -24,7 +24,7 @@ from loadlab.report.html import (
     table,
 )
 from loadlab.report.sections.sweeps_searches_section import objective, p99, reasons, undecided
-from loadlab.report.words import curves_words, labels, repetitions_words
+from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
@@ -105,10 +105,22 @@ def _text(curve: CurveSummary, subject: str) -> str:
         objective = labels.objective(curve.slo)
         return f"{subject}: no rate is known to meet {objective}; {cause} ({once})."
     highest = f"; {cause}" if cause else ", the highest measured"
-    return (
-        f"{subject}: {curves_words.stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} "
-        f"({once})."
-    )
+    return f"{subject}: {_stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} ({once})."
+
+
+def _stayed(slo: Mapping[str, float]) -> str:
+    """Return an objective that was met, in words: p99 stayed within 100 ms, with no errors,"""
+    limits = [
+        f"{formatting.percentile(name.removesuffix('_ms'))} stayed within {limit:g} ms"
+        for name, limit in slo.items()
+        if name != "errors"
+    ]
+    if "errors" in slo:
+        most = slo["errors"]
+        limits.append(
+            f"with {f'errors up to {formatting.part_of(most)}' if most else 'no errors'},"
+        )
+    return ", ".join(limits)
 
 
 def _limits(curve: CurveSummary) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
+from loadlab.reasons.rate_reasons import level
 from loadlab.report import words
 from loadlab.report.html import (
     Block,
@@ -24,7 +25,6 @@ from loadlab.report.html import (
 )
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
-from loadlab.report.words.outcomes import level
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY

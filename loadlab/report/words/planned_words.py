@@ -1,8 +1,10 @@
-"""The line that announces a run before anything is changed."""
+"""Words for a planned run: the line that announces it, and what it lacks."""
 
 from __future__ import annotations
 
+from loadlab.model import AblationPower
 from loadlab.plan.plan_document import Plan
+from loadlab.report import words
 from loadlab.run import formatting
 
 
@@ -19,4 +21,24 @@ def line(plan: Plan, usd: float | None) -> str:
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "
         f"{', '.join(frameworks)} at {', '.join(plan.endpoints)} ({plan.remaining:,} remaining), "
         f"about {formatting.lasting(plan.load_seconds)} of load{price}"
+    )
+
+
+def no_curve(plan: Plan) -> str:
+    """Return why there is no curve; empty where there is one, or where none is requested."""
+    return "" if plan.no_curve is None else f"No curve: {words.reason(plan.no_curve)}"
+
+
+def ablation_power(power: AblationPower) -> str:
+    """Return from how many repetitions an ablation finds one key."""
+    noise, effect = formatting.percent(power.noise), formatting.percent(power.effect)
+    ground = "as measured here" if power.measured else "as expected"
+    needed = (
+        "no number of repetitions finds it"
+        if power.repetitions is None
+        else f"{power.repetitions} repetitions find it in {formatting.percent(power.power)} of runs"
+    )
+    return (
+        f"If one key alone changes goodput by {effect}, {needed}, with {power.rows} rows to "
+        f"compare and a noise of {noise} a repetition, {ground}."
     )

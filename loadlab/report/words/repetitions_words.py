@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loadlab.model import ComparedCell, Repetition, UnmeasuredCell
-from loadlab.report import words
-from loadlab.report.words.outcomes import CLAIMS
+from loadlab.model import ComparedCell, Repetition
 from loadlab.run import formatting
 
 
@@ -28,19 +26,6 @@ def stopped(title: str, number: int, resume: str) -> str:
     return (
         f"Stopped during {title}, repetition {number}. "
         f"It is measured again with ansible-playbook lab.yml {resume}"
-    )
-
-
-def unmeasured(cell: UnmeasuredCell) -> str:
-    """Return a study's cell without a valid repetition, with the reason."""
-    return f"{cell.cell} ({void_reasons(cell)})"
-
-
-def void_reasons(cell: UnmeasuredCell) -> str:
-    """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
-    return "; ".join(
-        words.reason(reason) if reason.code in CLAIMS else words.coded(reason)
-        for reason in cell.reasons
     )
 
 

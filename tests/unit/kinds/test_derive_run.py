@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import oha_database
 from loadlab.kinds import derive_run, run_end
+from loadlab.kinds.study import words as study_words
 from loadlab.model import LabRevision, Manifest, Reason, Result, Summary, Validity
 from loadlab.report.html import Facts
 from loadlab.report.sections import manifest_section
@@ -301,7 +302,7 @@ def test_a_cell_has_percentiles_as_long_as_a_repetition_is_valid(run_dir: Path) 
 
 
 def unmeasured(run_dir: Path) -> list[str]:
-    return [repetitions_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
+    return [study_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
