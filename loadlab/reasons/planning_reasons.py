@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, names
-
-
-def _closed_loop(reason: Reason) -> str:
-    return f"{reason.facts['generator']} is a closed loop, and a curve is of constant rates"
-
-
-def _duration(reason: Reason) -> str:
-    return (
-        f"{reason.facts['generator']} measures each rate for at least {reason.value} s, and a "
-        "curve "
-        f"for {reason.limit:g} s"
-    )
+from loadlab.reasons.row import ReasonRow, ReasonTable, names, template
 
 
 def _no_saturation(reason: Reason) -> str:
@@ -26,12 +14,14 @@ def _no_saturation(reason: Reason) -> str:
 
 CURVES: ReasonTable = {
     "curve_closed_loop": ReasonRow(
-        _closed_loop,
+        template("{generator} is a closed loop, and a curve is of constant rates"),
         "Take a constant-rate generator (-e generator=)",
         meaning="The generator keeps no rate, and a curve is of rates.",
     ),
     "curve_duration": ReasonRow(
-        _duration,
+        template(
+            "{generator} measures each rate for at least {value} s, and a curve for {limit:g} s"
+        ),
         "Take another constant-rate generator (-e generator=)",
         meaning="The generator measures a rate for longer than the curve does.",
         thresholds=("curve_duration_s",),
@@ -42,7 +32,7 @@ CURVES: ReasonTable = {
         meaning="The closed loop, whose goodput the rates follow, is void.",
     ),
     "curve_unmeasured": ReasonRow(
-        lambda reason: "no measurement of it was made",
+        template("no measurement of it was made"),
         "Resume the run (-e run_id=)",
         meaning="The run ended before the curve, or each measurement failed.",
     ),
@@ -60,9 +50,8 @@ def _key_changes_nothing(reason: Reason) -> str:
 ABLATIONS: ReasonTable = {
     "key_changes_nothing": ReasonRow(
         _key_changes_nothing,
-        meaning=(
-            "Leaving out this key changes nothing on the hosts, so the tuning was not measured."
-        ),
+        meaning="Leaving out this key changes nothing on the hosts, so the tuning was not "
+        "measured.",
     )
 }
 
@@ -70,17 +59,16 @@ ABLATIONS: ReasonTable = {
 _NAMED = "Name an executable with -e <generator>_binary="
 GENERATORS: ReasonTable = {
     "generator_machine": ReasonRow(
-        lambda reason: (
-            f"it is {reason.facts['machine']}, and the {reason.facts['generator']} that it "
-            f"would get from this machine is for {reason.facts['made_for']}"
+        template(
+            "it is {machine}, and the {generator} that it "
+            "would get from this machine is for {made_for}"
         ),
         "Name one for the client's machine with -e <generator>_binary=",
         meaning="The executable is for another machine than the client's.",
     ),
     "generator_absent": ReasonRow(
-        lambda reason: (
-            f"the generator {reason.facts['generator']} is not there, and no package of its "
-            "distribution has it"
+        template(
+            "the generator {generator} is not there, and no package of its distribution has it"
         ),
         f"{_NAMED}, install it on the client yourself, or take another with -e generator=",
         meaning="The client lacks the generator, and no package has it.",

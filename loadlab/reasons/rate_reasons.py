@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, value
+from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, template, value
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 
@@ -19,11 +19,6 @@ def level(value: float, by: str) -> str:
     return _rate(value) if by == "rate" else formatting.plural(int(value), "connection")
 
 
-def _server_cpu_full(reason: Reason) -> str:
-    busy, full = formatting.percent(value(reason)), formatting.percent(limit(reason))
-    return f"the server's CPU was {busy} busy, full from {full}"
-
-
 def _throughput_flat(reason: Reason) -> str:
     return (
         f"throughput changed by {formatting.signed(value(reason))} from "
@@ -35,7 +30,7 @@ def _throughput_flat(reason: Reason) -> str:
 
 SWEEPS: ReasonTable = {
     "server_cpu_full": ReasonRow(
-        _server_cpu_full,
+        template("the server's CPU was {value:percent} busy, full from {limit:percent}"),
         meaning="The sweep stopped: the server's CPU was full.",
         thresholds=("server_cpu_full",),
     ),
@@ -56,27 +51,11 @@ def _slo_latency(reason: Reason) -> str:
     return f"{text} is above {limit(reason) / 1000:g} ms" if us > limit(reason) else text
 
 
-def _slo_withheld(reason: Reason) -> str:
-    name = percentile(str(reason.facts["percentile"]))
-    return (
-        f"{name} {formatting.ms(value(reason))} ms may be the generator's own, and is above "
-        f"{limit(reason) / 1000:g} ms"
-    )
-
-
-def _slo_unknown(reason: Reason) -> str:
-    name = percentile(str(reason.facts["percentile"]))
-    return (
-        f"of the {name} a lower bound alone is known, to compare with {limit(reason) / 1000:g} ms"
-    )
-
-
 def _slo_failed(reason: Reason) -> str:
     failed, requests = int(value(reason)), int(fact(reason, "requests"))
     return (
-        f"{formatting.share(failed, requests)} of the {requests:,} requests that were due got "
-        "no right "
-        f"answer, too many for a {percentile(str(reason.facts['percentile']))} of those"
+        f"{formatting.share(failed, requests)} of the {requests:,} requests that were due got no "
+        f"right answer, too many for a {percentile(str(reason.facts['percentile']))} of those"
     )
 
 
@@ -95,53 +74,53 @@ def _slo_unsent(reason: Reason) -> str:
 
 SEARCHES: ReasonTable = {
     "search_unfinished": ReasonRow(
-        lambda reason: f"the search was not ended: {_rate(value(reason))} is still to be probed",
+        template("the search was not ended: {value:,g} requests/s is still to be probed"),
         "Resume the run (-e run_id=)",
         meaning="The search was interrupted.",
     ),
     "rate_undecided": ReasonRow(
-        lambda reason: f"{_rate(value(reason))} could not be judged",
+        template("{value:,g} requests/s could not be judged"),
         meaning="Every measurement of a rate was void.",
     ),
     "rate_missed_slo": ReasonRow(
-        lambda reason: f"{_rate(value(reason))} does not meet it",
+        template("{value:,g} requests/s does not meet it"),
         meaning="A higher rate does not meet the objective.",
     ),
     "lowest_rate_missed": ReasonRow(
-        lambda reason: f"not even {_rate(value(reason))} meets it",
+        template("not even {value:,g} requests/s meets it"),
         meaning="Not even the lowest rate meets the objective.",
     ),
     "generator_ceiling": ReasonRow(
-        lambda reason: f"{_rate(value(reason))} is the most that the generator offers",
+        template("{value:,g} requests/s is the most that the generator offers"),
         "Offer the load from several clients",
         meaning="The rate is the highest that the generator can offer.",
     ),
     "found_rate_unconfirmed": ReasonRow(
-        lambda reason: f"{_rate(value(reason))} met it at first and was not confirmed",
+        template("{value:,g} requests/s met it at first and was not confirmed"),
         meaning="The rate met the objective once and was not confirmed.",
     ),
     "slo_latency": ReasonRow(_slo_latency, meaning="A percentile against the objective."),
     "slo_failed": ReasonRow(
         _slo_failed,
-        meaning=(
-            "More requests failed than the percentile of the objective leaves out. A "
-            "request that failed never meets a limit on latency."
-        ),
+        meaning="More requests failed than the percentile of the objective leaves out. A request "
+        "that failed never meets a limit on latency.",
     ),
     "slo_withheld": ReasonRow(
-        _slo_withheld,
-        _GENERATOR_CORES,
-        meaning=(
-            "A percentile is above the objective and may be the generator's own "
-            "(own_part, late_tail), so the measurement decides nothing."
+        template(
+            "{percentile:percentile} {value:ms} ms may be the generator's own, and is above "
+            "{limit:whole_ms} ms"
         ),
+        _GENERATOR_CORES,
+        meaning="A percentile is above the objective and may be the generator's own (own_part, "
+        "late_tail), so the measurement decides nothing.",
     ),
     "slo_unknown": ReasonRow(
-        _slo_unknown,
-        meaning=(
-            "Requests without an answer reach up to the percentile, so the measurement "
-            "decides nothing."
+        template(
+            "of the {percentile:percentile} a lower bound alone is known, to compare with "
+            "{limit:whole_ms} ms"
         ),
+        meaning="Requests without an answer reach up to the percentile, so the measurement "
+        "decides nothing.",
     ),
     "slo_errors": ReasonRow(_slo_errors, meaning="Failed requests against the objective."),
     "slo_unsent": ReasonRow(

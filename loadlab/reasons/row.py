@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from loadlab.model import Reason
+from loadlab.run import formatting
 
 # What voids a repetition, which decides whether a repeat may help.
 # - outside: another machine, or another program on the host, took its CPU
@@ -76,6 +78,36 @@ def names(reason: Reason, fact: str) -> list[str]:
     return listed
 
 
+# What a template says behind a colon, besides the formats of Python: how a number is shown, or
+# names. "n block" counts: 1 block, 2 blocks.
+_FORMS: dict[str, Callable[[Any], str]] = {
+    "percent": lambda fraction: formatting.percent(number(fraction)),
+    "part": lambda fraction: formatting.part_of(number(fraction)),
+    "signed": lambda fraction: formatting.signed(number(fraction)),
+    "two": lambda digits: formatting.significant(number(digits), 2),
+    "ms": lambda us: formatting.ms(number(us)),
+    "whole_ms": lambda us: f"{number(us) / 1000:g}",
+    "p": lambda p: formatting.significant(number(p), 2) if p >= 0.001 else "below 0.001",
+    "percentile": formatting.percentile,
+    "list": ", ".join,
+    "and": " and ".join,
+}
+
+
+class _Formatter(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if form := _FORMS.get(format_spec):
+            return form(value)
+        if format_spec.startswith("n "):
+            return formatting.plural(int(number(value)), format_spec.removeprefix("n "))
+        return super().format_field(value, format_spec)
+
+
+_FORMATTER = _Formatter()
+
+
 def template(text: str) -> Callable[[Reason], str]:
     """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
-    return lambda reason: text.format(value=reason.value, limit=reason.limit, **reason.facts)
+    return lambda reason: _FORMATTER.format(
+        text, value=reason.value, limit=reason.limit, **reason.facts
+    )

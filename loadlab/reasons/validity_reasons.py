@@ -138,10 +138,6 @@ def _generator_late(reason: Reason) -> str:
     return f"{_late(reason)}; {part} of all, limit {limit}"
 
 
-def _failed(reason: Reason) -> str:
-    return str(reason.value)
-
-
 def _generator_cpu(reason: Reason) -> str:
     text = f"client {reason.value:.2f} busy, limit {reason.limit}{_seconds(reason)}"
     if "server_cpu_busy" not in reason.facts:
@@ -177,23 +173,6 @@ def _retransmits(reason: Reason) -> str:
     if not fact["network"]:
         return text
     return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
-
-
-def _packet_drops(reason: Reason) -> str:
-    fact = reason.facts
-    return (
-        f"{fact['host']} lost {reason.value:.2%} of {fact['received']:,} packets before TCP "
-        "saw them, "
-        f"limit {reason.limit:.2%}: {fact['card']:,} dropped by the card, {fact['softnet']:,} "
-        "for a "
-        f"full backlog of a core; {fact['squeezed']:,} times a core left packets for later"
-    )
-
-
-def _link_disturbed(reason: Reason) -> str:
-    codes = reason.facts["codes"]
-    assert isinstance(codes, list)
-    return f"the link was not judged, because its calibration was disturbed: {', '.join(codes)}"
 
 
 def _link(reason: Reason) -> str:
@@ -235,16 +214,17 @@ def _local_ports(reason: Reason) -> str:
         remedy = "Reuse the connections (-e python_keepalive=true)"
     return (
         f"{reason.value:,} of {fact['requests']:,} requests found no free local port "
-        "(EADDRNOTAVAIL): "
-        f"net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, and {cause}. "
-        f"{remedy}, or widen the range"
+        f"(EADDRNOTAVAIL): net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, "
+        f"and {cause}. {remedy}, or widen the range"
     )
 
 
 # Reasons that void a repetition.
 VOID: ReasonTable = {
     "failed": ReasonRow(
-        _failed, meaning="The measurement is not complete; the text is the error.", cause="passing"
+        template("{value}"),
+        meaning="The measurement is not complete; the text is the error.",
+        cause="passing",
     ),
     "generator_failed": ReasonRow(
         template("exit code {value}, {limit} expected"),
@@ -268,10 +248,8 @@ VOID: ReasonTable = {
     "generator_cpu": ReasonRow(
         _generator_cpu,
         "Give the client more cores, offer the load from several clients, or ask for less",
-        meaning=(
-            "The client's CPU was full: with a constant rate always, in a closed loop "
-            "where the server's was not."
-        ),
+        meaning="The client's CPU was full: with a constant rate always, in a closed loop where "
+        "the server's was not.",
         thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
         cause="hosts",
     ),
@@ -313,10 +291,8 @@ VOID: ReasonTable = {
         ),
         "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
         "ask for less",
-        meaning=(
-            "The cloud held back packets of a host that was above an allowance of its "
-            "instance type: bandwidth, packets per second or tracked connections."
-        ),
+        meaning="The cloud held back packets of a host that was above an allowance of its "
+        "instance type: bandwidth, packets per second or tracked connections.",
         thresholds=("allowance_packets_max",),
         cause="hosts",
     ),
@@ -343,9 +319,7 @@ VOID: ReasonTable = {
     "generator_stopped": ReasonRow(
         _generator_stopped,
         "Stop other work on the client's machine, and measure again",
-        meaning=(
-            "The generator stood still for so long that the server was not asked what was due."
-        ),
+        meaning="The generator stood still for so long that the server was not asked what was due.",
         thresholds=("stop_max_s",),
         cause="passing",
     ),
@@ -366,10 +340,8 @@ VOID: ReasonTable = {
     "generator_late": ReasonRow(
         _generator_late,
         "Give the client more cores or memory, stop its other work, or ask for less",
-        meaning=(
-            "The generator made so many requests later than an ideal generator that the "
-            "p99 may be its own."
-        ),
+        meaning="The generator made so many requests later than an ideal generator that the p99 "
+        "may be its own.",
         thresholds=("late_max", "late_least_s", "late_least_fraction"),
         cause="passing",
     ),
@@ -393,9 +365,8 @@ FINDINGS: ReasonTable = {
     "saturated": ReasonRow(
         _saturated,
         "Ask for less where the latency below saturation is wanted",
-        meaning=(
-            "The server did not keep the rate: its CPU was full, or all connections waited for it."
-        ),
+        meaning="The server did not keep the rate: its CPU was full, or all connections waited "
+        "for it.",
         thresholds=("sent_min", "server_cpu_full", "connections_busy_min"),
     ),
     "own_part": ReasonRow(
@@ -413,9 +384,8 @@ FINDINGS: ReasonTable = {
     "late_tail": ReasonRow(
         _late_tail,
         "Stop other work on the client, or give it more cores",
-        meaning=(
-            "The generator made requests later: p99.9 or p99.99 may be its own and are withheld."
-        ),
+        meaning="The generator made requests later: p99.9 or p99.99 may be its own and are "
+        "withheld.",
         thresholds=("late_max",),
     ),
     "late_hidden": ReasonRow(
@@ -424,10 +394,8 @@ FINDINGS: ReasonTable = {
             "connection, so how late the generator was cannot be told"
         ),
         "See why requests failed",
-        meaning=(
-            "So many requests failed that they may have held every connection: how late "
-            "the generator was is not known."
-        ),
+        meaning="So many requests failed that they may have held every connection: how late the "
+        "generator was is not known.",
     ),
     "counts_differ": ReasonRow(
         template(
@@ -435,9 +403,7 @@ FINDINGS: ReasonTable = {
             "failed requests, limit {limit:,}, one for each connection"
         ),
         "See who else uses the server, and whether nginx was restarted",
-        meaning=(
-            "nginx counted fewer requests than were answered, or more than the generator sent."
-        ),
+        meaning="nginx counted fewer requests than were answered, or more than the generator sent.",
     ),
     "listen_overflows": ReasonRow(
         template("{value} on the server, limit {limit}"),
@@ -461,17 +427,19 @@ FINDINGS: ReasonTable = {
         thresholds=("retransmits_max",),
     ),
     "packet_drops": ReasonRow(
-        _packet_drops,
+        template(
+            "{host} lost {value:.2%} of {received:,} packets before TCP saw them, limit "
+            "{limit:.2%}: {card:,} dropped by the card, {softnet:,} for a full backlog of a core; "
+            "{squeezed:,} times a core left packets for later"
+        ),
         "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
         "net.core.netdev_max_backlog",
-        meaning=(
-            "A host's card or kernel dropped packets that arrived: the core that takes "
-            "them was too slow."
-        ),
+        meaning="A host's card or kernel dropped packets that arrived: the core that takes them "
+        "was too slow.",
         thresholds=("drops_max",),
     ),
     "link_disturbed": ReasonRow(
-        _link_disturbed,
+        template("the link was not judged, because its calibration was disturbed: {codes:list}"),
         "Resume the run with -e recalibrate=true",
         meaning="The measurement of the link was disturbed twice, so the link was not judged.",
     ),
@@ -505,9 +473,7 @@ FINDINGS: ReasonTable = {
             "at least"
         ),
         "Compare response times, which count these requests",
-        meaning=(
-            "The generator never sent some scheduled requests. They rank behind every answer."
-        ),
+        meaning="The generator never sent some scheduled requests. They rank behind every answer.",
         thresholds=("send_delay_tail_s",),
     ),
     "aborted": ReasonRow(

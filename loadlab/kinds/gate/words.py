@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from loadlab.model import Answer, HeadVerdict, Manifest, Variant, Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
-from loadlab.reasons.row import ReasonPart, ReasonRow
+from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
 from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import quantities
@@ -26,14 +26,13 @@ REASONS = ReasonPart(
     "Why the head of a gate has no answer in a metric.",
     {
         "two_sittings": ReasonRow(
-            lambda reason: "measured in two sittings, which differ though nothing is changed",
+            template("measured in two sittings, which differ though nothing is changed"),
             "Measure base and head in one run (-e base=)",
-            meaning=(
-                "Base and head were measured in two runs, which differ though nothing is changed."
-            ),
+            meaning="Base and head were measured in two runs, which differ though nothing is "
+            "changed.",
         ),
         "value_absent": ReasonRow(
-            lambda reason: f"not measured: no repetition of the {reason.facts['side']} has a value",
+            template("not measured: no repetition of the {side} has a value"),
             meaning="No repetition of a variant has a value of this metric.",
         ),
     },

@@ -29,12 +29,11 @@ REASONS = ReasonPart(
                 f"failed twice in a row: {formatting.one_line(str(reason.facts['error']), 200)}"
             ),
             "See logs/ of the run, and run it alone with lab.yml",
-            meaning=(
-                "The candidate failed twice in a row: it did not start, or an answer was wrong."
-            ),
+            meaning="The candidate failed twice in a row: it did not start, or an answer was "
+            "wrong.",
         ),
         "candidate_void": ReasonRow(
-            lambda reason: f"no valid measurement in round {reason.facts['round']}",
+            template("no valid measurement in round {round}"),
             "See the reasons of its void repetitions",
             meaning="The candidate has no valid measurement in a round.",
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
-from loadlab.reasons.row import ReasonPart, ReasonRow, fact, limit, names
+from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names, template
 from loadlab.report import words
 from loadlab.report.words.quantities import is_united, quantity
 from loadlab.run import formatting
@@ -26,17 +26,12 @@ def _bound(reason: Reason) -> str:
     return _in_unit(metric if isinstance(metric, str) else None, limit(reason))
 
 
-def _near_bound(reason: Reason) -> str:
-    floor = formatting.percent(fact(reason, "noise_floor"))
-    return f"no further from {limit(reason):g} than the noise floor of {floor}"
-
-
 REASONS = ReasonPart(
     "Claims",
     "Why a claim of a study or lesson is not confirmed.",
     {
         "cell_not_measured": ReasonRow(
-            lambda reason: "it was not measured", meaning="A cell was not measured."
+            template("it was not measured"), meaning="A cell was not measured."
         ),
         "saturation_not_valid": ReasonRow(
             lambda reason: (
@@ -44,12 +39,10 @@ REASONS = ReasonPart(
                 f"{', '.join(names(reason, 'cells'))}"
             ),
             _MORE,
-            meaning=(
-                "The rate of a cell is a fraction of a closed loop, and each of that was void."
-            ),
+            meaning="The rate of a cell is a fraction of a closed loop, and each of that was void.",
         ),
         "cells_not_valid": ReasonRow(
-            lambda reason: f"no valid repetition of {', '.join(names(reason, 'cells'))}",
+            template("no valid repetition of {cells:list}"),
             "See the void reasons of its repetitions in the report",
             meaning="Cells of the claim have no valid repetition.",
         ),
@@ -60,15 +53,15 @@ REASONS = ReasonPart(
             meaning="The metric was not measured of these cells.",
         ),
         "divisor_median_0": ReasonRow(
-            lambda reason: "the median that it would be divided by is 0",
+            template("the median that it would be divided by is 0"),
             meaning="The median of the divisor is 0.",
         ),
         "ratio_value_0": ReasonRow(
-            lambda reason: "a value is 0, so the ratio has no interval",
+            template("a value is 0, so the ratio has no interval"),
             meaning="A value is 0, so the ratio has no interval.",
         ),
         "no_sample_interval": ReasonRow(
-            lambda reason: "no interval of its samples was recorded",
+            template("no interval of its samples was recorded"),
             meaning="The recording has no interval of its samples.",
         ),
         "below_bound": ReasonRow(
@@ -80,12 +73,12 @@ REASONS = ReasonPart(
             meaning="The whole interval is above the upper bound.",
         ),
         "across_bound": ReasonRow(
-            lambda reason: "the interval lies on both sides of the bound",
+            template("the interval lies on both sides of the bound"),
             _MORE,
             meaning="The interval includes the bound.",
         ),
         "near_bound": ReasonRow(
-            _near_bound,
+            template("no further from {limit:g} than the noise floor of {noise_floor:percent}"),
             _MORE,
             meaning="The value is no further from the bound than the noise floor.",
         ),
@@ -94,10 +87,8 @@ REASONS = ReasonPart(
                 "on several pairs of hosts, and no A/A control tells what these differ by"
             ),
             "Compare in one run, whose plan has an A/A control",
-            meaning=(
-                "The cells were measured on different host pairs, and no A/A control shows "
-                "how these differ."
-            ),
+            meaning="The cells were measured on different host pairs, and no A/A control shows "
+            "how these differ.",
         ),
     },
 )
