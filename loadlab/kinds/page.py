@@ -46,7 +46,7 @@ from loadlab.report.sections import (
 )
 from loadlab.report.sections.cell_figures import Baseline
 from loadlab.report.sections.cells_section import CellSection, Frame
-from loadlab.report.words import applications_words, cost_words, disturbances, labels
+from loadlab.report.words import cost_words, disturbances, labels
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.run.documents import read_or_none
 from loadlab.run.errors import ResultError
@@ -130,7 +130,7 @@ class _Builder:
         self._reproduction = read_or_none(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
-        self._paths: Paths = applications_words.paths(self._plan.endpoints)
+        self._paths: Paths = labels.paths(self._plan.endpoints)
         # A/A controls appear in the comparison only.
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")

@@ -24,7 +24,7 @@ from loadlab.plan.records import Records
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report import words
 from loadlab.report.terminal import cell_lines
-from loadlab.report.words import applications_words, disturbances
+from loadlab.report.words import disturbances, labels
 from loadlab.run import documents, formatting, lock
 from loadlab.run.run_dir import RunDir
 
@@ -152,7 +152,7 @@ def lines(turn: Turn) -> Iterator[str]:
 
 def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
     plan, endpoint = turn.plan, item.cell.endpoint
-    path = applications_words.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
+    path = labels.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
     if len(plan.tunings) > 1:
         path += f", tuning {item.cell.tuning}"
     pairs = {experiment.pair for experiment in plan.experiments}

@@ -24,7 +24,6 @@ from loadlab.report.html import (
 )
 from loadlab.report.sections import headlines
 from loadlab.report.words import labels, quantities, repetitions_words
-from loadlab.report.words.applications_words import paths
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
@@ -78,7 +77,7 @@ def _paths(histories: Sequence[Series | Searched]) -> Paths:
         for history in histories
         for run in history.runs
         if run.begun
-        for name, path in paths(run.begun.plan.endpoints).items()
+        for name, path in labels.paths(run.begun.plan.endpoints).items()
     }
 
 
@@ -153,7 +152,7 @@ def _panels(series: Series) -> list[plots.Panel]:
 
 
 def _goodput(cell: CellSummary) -> float | None:
-    return cell.statistics.goodput.median if cell.statistics.goodput else None
+    return headlines.median(cell.statistics.goodput)
 
 
 def _saturation(run: PastRun, cell: CellSummary) -> float | None:

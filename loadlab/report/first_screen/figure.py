@@ -181,7 +181,7 @@ def _by_rate(
     shared = plots.limits(points, objectives)
     if shared is None:
         return None
-    titles = _titles(ordered) if is_one else own_paths
+    titles = _titles([stack.cells[0] for stack in ordered]) if is_one else own_paths
     on = f" on {own_paths[0]}" if is_one else ""
     figures = []
     for number, (stack, own, title) in enumerate(
@@ -225,12 +225,12 @@ def _once(stacks: Sequence[_Stack]) -> str:
     return ONCE.format(max(seconds)) if seconds else ""
 
 
-def _titles(stacks: Sequence[_Stack]) -> list[str]:
-    """Return the words in which the stacks differ; the whole stack where there is one."""
-    differences = labels.differences([stack.cells[0] for stack in stacks])
+def _titles(cells: Sequence[CellSummary]) -> list[str]:
+    """Return the words in which stacks differ, each by a cell; the whole stack where there is
+    one."""
     return [
-        ", ".join(words) or labels.stack(stack.cell)
-        for stack, words in zip(stacks, differences, strict=True)
+        ", ".join(words) or labels.stack(cell.cell)
+        for cell, words in zip(cells, labels.differences(cells), strict=True)
     ]
 
 
@@ -258,9 +258,7 @@ def _words(point: plots.Point) -> str:
 
 def _on_one_axis(entries: Sequence[Entry]) -> list[Section]:
     """Return the figure of percentiles of each endpoint; of all together where each has one."""
-    by_path: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_path.setdefault(entry.path, []).append(entry)
+    by_path = labels.by_path(entries)
     groups = list(by_path.items())
     if all(len(own) == 1 for own in by_path.values()):
         groups = [("", list(entries))]
@@ -317,12 +315,7 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> Section:
     from loadlab.report.plots import stacks_plot as plots
 
     path, load = entries[0].path, entries[0].cell.cell.load
-    names = [
-        ", ".join(words) or labels.stack(entry.cell.cell)
-        for entry, words in zip(
-            entries, labels.differences([entry.cell for entry in entries]), strict=True
-        )
-    ]
+    names = _titles([entry.cell for entry in entries])
     figures = []
     for metric, axis in (("goodput", "Verified answers/s"), ("p99", quantities.heading("p99"))):
         rows = []

@@ -55,9 +55,7 @@ def build(
 
     ``entries``: the measured cells. ``usd_per_hour``: host -> its price, where that is known.
     """
-    by_path: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_path.setdefault(entry.path, []).append(entry)
+    by_path = labels.by_path(entries)
     if len(by_path) > MOST:
         return []
     boards = [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
@@ -85,7 +83,7 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
         state, statistics = headlines.headline(entry).state, entry.cell.statistics
-        goodput = statistics.goodput.median if statistics.goodput else 0.0
+        goodput = headlines.median(statistics.goodput)
         rate = entry.cell.cell.load.rate if state == "held" else goodput
         return (
             state == "held",
@@ -116,28 +114,29 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
     )
 
 
-def _search(summary: Summary, entry: Entry) -> SearchSummary | None:
+def search(summary: Summary, entry: Entry) -> SearchSummary | None:
+    """Return the search that found a cell's rate; None where none did."""
     return next(
         (search for search in summary.searches if search.cell_id == entry.cell.cell_id), None
     )
 
 
-def _curve(summary: Summary, entry: Entry) -> CurveSummary | None:
+def curve(summary: Summary, entry: Entry) -> CurveSummary | None:
+    """Return the curve of a cell; None where it has none."""
     return next((curve for curve in summary.curves if curve.cell_id == entry.cell.cell_id), None)
 
 
 def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     """Return the highest rate within an objective, or the rate held, or what was answered."""
     load, statistics = entry.cell.cell.load, entry.cell.statistics
-    search = _search(summary, entry)
-    if search and search.found:
-        objective = labels.objective(search.slo)
-        return Tile("highest rate", f"{search.found:,g}", "requests/s", f"with {objective}")
-    curve = _curve(summary, entry)
-    if curve and curve.within:
-        remark = f"with {labels.objective(curve.slo)}, of those measured"
-        return Tile("highest rate", f"{curve.within:,g}", "requests/s", remark)
-    goodput = formatting.rate(statistics.goodput.median if statistics.goodput else None)
+    searched, drawn = search(summary, entry), curve(summary, entry)
+    if searched and searched.found:
+        objective = labels.objective(searched.slo)
+        return Tile("highest rate", f"{searched.found:,g}", "requests/s", f"with {objective}")
+    if drawn and drawn.within:
+        remark = f"with {labels.objective(drawn.slo)}, of those measured"
+        return Tile("highest rate", f"{drawn.within:,g}", "requests/s", remark)
+    goodput = formatting.rate(headlines.median(statistics.goodput))
     if headline.state == "held":
         return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
     remark = f"of {formatting.asked(load)} asked" if load.rate else "in a closed loop"
@@ -149,8 +148,9 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     name = "max" if statistics.latency_us.p99 is None else "p99"
     interval = quantities.interval(statistics.latency_interval_us.p99) if name == "p99" else ""
     basis = "from the intended send time" if statistics.latency_basis == "scheduled" else ""
-    curve = _curve(summary, entry)
-    at = f"at {formatting.asked(entry.cell.cell.load)} requests/s" if curve else ""
+    at = ""
+    if curve(summary, entry):
+        at = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
     part = getattr(statistics.own_us, name, None)
     own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
     remark = ", ".join(filter(None, [at, interval or basis, own]))

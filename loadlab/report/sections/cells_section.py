@@ -29,9 +29,14 @@ from loadlab.report.html import (
     table,
     titled,
 )
-from loadlab.report.sections import cell_figures, clients, headlines, latency_columns
+from loadlab.report.sections import (
+    cell_figures,
+    clients,
+    headlines,
+    latency_columns,
+    observed_section,
+)
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
-from loadlab.report.sections.observed import flame_graph, kernel_trace_section
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words import repetitions_words as repetitions
 from loadlab.report.words.labels import Entry
@@ -307,11 +312,6 @@ class _Loop(NamedTuple):
     def latency(self, name: str) -> str:
         return bounded(self.rep.latency_us, name) if self.rep.latency_us else NONE
 
-    @property
-    def verdict(self) -> str:
-        reasons = "; ".join(words.coded(reason) for reason in self.rep.validity.reasons)
-        return "valid" if self.rep.validity.valid else formatting.one_line(f"void: {reasons}")
-
 
 _LOOP: Sequence[Column[_Loop]] = [
     Column("generator", lambda loop: loop.entry.cell.cell.load.generator),
@@ -324,7 +324,7 @@ _LOOP: Sequence[Column[_Loop]] = [
     Number("errors", lambda loop: formatting.count(headlines.total(loop.rep.errors))),
     Number("server CPU", lambda loop: server_cpu([loop.rep])),
     Number("client CPU", lambda loop: client_cpu([loop.rep])),
-    Column("verdict", lambda loop: loop.verdict),
+    Column("verdict", lambda loop: headlines.valid_or_void(loop.rep.validity)),
     Column(
         "from",
         lambda loop: link(
@@ -372,9 +372,9 @@ def section(
         cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions),
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
-            *flame_graph.blocks(run_dir, cell, cells),
+            *observed_section.flame_graph(run_dir, cell, cells),
             *present(cross_check(cell, cells)),
-            *kernel_trace_section.blocks(cell, cells),
+            *observed_section.kernel_trace(cell, cells),
             Heading("Repetitions"),
             _repetitions(cell),
             *titled("Clients", clients.section(cell)),
@@ -414,14 +414,10 @@ def _check_latency(cell: CellSummary, name: str) -> TableCell:
     return latency_columns.of_cell(cell.statistics, name, cell.statistics.responses)
 
 
-def _check_goodput(cell: CellSummary) -> str:
-    goodput = cell.statistics.goodput
-    return formatting.count(goodput.median) if goodput else NONE
-
-
 _CROSS_CHECK: Sequence[Column[CellSummary]] = [
     Column("generator", lambda cell: cell.cell.load.generator),
-    Number("goodput, /s", _check_goodput),
+    Number("goodput, /s", lambda cell: formatting.count(
+        headlines.median(cell.statistics.goodput))),
     *latency_columns.columns(("p50", "p99"), _check_latency),
     Column("valid", lambda cell: f"{cell.statistics.n} of "
                                  f"{cell.statistics.n + cell.statistics.n_void}"),

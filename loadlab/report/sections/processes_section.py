@@ -19,7 +19,7 @@ from loadlab.report.html import (
     table,
     titled,
 )
-from loadlab.report.words import quantities
+from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
 from loadlab.results import usage
 from loadlab.run import formatting
@@ -47,15 +47,9 @@ def load_columns(named: bool, entry: Callable[[T], Entry]) -> list[Column[T]]:
 
     ``entry``: that of a row's record.
     """
-
-    def load(record: T) -> str:
-        load = entry(record).cell.cell.load
-        pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
-        return f"{load.generator}, {pace}"
-
     return [
         *([Column[T]("cell", lambda record: entry(record).title)] if named else []),
-        Column("load", load),
+        Column("load", lambda record: labels.load(entry(record).cell.cell.load)),
     ]
 
 

@@ -52,9 +52,7 @@ def headline(entry: Entry) -> Headline:
     )
     took = f"took {formatting.significant(client.seconds.median)} s"
     if not failed:
-        rate = formatting.rate(
-            statistics.rate_achieved.median if statistics.rate_achieved else None
-        )
+        rate = formatting.rate(headlines.median(statistics.rate_achieved))
         text = f"{task} {took}, all answered: {rate} requests/s, {used}"
         return Headline("held", text, "all answered")
     causes = ", ".join(client.failures)
@@ -75,11 +73,6 @@ def _of_client(show: Callable[[ClientStatistics], str]) -> Callable[[Entry], str
     )
 
 
-def _answers(entry: Entry) -> str:
-    rate = entry.cell.statistics.rate_achieved
-    return formatting.rate(rate.median if rate else None)
-
-
 def _latency(entry: Entry, name: str) -> TableCell:
     statistics = entry.cell.statistics
     return latency_columns.of_cell(statistics, name, statistics.ok)
@@ -98,7 +91,10 @@ _CLIENT: Sequence[Column[Entry]] = [
     Number("open files", lambda entry: formatting.count(entry.cell.cell.load.open_files)),
     Column("reuse", lambda entry: "yes" if entry.cell.cell.load.reuse else "no"),
     Number("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
-    Number("answers/s", _answers),
+    Number(
+        "answers/s",
+        lambda entry: formatting.rate(headlines.median(entry.cell.statistics.rate_achieved)),
+    ),
     *latency_columns.columns(_LATENCIES, _latency),
     Number("peak memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
     Number(

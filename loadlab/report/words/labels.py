@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +19,7 @@ from loadlab.model import (
     SearchSummary,
     SweepSummary,
 )
+from loadlab.model.base import Json
 from loadlab.run import formatting
 
 # Measurements of one stack at several loads.
@@ -143,6 +145,14 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     return subjects
 
 
+def by_path(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Return the entries of each path."""
+    paths: dict[str, list[Entry]] = {}
+    for entry in entries:
+        paths.setdefault(entry.path, []).append(entry)
+    return paths
+
+
 def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
     """Return a title for each comparison: the path, and how it differs from the others."""
     parts = [
@@ -181,6 +191,19 @@ def title(path: str, more: Sequence[str]) -> str:
     return f"{path} ({', '.join(more)})" if more else path
 
 
+def paths(endpoints: Mapping[str, Mapping[str, Json]]) -> dict[str, str]:
+    """Return name -> path of each endpoint: with the method where it is no GET, and with the name
+    where others have the same."""
+    plain = {name: _path(contract) for name, contract in endpoints.items()}
+    alike = Counter(plain.values())
+    return {name: path if alike[path] == 1 else f"{path} ({name})" for name, path in plain.items()}
+
+
+def _path(contract: Mapping[str, Json]) -> str:
+    method = contract.get("method", "GET")
+    return str(contract["path"]) if method == "GET" else f"{method} {contract['path']}"
+
+
 def path_of(cell: Cell, paths: Paths) -> str:
     """Return a cell's path."""
     return paths.get(cell.endpoint, f"/{cell.endpoint}")
@@ -204,6 +227,11 @@ def objective(slo: Mapping[str, float]) -> str:
         most = slo["errors"]
         parts.append(f"errors up to {formatting.part_of(most)}" if most else "no errors")
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+
+def load(load: Load) -> str:
+    """Return the generator and what is asked of it: wrk2, 1,000/s."""
+    return f"{load.generator}, {formatting.asked(load)}{'/s' if load.mode == 'constant' else ''}"
 
 
 def load_parts(load: Load) -> dict[str, str]:

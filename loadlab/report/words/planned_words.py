@@ -1,11 +1,20 @@
-"""Words for a planned run: the line that announces it, and what it lacks."""
+"""Words for a planned run: the line that announces it, its applications, needs and lacks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loadlab.model import AblationPower
-from loadlab.plan.plan_document import Plan
+from loadlab.model.base import Json
+from loadlab.plan.plan_document import HostNeeds, Needs, Plan
 from loadlab.report import words
+from loadlab.report.words import labels
 from loadlab.run import formatting
+from loadlab.stacks import requests
+
+# The plan names an amount from this many bytes on. Every machine has less than that to spare.
+NAMED_FROM = 100 * 2**20
+_NAMES = {"wsgi": "WSGI", "asgi": "ASGI"}
 
 
 def line(plan: Plan, usd: float | None) -> str:
@@ -42,3 +51,60 @@ def ablation_power(power: AblationPower) -> str:
         f"If one key alone changes goodput by {effect}, {needed}, with {power.rows} rows to "
         f"compare and a noise of {noise} a repetition, {ground}."
     )
+
+
+def applications(plan: Plan) -> list[str]:
+    """Return a line for each application of the plan that is from outside the tree."""
+    own = {
+        stack_plan["source"]: stack_plan
+        for stack_plan in plan.stacks.values()
+        if stack_plan.get("lock")
+    }
+    return [_application(stack, plan.endpoints) for stack in own.values()]
+
+
+def _application(stack: Mapping[str, Json], endpoints: Mapping[str, Mapping[str, Json]]) -> str:
+    app = stack["app"]
+    spoken = _NAMES.get(app["interface"], app["interface"])
+    data = [
+        "PostgreSQL" if app["database"] == "postgresql" else "no database of the lab",
+        *(f"{key} {app[key]}" for key in ("dump", "environment") if key in app),
+        *([f"migrate '{app['migrate']}'"] if "migrate" in app else []),
+    ]
+    measured = [path for name, path in labels.paths(endpoints).items() if name in stack["measured"]]
+    return (
+        f"Application {stack['source']}: {app['module']} speaks {spoken}; packages of "
+        f"{app['requirements']}; {', '.join(data)}; measured: "
+        f"{', '.join(measured)} (app.yml and {requests.FILE} there can say otherwise)"
+    )
+
+
+def needs(needs: Needs) -> str:
+    """Return what a run needs, for the terminal; empty where no figure reaches NAMED_FROM."""
+    here = needs.controller
+    parts = [
+        _host(needs.client, "on each client"),
+        _host(needs.server, "on each server"),
+        _host(
+            HostNeeds(
+                disk_bytes=here.disk_bytes + needs.temporary_bytes, memory_bytes=here.memory_bytes
+            ),
+            "here",
+        ),
+    ]
+    stated = "; ".join(filter(None, parts))
+    return f"Needs at least {stated}" if stated else ""
+
+
+def _host(needs: HostNeeds, where: str) -> str:
+    named = {"disk": needs.disk_bytes, "memory": needs.memory_bytes}
+    amounts = [
+        f"{_round(amount)} of {name}" for name, amount in named.items() if amount >= NAMED_FROM
+    ]
+    return f"{' and '.join(amounts)} {where}" if amounts else ""
+
+
+def _round(octets: int) -> str:
+    """Return a number of bytes with two significant digits: 620 MiB."""
+    unit, name = (2**30, "GiB") if octets >= 2**30 else (2**20, "MiB")
+    return f"{float(f'{octets / unit:.2g}'):,g} {name}"

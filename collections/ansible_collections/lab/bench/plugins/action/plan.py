@@ -27,7 +27,7 @@ from loadlab.model.study import Scalar
 from loadlab.plan.check_options import Spec, given_of
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request, StageRequest
-from loadlab.report.words import applications_words, planned_words, reproduction_words
+from loadlab.report.words import planned_words, reproduction_words
 from loadlab.run import documents, revision
 
 
@@ -65,7 +65,7 @@ class ActionModule(ControllerAction):
             "plan": for_ansible(planned),
             "cross_checked": for_ansible(checked) if more else None,
             "notes": "\n".join(filter(None, notes)),
-            "applications": applications_words.found(planned),
+            "applications": planned_words.applications(planned),
             "unlike": [] if original is None else self._unlike(original, planned, args),
         }
 
