@@ -17,17 +17,7 @@ from loadlab.model.base import Json
 from loadlab.model.study import GivenOptions
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.first_screen.tiles import Board
-from loadlab.report.html import (
-    Block,
-    Fold,
-    Headline,
-    Link,
-    Results,
-    Section,
-    Text,
-    present,
-    titled,
-)
+from loadlab.report.html import Block, Fold, Headline, Link, Results, Section, Text, present, titled
 from loadlab.report.sections import (
     calibration_section,
     cell_figures,

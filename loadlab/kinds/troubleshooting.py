@@ -48,11 +48,7 @@ def _limits() -> list[str]:
         "| limit | meaning |",
         "|---|---|",
     ]
-    return [
-        *lines,
-        *(f"| **{code}** | {row.meaning} |" for code, row in LIMITS.items()),
-        "",
-    ]
+    return [*lines, *(f"| **{code}** | {row.meaning} |" for code, row in LIMITS.items()), ""]
 
 
 def _row(code: str, row: ReasonRow, limits: dict[str, object]) -> str:

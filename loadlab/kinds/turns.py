@@ -127,10 +127,7 @@ def _ended(last: NextMeasurement | None, following: NextMeasurement | None) -> i
 
 def _notices(disturbance: Disturbance, total: int, began: Began) -> list[str]:
     """Return what is news of a disturbance: that results will be few, that repeats are over."""
-    notable = {
-        "early": repeats.is_early(disturbance, total),
-        "spent": disturbance.withheld > 0,
-    }
+    notable = {"early": repeats.is_early(disturbance, total), "spent": disturbance.withheld > 0}
     return [name for name, holds in notable.items() if holds and name not in began.notices]
 
 

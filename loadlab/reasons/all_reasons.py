@@ -32,9 +32,7 @@ PARTS = [
         {**rate_reasons.SWEEPS, **rate_reasons.SEARCHES},
     ),
     ReasonPart(
-        "Curves",
-        "Why the curve of a run at one rate was not measured.",
-        planning_reasons.CURVES,
+        "Curves", "Why the curve of a run at one rate was not measured.", planning_reasons.CURVES
     ),
     ReasonPart("Ablations", "Why a tuning was not measured.", planning_reasons.ABLATIONS),
     ReasonPart(

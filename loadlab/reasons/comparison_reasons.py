@@ -109,8 +109,7 @@ _CONCLUSIONS: ReasonTable = {
 COMPARISONS: ReasonTable = {
     **{code: _of_metric(row) for code, row in _CONCLUSIONS.items()},
     "side_not_measured": ReasonRow(
-        template("the {side} was not measured"),
-        meaning="One of the two cells was not measured.",
+        template("the {side} was not measured"), meaning="One of the two cells was not measured."
     ),
     "side_not_valid": ReasonRow(
         template("no valid repetition of the {side}: {void:list}"),
@@ -218,8 +217,7 @@ LOOKS: ReasonTable = {
         "differs as much from itself.",
     ),
     "looks_exclude_0": ReasonRow(
-        template("the interval excludes 0"),
-        meaning="The variants differ: the interval excludes 0.",
+        template("the interval excludes 0"), meaning="The variants differ: the interval excludes 0."
     ),
 }
 

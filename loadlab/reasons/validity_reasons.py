@@ -193,10 +193,7 @@ def _late_tail(reason: Reason) -> str:
 
 
 # Which resource of the server was used up, by the fact `resource`.
-SATURATED = {
-    "cpu": "the server's CPU was the limit",
-    "connections": "all waited for the server",
-}
+SATURATED = {"cpu": "the server's CPU was the limit", "connections": "all waited for the server"}
 
 
 def _saturated(reason: Reason) -> str:

@@ -113,9 +113,8 @@ def _claims(document: Claims) -> Table:
         "Each claim's statements against the bounds that they name; medians of the valid "
         "repetitions, and ratios by blocks, with an interval where there are enough of them, and "
         "how many of 100 intervals like it hold the true value. A sweep has in each block the "
-        "level that was best in the other blocks. "
-        f"{quantities.levels()} A ratio no further from its "
-        "bound than a cell is from its A/A control is inconclusive. A claim of several "
+        f"level that was best in the other blocks. {quantities.levels()} A ratio no further from "
+        "its bound than a cell is from its A/A control is inconclusive. A claim of several "
         "statements, or of an order, is confirmed where all are, refuted where one is.",
         _CLAIM,
         rows,
@@ -273,10 +272,7 @@ def differences(
         *(_Difference(sentence, "", "", "reason") for sentence in publication.differs),
     ]
     return table(
-        "What differs between the two set-ups.",
-        _DIFFERENCE,
-        rows,
-        sources=[link(MANIFEST)],
+        "What differs between the two set-ups.", _DIFFERENCE, rows, sources=[link(MANIFEST)]
     )
 
 

@@ -180,10 +180,7 @@ def _memory(summary: Summary, entry: Entry) -> Tile:
     if before is not None:
         remark.append(f"{quantities.number('memory_before', before.median)} before the load")
     return Tile(
-        "memory",
-        quantities.number("memory", memory.median),
-        "MiB",
-        "; ".join(filter(None, remark)),
+        "memory", quantities.number("memory", memory.median), "MiB", "; ".join(filter(None, remark))
     )
 
 

@@ -101,10 +101,7 @@ def _table(run_dir: Path, calibration: Calibration) -> Table:
     if calibration.origin:
         rows.append(_origin(run_dir, calibration.origin))
     return table(
-        "Measured before any stack.",
-        _COLUMNS,
-        rows,
-        sources=[link(HERE.calibration().document)],
+        "Measured before any stack.", _COLUMNS, rows, sources=[link(HERE.calibration().document)]
     )
 
 

@@ -73,11 +73,7 @@ def _curve(result: Result) -> Curve:
 
 
 def of_cell(
-    run_dir: Path,
-    entry: Entry,
-    ground: Baseline | None,
-    level: str,
-    all_repetitions: bool = True,
+    run_dir: Path, entry: Entry, ground: Baseline | None, level: str, all_repetitions: bool = True
 ) -> CellFigures:
     """Return a cell's figures; void repetitions are never plotted.
 

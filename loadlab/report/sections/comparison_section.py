@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loadlab.model import (
-    Comparison,
-    MetricComparison,
-    NoiseFloor,
-    SkippedTuning,
-    Summary,
-)
+from loadlab.model import Comparison, MetricComparison, NoiseFloor, SkippedTuning, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import (

@@ -76,8 +76,7 @@ def headline(entry: Entry) -> Headline:
         return _constant(cell, subject, f"{formatting.asked(load)} requests/s on {entry.where}")
     text = (
         f"{subject} answered {formatting.rate(median(statistics.goodput))} requests/s on "
-        f"{entry.where} in a "
-        f"closed loop of {formatting.plural(load.connections, 'connection')}: "
+        f"{entry.where} in a closed loop of {formatting.plural(load.connections, 'connection')}: "
         f"{_tail(statistics)}.{skipped(cell)}"
     )
     return Headline("closed", text, "closed loop")

@@ -143,8 +143,7 @@ def _generators(hosts: Mapping[str, ManifestHost]) -> list[_Property]:
     names = sorted({name for own in programs.values() for name in own})
     return [
         _Property(
-            f"generator {name}",
-            {host: _program(own.get(name)) for host, own in programs.items()},
+            f"generator {name}", {host: _program(own.get(name)) for host, own in programs.items()}
         )
         for name in names
     ]

@@ -121,9 +121,7 @@ def overview(entries: Sequence[Entry]) -> Table | None:
     )
 
 
-def _recorded(
-    show: Callable[[Repetition, PythonClient], str],
-) -> Callable[[Repetition], str]:
+def _recorded(show: Callable[[Repetition, PythonClient], str]) -> Callable[[Repetition], str]:
     """Return what shows a figure of a repetition; - where its client recorded none."""
     return lambda rep: show(rep, rep.client) if rep.client else formatting.NONE
 

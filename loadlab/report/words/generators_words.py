@@ -40,7 +40,6 @@ def proof_refusal(host: str, name: str, outcome: Outcome) -> str:
     said = outcome.said or "nothing"
     return (
         f"{host}: {name} does not work there. In one second of load against a server on the host "
-        f"itself {outcome.answered} requests were answered, it ended with {outcome.exit_code} "
-        "and said "
-        f"'{said[-300:]}'. {remedy[:1].upper()}{remedy[1:]}. No load was offered."
+        f"itself {outcome.answered} requests were answered, it ended with {outcome.exit_code} and "
+        f"said '{said[-300:]}'. {remedy[:1].upper()}{remedy[1:]}. No load was offered."
     )

@@ -306,9 +306,7 @@ def unmeasured(run_dir: Path) -> list[str]:
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
-    study = builders.planned_study(
-        cells={"failed": [FAILED.split("/")[1]], "never": ["never"]},
-    )
+    study = builders.planned_study(cells={"failed": [FAILED.split("/")[1]], "never": ["never"]})
     builders.write_plan(run_dir, replace(builders.plan(run_id="a-run"), study=study))
     everything(run_dir)
     first = run_dir / OHA / "result.json"

@@ -37,9 +37,7 @@ from loadlab.report.sections import (
     ranking_section,
 )
 from loadlab.report.sections import cells_section as report_cells
-from loadlab.report.sections import (
-    hosts_section as hosts,
-)
+from loadlab.report.sections import hosts_section as hosts
 from loadlab.report.sections.cells_section import CellSection, Frame, Remark, Remarks
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry

@@ -11,13 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import page, run_end
-from loadlab.model import (
-    Certificate,
-    Disturbance,
-    Expectation,
-    Progress,
-    Summary,
-)
+from loadlab.model import Certificate, Disturbance, Expectation, Progress, Summary
 from loadlab.plan import plan_document as plans
 from loadlab.report.html import Headline
 from loadlab.run import documents, lock
@@ -36,15 +30,11 @@ class Run:
         self.progress()
 
     def plan(self, kind: str | None = None, repetitions: int = 1) -> None:
-        study = builders.planned_study(
-            kind=kind or "",
-        )
+        study = builders.planned_study(kind=kind or "")
         plan = replace(builders.plan(repetitions=repetitions), study=study if kind else None)
         builders.write_plan(self.path, plan)
         run = replace(
-            plans.read(self.path),
-            started="2026-11-20T17:16:47Z",
-            inventory_args="-i inventory/aws",
+            plans.read(self.path), started="2026-11-20T17:16:47Z", inventory_args="-i inventory/aws"
         )
         documents.write(self.path / "plan.json", documents.encode(run))
 

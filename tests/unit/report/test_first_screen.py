@@ -32,9 +32,7 @@ def entries(summary: Summary) -> list[Entry]:
     return labels.entries([one for one in summary.cells if one.purpose == "measure"], {})
 
 
-def test_plots_are_sorted_by_the_rate_that_meets_the_objective(
-    rates: tuple[Path, Summary],
-) -> None:
+def test_plots_are_sorted_by_the_rate_that_meets_the_objective(rates: tuple[Path, Summary]) -> None:
     _, summary = rates
     (section,) = figure.build(summary, {}, entries(summary))
     assert not section.css

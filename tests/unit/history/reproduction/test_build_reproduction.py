@@ -166,12 +166,7 @@ def test_the_end_of_the_run_and_the_report_tell_it(run_dir: Path) -> None:
         "Against the original before: 2 cells measured in both; differs in options (1)."
     )
     (deviations,) = blocks.tables("Everything that differs", *section.sections(found, {}))
-    assert [cell.text for cell in deviations.rows[1].cells] == [
-        "seed",
-        "9",
-        "1",
-        "given with -e",
-    ]
+    assert [cell.text for cell in deviations.rows[1].cells] == ["seed", "9", "1", "given with -e"]
 
 
 def test_many_differences_are_cut_on_the_terminal_and_whole_in_the_report(run_dir: Path) -> None:
