@@ -17,7 +17,7 @@ from loadlab.model.base import Json
 from loadlab.model.study import GivenOptions
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.first_screen.tiles import Board
-from loadlab.report.html import Block, Fold, Headline, Link, Results, Section, Text, present, titled
+from loadlab.report.html import Block, Fold, Headline, Results, Section, Text, present, titled
 from loadlab.report.sections import (
     calibration_section,
     cell_figures,
@@ -82,13 +82,6 @@ class Page:
     headlines: Sequence[Headline]
     answer: Sequence[Block]
     sections: Sequence[Section]
-
-    @property
-    def navigation(self) -> list[Link]:
-        """Links to the sections that have a name there."""
-        return [
-            Link(f"#{section.anchor}", section.link) for section in self.sections if section.link
-        ]
 
 
 def build(run_dir: Path, listed: Path | None = None) -> Page:
