@@ -209,7 +209,7 @@ class _Builder:
         best = {board.anchor for board in boards}
         sentences = set()
         for entry in self._measured:
-            headline = _headline(entry)
+            headline = python_clients_section.of_entry(entry)
             if entry.anchor in best:
                 if curve := self._curves.get(entry.cell.cell_id):
                     sentences.add(curve.text)
@@ -226,7 +226,10 @@ class _Builder:
             replace(headline, anchor=entry.anchor)
             for entry in self._measured
             if entry.cell.cell_id not in levels
-            for headline in (self._curves.get(entry.cell.cell_id), _headline(entry))
+            for headline in (
+                self._curves.get(entry.cell.cell_id),
+                python_clients_section.of_entry(entry),
+            )
             if headline is not None
         ]
 
@@ -282,9 +285,3 @@ def _nothing(run_id: str) -> Summary:
 
 def _is_client(entry: Entry) -> bool:
     return labels.is_client(entry.cell)
-
-
-def _headline(entry: Entry) -> Headline:
-    return (
-        python_clients_section.headline(entry) if _is_client(entry) else headlines.headline(entry)
-    )

@@ -100,7 +100,10 @@ def _cell(anchor: str, series: Series, title: str) -> CellSection:
         _notes(series, {step.at: _step(series, step) for step in series.steps}),
         _figure(anchor, title, panels, series, texts, void, bands, steps),
         _table(
-            series, lambda at: _valid(series.cells[at]), list(map(_figure_column, panels)), steps
+            series,
+            lambda at: repetitions_words.valid(series.cells[at].repetitions),
+            list(map(_figure_column, panels)),
+            steps,
         ),
     )
 
@@ -163,15 +166,11 @@ def _ms(us: float | None) -> float | None:
     return None if us is None else us / 1000
 
 
-def _shown(point: plots.Value) -> str:
-    return formatting.NONE if point.value is None else formatting.significant(point.value)
-
-
 def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:
     if not headlines.valid(cell):
         return "void"
     interval = quantities.interval(cell.statistics.latency_interval_us.p99)
-    values = [f"{panel.name} {_shown(panel.values[at])}" for panel in panels]
+    values = [f"{panel.name} {formatting.significant(panel.values[at].value)}" for panel in panels]
     return "; ".join([*values, *([f"p99 {interval}"] if interval else [])])
 
 
@@ -217,12 +216,8 @@ def _notes(history: Series | Searched, steps: Mapping[int, Text]) -> list[Text]:
     return notes
 
 
-def _valid(cell: CellSummary) -> str:
-    return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-
-
 def _figure_column(panel: plots.Panel) -> Number[int]:
-    return Number(panel.name, lambda at: _shown(panel.values[at]))
+    return Number(panel.name, lambda at: formatting.significant(panel.values[at].value))
 
 
 def _table(

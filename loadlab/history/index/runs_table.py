@@ -166,16 +166,11 @@ def _facts(run: PastRun) -> RunFacts:
     for cell in measured:
         registry.get(cell.cell.load.generator)
     entries = labels.entries(measured, paths)
-    sentences = [_headline(entry) for entry in entries[:_SENTENCES]]
+    sentences = [python_clients_section.of_entry(entry).text for entry in entries[:_SENTENCES]]
     if len(entries) > _SENTENCES:
         more = formatting.plural(len(entries) - _SENTENCES, "more cell")
         sentences.append(f"{more}: see the report.")
     return RunFacts(run, entries, _figures(summary, entries), sentences)
-
-
-def _headline(entry: Entry) -> str:
-    client = labels.is_client(entry.cell)
-    return (python_clients_section.headline(entry) if client else headlines.headline(entry)).text
 
 
 def _figures(summary: Summary, entries: Sequence[Entry]) -> str:

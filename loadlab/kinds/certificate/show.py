@@ -113,14 +113,10 @@ def _validity(certificate: Certificate) -> Table:
     )
 
 
-def _interval(floor: NoiseFloor) -> str:
-    return formatting.span(floor.difference.low, floor.difference.high)
-
-
 _NOISE: Sequence[Column[NoiseFloor]] = [
     Column("metric", lambda floor: quantities.label(floor.metric)),
     Number("difference", lambda floor: formatting.signed(floor.difference.value)),
-    Number("interval", _interval),
+    Number("interval", lambda floor: formatting.span(floor.difference.low, floor.difference.high)),
     Number("noise floor", lambda floor: formatting.percent(floor.noise_floor)),
 ]
 

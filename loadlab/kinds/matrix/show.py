@@ -55,7 +55,7 @@ _CANDIDATE: Sequence[Column[MatrixRow]] = [
     Column("candidate", words.title),
     Number("goodput, requests/s", lambda row: formatting.rate(row.goodput)),
     Number("p99, ms", lambda row: ms(row.p99_us)),
-    Number("memory", words.memory),
+    Number("memory", lambda row: formatting.size(row.memory_bytes)),
     Number("blocks", lambda row: str(row.blocks)),
     Column("on the front", lambda row: "yes" if row.on_front else ""),
     Column("files", lambda row: links(*_files(row)) if row.blocks else ""),

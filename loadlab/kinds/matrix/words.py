@@ -136,11 +136,6 @@ def standing(lead: MatrixLead) -> str:
     return "within the noise" if lead.within_noise else "undecided"
 
 
-def memory(row: MatrixRow) -> str:
-    """Return a candidate's memory with its unit."""
-    return formatting.NONE if row.memory_bytes is None else formatting.size(row.memory_bytes)
-
-
 def lines(verdict: MatrixVerdict) -> list[str]:
     """Return the answer for the terminal."""
     rows = {row.name: row for row in verdict.candidates}
@@ -158,7 +153,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         TextColumn("candidate", -44, lambda row: f"  {title(row)}"),
         TextColumn("goodput", 10, lambda row: formatting.rate(row.goodput)),
         TextColumn("p99", 10, lambda row: formatting.ms(row.p99_us)),
-        TextColumn("memory", 10, memory),
+        TextColumn("memory", 10, lambda row: formatting.size(row.memory_bytes)),
         TextColumn("best over it", -26, beside),
         TextColumn("answer", 0, answer),
     ]

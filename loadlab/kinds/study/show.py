@@ -171,11 +171,6 @@ def _figures(group: FigureGroup) -> Table:
     )
 
 
-def _ratio(row: FigureRow) -> str:
-    ratio = row.published_ratio
-    return formatting.NONE if ratio is None else formatting.significant(ratio)
-
-
 _CELL: Column[FigureRow] = Column("cell", lambda row: row.cell)
 _PUBLISHED: Sequence[Column[FigureRow]] = [
     Column("metric", lambda row: row.metric),
@@ -183,7 +178,7 @@ _PUBLISHED: Sequence[Column[FigureRow]] = [
 ]
 _MEASURED: Sequence[Column[FigureRow]] = [
     Number("measured", lambda row: _with_interval(row.measured, _quantity(row.metric))),
-    Number("published ratio", _ratio),
+    Number("published ratio", lambda row: formatting.significant(row.published_ratio)),
     Number(
         "measured ratio", lambda row: _with_interval(row.measured_ratio, formatting.significant)
     ),

@@ -47,7 +47,7 @@ _COLUMNS: Sequence[Column[_Quantity]] = [
 def section(run_dir: Path, calibration: Calibration | None) -> Section:
     """Return what the network and the generators can do."""
     shown = (
-        Text("Not calibrated: no calibration.json.", css="missing")
+        Text(f"Not calibrated: no {HERE.calibration().document}.", css="missing")
         if calibration is None
         else _table(run_dir, calibration)
     )

@@ -122,9 +122,9 @@ def client_cpu(repetitions: Sequence[Repetition]) -> str:
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
     """Return the last column of an overview: held, 3 valid of 4 (1 void: steal)."""
-    has_several = len(cell.repetitions) > 1
-    counted = repetitions.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-    return f"{headline.short}, {counted}" if has_several else headline.short
+    if len(cell.repetitions) == 1:
+        return headline.short
+    return f"{headline.short}, {repetitions.valid(cell.repetitions)}"
 
 
 def state(repetition: Repetition) -> str:

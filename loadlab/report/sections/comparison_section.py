@@ -359,10 +359,6 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     return [*shown, *more]
 
 
-def _interval(row: MetricComparison) -> str:
-    return formatting.span(row.difference.low, row.difference.high)
-
-
 def _conclusion(row: MetricComparison) -> str:
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
     return f"{_concluded(row)}{reason}"
@@ -373,7 +369,9 @@ _TEXT: Sequence[TextColumn[MetricComparison]] = [
     TextColumn("base", 10, lambda row: quantities.terse(row.metric, row.base.median)),
     TextColumn("head", 10, lambda row: quantities.terse(row.metric, row.head.median)),
     TextColumn("difference", 12, lambda row: formatting.signed(row.difference.value)),
-    TextColumn("interval", 18, _interval),
+    TextColumn(
+        "interval", 18, lambda row: formatting.span(row.difference.low, row.difference.high)
+    ),
     TextColumn("noise floor", 13, lambda row: formatting.percent(row.noise_floor)),
     TextColumn("conclusion", 0, _conclusion),
 ]

@@ -46,9 +46,7 @@ T = TypeVar("T")
 def section(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Section:
     """Return the section; ``options``: the main variables of the run; None: not given."""
     blocks = (
-        [Text("No manifest.json.", css="missing")]
-        if manifest is None
-        else _blocks(manifest, options)
+        [Text(f"No {MANIFEST}.", css="missing")] if manifest is None else _blocks(manifest, options)
     )
     return Section("Manifest", blocks, "manifest", "Manifest", folded=True)
 
@@ -156,10 +154,6 @@ def _program(program: GeneratorProgram | None) -> str:
     return f"{program.version}{snap}, SHA-256 {program.sha256}"
 
 
-def _usd(instance: CloudInstance) -> str:
-    return "unknown" if instance.usd is None else f"{instance.usd:.2f}"
-
-
 _INSTANCE: Sequence[Column[CloudInstance]] = [
     Column("host", lambda instance: instance.host),
     Column("instance", lambda instance: instance.instance_id),
@@ -170,7 +164,7 @@ _INSTANCE: Sequence[Column[CloudInstance]] = [
     Column("bought", lambda instance: "spot" if instance.spot else "on demand"),
     Column("launched", lambda instance: instance.launched),
     Column("hours", lambda instance: f"{instance.hours:.2f}"),
-    Column("USD", _usd),
+    Column("USD", lambda instance: "unknown" if instance.usd is None else f"{instance.usd:.2f}"),
 ]
 
 

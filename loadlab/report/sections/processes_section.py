@@ -69,22 +69,6 @@ def _median(entry: Entry, group: str, value: Value) -> float | None:
     return statistics.median(recorded) if recorded else None
 
 
-def _size(octets: float | None) -> str:
-    return formatting.NONE if octets is None else formatting.size(octets)
-
-
-def _shown(value: float | None) -> str:
-    return formatting.NONE if value is None else formatting.significant(value)
-
-
-def _voluntary(used: Processes, rep: Repetition) -> float | None:
-    return usage.by_request(used.voluntary_switches, rep)
-
-
-def _involuntary(used: Processes, rep: Repetition) -> float | None:
-    return usage.by_request(used.involuntary_switches, rep)
-
-
 def _waited_us(used: Processes, rep: Repetition) -> float | None:
     return usage.by_request(
         None if used.run_queue_wait_s is None else 1e6 * used.run_queue_wait_s, rep
@@ -147,14 +131,18 @@ _SERVICE: Sequence[Column[_Service]] = [
         service.median(lambda used, _: used.processes_max))),
     Number("threads", lambda service: formatting.count(
         service.median(lambda used, _: used.threads_max))),
-    Number("resident memory", lambda service: _size(
+    Number("resident memory", lambda service: formatting.size(
         service.median(lambda used, _: used.rss_max_bytes))),
-    Number("PSS before", lambda service: _size(
+    Number("PSS before", lambda service: formatting.size(
         service.median(lambda used, _: used.pss_before_bytes))),
-    Number("PSS after", lambda service: _size(service.median(lambda used, _: used.pss_bytes))),
-    Number("voluntary switches", lambda service: _shown(service.median(_voluntary))),
-    Number("involuntary switches", lambda service: _shown(service.median(_involuntary))),
-    Number("run-queue wait, µs", lambda service: _shown(service.median(_waited_us))),
+    Number("PSS after", lambda service: formatting.size(
+        service.median(lambda used, _: used.pss_bytes))),
+    Number("voluntary switches", lambda service: formatting.significant(service.median(
+        lambda used, rep: usage.by_request(used.voluntary_switches, rep)))),
+    Number("involuntary switches", lambda service: formatting.significant(service.median(
+        lambda used, rep: usage.by_request(used.involuntary_switches, rep)))),
+    Number("run-queue wait, µs", lambda service: formatting.significant(
+        service.median(_waited_us))),
 ]  # fmt: skip
 
 

@@ -61,6 +61,11 @@ def headline(entry: Entry) -> Headline:
     return Headline("missed", text, f"{failed:,} failed")
 
 
+def of_entry(entry: Entry) -> Headline:
+    """Return the headline of a client or, of another cell, that of its stack."""
+    return headline(entry) if labels.is_client(entry.cell) else headlines.headline(entry)
+
+
 def _cpu(seconds: float, cpu_s: float) -> str:
     """Return CPU time and its fraction of a core; an event loop can fill one."""
     return f"{formatting.significant(cpu_s)} ({formatting.percent(cpu_s / seconds)})"

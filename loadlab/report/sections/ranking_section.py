@@ -84,11 +84,6 @@ class _Ranked(NamedTuple):
     def cost(self, name: str) -> str:
         return quantities.median(name, self.entry.cell.cost.sample(name))
 
-    @property
-    def counted(self) -> str:
-        cell = self.entry.cell
-        return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-
 
 def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
     """Return the columns; of the cost only those that a cell has a figure for."""
@@ -103,7 +98,7 @@ def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
         Number("response time, ms", lambda row: ms(row.row.response_time_us)),
         *columns(costs, quantities.heading, _Ranked.cost),
         *(price if any(row.price for row in ranked) else []),
-        Column("repetitions", lambda row: row.counted),
+        Column("repetitions", lambda row: repetitions_words.valid(row.entry.cell.repetitions)),
         Column("difference from the rank above", lambda row: row.reason),
     ]
 

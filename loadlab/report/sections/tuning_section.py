@@ -9,7 +9,7 @@ from pathlib import Path
 from loadlab.model import LedgerRow, TuningLedger
 from loadlab.report.html import Block, Column, Facts, Row, Section, Table, Text, link, table
 from loadlab.run import documents, formatting
-from loadlab.run.run_dir import RunDir
+from loadlab.run.run_dir import HERE, RunDir
 
 # State of a key -> its meaning.
 STATES = {
@@ -38,7 +38,7 @@ def section(run_dir: Path, left_out: Container[str]) -> Section:
         if ledger.profile not in left_out:
             ledgers.setdefault(ledger.profile, _ledger(ledger, path.name))
     blocks = [block for ledger in ledgers.values() for block in ledger]
-    missing = Text("No tuning.json.", css="missing")
+    missing = Text(f"No {HERE.ledger()}.", css="missing")
     return Section("Tuning", blocks or [missing], "tuning", "Tuning", folded=True)
 
 

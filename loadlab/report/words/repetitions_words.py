@@ -48,6 +48,11 @@ def counted(repetitions: Sequence[Repetition]) -> str:
     return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
 
 
+def valid(repetitions: Sequence[Repetition]) -> str:
+    """Return how many repetitions are valid, and why others are not: 5 valid."""
+    return counted(repetitions) or f"{len(repetitions)} valid"
+
+
 def compared(side: ComparedCell) -> str:
     """Return how many repetitions of one side of a comparison are valid, and why others are not."""
     if not side.n_void:
