@@ -252,8 +252,8 @@ def present(*blocks: Block | None) -> list[Block]:
 
 def titled(title: str, *blocks: Block | None, level: str = "h3") -> list[Block]:
     """Return the blocks that have data below a heading; none where no block has."""
-    known = present(*blocks)
-    return [Heading(title, level), *known] if known else []
+    below = present(*blocks)
+    return [Heading(title, level), *below] if below else []
 
 
 def columns(

@@ -43,7 +43,7 @@ def written(results: Path) -> Path:
 
 
 def test_the_page_has_a_row_for_every_run_and_a_link_to_each_report(results: Path) -> None:
-    (shown,) = blocks.of(Results, *index.build(results).sections)
+    (shown,) = blocks.find(Results, *index.build(results).sections)
     table = shown.table
     found = {row.cells[0].text: row for row in table.rows}
     assert list(found)[:2] == ["run-12", "run-11"]
@@ -65,9 +65,9 @@ def test_the_page_has_a_row_for_every_run_and_a_link_to_each_report(results: Pat
 
 
 def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(results: Path) -> None:
-    _, cell = blocks.of(CellSection, *index.build(results).sections)
+    _, cell = blocks.find(CellSection, *index.build(results).sections)
     assert cell.title == "aiohttp on Gunicorn (unix, http) on /index, 1,000/s"
-    step, change = (text.text for text in blocks.of(Text, cell)[1:])
+    step, change = (text.text for text in blocks.find(Text, cell)[1:])
     assert re.fullmatch(
         r"run-09 to run-11 are slower than the 3 runs before: "
         r"p50 \+30 % \(.+ to .+ %\), p99 \+30 % \(.+\)\.",
@@ -76,7 +76,7 @@ def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(res
     assert change == (
         "Changed before run-05: client: kernel 6.18.1 to 6.18.2, server: kernel 6.18.1 to 6.18.2."
     )
-    (figure,) = blocks.of(Figure, cell)
+    (figure,) = blocks.find(Figure, cell)
     titles = re.findall("<title>(.*?)</title>", str(figure.svg))
     assert len(titles) == 12 + 1
     assert titles[0] == (
@@ -85,9 +85,9 @@ def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(res
     )
     assert titles[6].endswith("void")
     assert titles[-1] == change.removesuffix(".")
-    assert [row.cells[-1].text for row in blocks.of(Table, cell)[0].rows if row.cells[-1].text] == [
-        step.partition(" are ")[2].removesuffix(".")
-    ]
+    assert [
+        row.cells[-1].text for row in blocks.find(Table, cell)[0].rows if row.cells[-1].text
+    ] == [step.partition(" are ")[2].removesuffix(".")]
 
 
 def test_the_same_runs_give_the_same_page_and_a_removed_run_is_gone(
@@ -100,7 +100,7 @@ def test_the_same_runs_give_the_same_page_and_a_removed_run_is_gone(
 
 
 def test_no_run_gives_a_page_without_cells(tmp_path: Path) -> None:
-    assert blocks.of(CellSection, *index.build(tmp_path).sections) == []
+    assert blocks.find(CellSection, *index.build(tmp_path).sections) == []
     assert b"no runs" in written(tmp_path).read_bytes()
 
 

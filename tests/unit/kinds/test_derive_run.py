@@ -186,7 +186,7 @@ def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Pa
     for each in document.instances:
         assert each.usd == pytest.approx(each.hours * (each.usd_per_hour or 0))
     section = manifest_section.section(document, {})
-    (facts,) = blocks.of(Facts, section)
+    (facts,) = blocks.find(Facts, section)
     assert facts.facts["cost"] == cost_words.sentence(document.instances)
     assert len(blocks.tables("The instances that were its hosts.", section)) == 1
 

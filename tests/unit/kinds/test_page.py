@@ -170,7 +170,7 @@ def repetitions(cell: CellSection) -> Table:
 
 
 def remarks(cell: CellSection) -> list[Remark]:
-    return [remark for block in blocks.of(Remarks, cell) for remark in block.remarks]
+    return [remark for block in blocks.find(Remarks, cell) for remark in block.remarks]
 
 
 def cells_of(table: Table | None) -> list[list[str]]:
@@ -240,7 +240,7 @@ def test_the_servers_processes_by_request(run: Path) -> None:
     assert "Server processes" not in page(run)
     repetition(run, AGENTS, 1, with_processes)
     documents.read(run / AGENTS / "rep-1" / "result.json", Result)
-    tables = blocks.of(Table, *processes_section.blocks(measured(run), []))
+    tables = blocks.find(Table, *processes_section.blocks(measured(run), []))
     processes, details, database = map(cells_of, tables)
     # 5,727 requests.
     assert processes[0] == [
@@ -287,7 +287,7 @@ def test_the_cores_and_lost_packets_of_both_hosts(run: Path) -> None:
 
 
 def _calibrated(run: Path, calibration: Calibration) -> list[list[str]]:
-    return cells_of(*blocks.of(Table, calibration_section.section(run, calibration)))
+    return cells_of(*blocks.find(Table, calibration_section.section(run, calibration)))
 
 
 def test_both_figures_of_a_link_are_shown_and_the_higher_is_its_own(run: Path) -> None:
@@ -374,7 +374,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     server = replace(document.hosts["server"], hardware=found)
     document = replace(document, hosts={**document.hosts, "server": server})
     documents.write(run / "manifest.json", documents.encode(document))
-    warnings, hosts, *_ = blocks.of(Table, manifest_section.section(document, {}))
+    warnings, hosts, *_ = blocks.find(Table, manifest_section.section(document, {}))
     assert [row[0].split(":")[0] for row in cells_of(warnings)] == [
         "server, client", "server", "server", "server",
     ]  # fmt: skip
@@ -413,7 +413,7 @@ def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
     alone = section(run, INDEX)
     repetition(run, INDEX, 2, void)
     beside = section(run, INDEX)
-    assert blocks.of(Figure, beside) == blocks.of(Figure, alone) != []
+    assert blocks.find(Figure, beside) == blocks.find(Figure, alone) != []
     assert [row.css for row in repetitions(beside).rows] == ["", "void"]
     remark = Remark("void", "steal", "0.050 on server, limit 0.01", "repetition 2")
     assert remark in remarks(beside)
@@ -446,7 +446,7 @@ def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
         "aiohttp on Gunicorn (unix, http) on /index void: steal: 0.050 on server, limit 0.01; "
         "nothing can be concluded."
     )
-    assert blocks.of(Figure, section(run, INDEX)) == []
+    assert blocks.find(Figure, section(run, INDEX)) == []
     assert cells_of(results_table.build(measured(run), []))[1][3:7] == ["-"] * 4
     assert "nothing is plotted" in page(run)
 
@@ -472,12 +472,12 @@ def test_what_a_server_said_is_escaped(run: Path) -> None:
 def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
     repetition(run, INDEX, 2, same)
     found = section(run, INDEX)
-    percentiles = blocks.of(Figure, found)[0]
+    percentiles = blocks.find(Figure, found)[0]
     assert percentiles.svg
     assert "all 2 added" in percentiles.svg
     assert "each repetition" in percentiles.svg
     assert "of 11,994 answers" in percentiles.caption
-    assert [(fold.title, fold.open) for fold in blocks.of(Fold, found)] == [
+    assert [(fold.title, fold.open) for fold in blocks.find(Fold, found)] == [
         ("Repetition 1 over time", True), ("Repetition 2 over time", False),
     ]  # fmt: skip
     assert "Repetition 2 over time" in page(run)
@@ -485,7 +485,7 @@ def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
 
 def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) -> None:
     def over_time() -> str:
-        _, figure = blocks.of(Figure, section(run, INDEX))
+        _, figure = blocks.find(Figure, section(run, INDEX))
         assert ("Accept queues of the server" in str(figure.svg)) == ("Most" in figure.caption)
         return figure.caption
 
@@ -542,7 +542,7 @@ def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
             host.pop("per_second")
 
     repetition(run, INDEX, 1, bare)
-    (only,) = blocks.of(Figure, section(run, INDEX))
+    (only,) = blocks.find(Figure, section(run, INDEX))
     assert only.title == "Latency by percentile"
     assert "</html>" in page(run)
 
@@ -552,10 +552,10 @@ def test_a_generator_without_records_of_requests_says_so(run: Path) -> None:
         result["per_second"] = None
 
     # A result of an earlier version of the lab has no counts by latency.
-    _, figure = blocks.of(Figure, section(run, INDEX))
+    _, figure = blocks.find(Figure, section(run, INDEX))
     assert "No answers by latency were recorded" in figure.caption
     repetition(run, INDEX, 1, without)
-    _, figure = blocks.of(Figure, section(run, INDEX))
+    _, figure = blocks.find(Figure, section(run, INDEX))
     assert "oha keeps no record of each request" in figure.caption
     assert "CPU of the server" in str(figure.svg)
 
@@ -583,7 +583,7 @@ def test_a_measured_closed_loop_is_never_said_to_hold_a_rate(run: Path) -> None:
         texts(run)
     )
     found = section(run, INDEX.replace("oha-1000rps-c64-6s", "wrk-closed-c64-5s"))
-    percentiles = blocks.of(Figure, found)[0]
+    percentiles = blocks.find(Figure, found)[0]
     assert "baseline" not in str(percentiles.svg)
     assert "/index (closed loop, 5 s)" in found.title
 
@@ -683,7 +683,7 @@ def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None
         "stock against production on /index: inconclusive in goodput (+30 %), p50 (0.0 %) and p99 "
         "(0.0 %): 2 repetitions of the base to go by, at least 3 are needed."
     )
-    texts = [block.text for block in blocks.of(Text, compared(run))]
+    texts = [block.text for block in blocks.find(Text, compared(run))]
     assert "75, 88 or 94 %" in texts[0]
     assert texts[1:] == ["No cell was measured twice, so the noise floor is not known."]
 
@@ -691,8 +691,8 @@ def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None
 def test_the_tables_of_a_comparison(run: Path) -> None:
     compare(run)
     found = compared(run)
-    assert [heading.text for heading in blocks.of(Heading, found)] == ["/index", "Noise floor"]
-    table, noise_floor = blocks.of(Table, found)
+    assert [heading.text for heading in blocks.find(Heading, found)] == ["/index", "Noise floor"]
+    table, noise_floor = blocks.find(Table, found)
     assert cells_of(table) == [
         ["goodput, requests/s", "1,002 (1,000 to 1,004)",
          "1,303 (1,300 to 1,306)", "+30 % (30 to 30 %)", "0.3 %", "higher",
@@ -713,7 +713,7 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
     assert cells_of(noise_floor)[0] == [
         "/index (production)", "goodput", "0.0 % (-0.3 to 0.3 %)", "0.3 %",
     ]  # fmt: skip
-    (figure,) = blocks.of(Figure, found)
+    (figure,) = blocks.find(Figure, found)
     assert "stock against production on /index" in str(figure.svg)
 
 
@@ -725,7 +725,7 @@ def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
         documents.write(path, documents.dump(result))
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     assert compared_headlines(run)[0].text.endswith("; failed requests 5.0 % against 0 %.")
-    last = blocks.of(Table, compared(run))[0].rows[-1]
+    last = blocks.find(Table, compared(run))[0].rows[-1]
     assert (last.css, last.cells[2].text) == ("bad", "5.0 %")
 
 
@@ -733,9 +733,9 @@ def test_twins_are_nowhere_among_the_measured(run: Path) -> None:
     compare(run, count=1)
     document = report.build(run)
     control = f"{INDEX.removeprefix('cells/')}-aa_control"
-    shown = [text.text for text in blocks.of(Text, *document.sections) if text.css == "id"]
+    shown = [text.text for text in blocks.find(Text, *document.sections) if text.css == "id"]
     assert f"Cell {control}" not in shown
-    (overview,) = blocks.of(Results, *document.sections)
+    (overview,) = blocks.find(Results, *document.sections)
     assert len(shown) == len(overview.table.rows) == 3
     (index,) = (part for part in document.sections if part.title == "/index")
     (closed_loop,) = blocks.tables("Every connection", index)
@@ -760,7 +760,7 @@ def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
     builders.write_plan(run, replace(builders.plan(), aa_controls=controls))
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     found = compared(run)
-    assert (found.title, blocks.of(Figure, found)) == ("Noise floor", [])
+    assert (found.title, blocks.find(Figure, found)) == ("Noise floor", [])
     assert compared_headlines(run) == []
     _Balance().feed(page(run))
 
@@ -872,7 +872,7 @@ def all_answered(result: dict[str, Any]) -> None:
 def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> None:
     sections = report.build(clients).sections
     (results,) = (section for section in sections if section.anchor == "results")
-    overview, of_clients = map(cells_of, blocks.of(Table, results))
+    overview, of_clients = map(cells_of, blocks.find(Table, results))
     stacks = [row[0] for row in overview]
     assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
     assert of_clients == [[
@@ -880,14 +880,14 @@ def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> 
         "3.53", "288", "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %",
     ]]  # fmt: skip
     (book,) = (section for section in sections if section.title == "/book")
-    (cell,) = blocks.of(CellSection, book)
+    (cell,) = blocks.find(CellSection, book)
     (failures,) = blocks.tables("Of 2,000 requests", cell)
     assert cells_of(failures) == [
         ["EMFILE", "985", "49 %", "connect", "Too many open files; no connection"]
     ]
     assert {"open_files", "errors"} <= {remark.code for remark in remarks(cell)}
     assert cells_of(repetitions(cell))[0][1:3] == ["3.53", "288"]
-    titles = [figure.title for figure in blocks.of(Figure, cell)]
+    titles = [figure.title for figure in blocks.find(Figure, cell)]
     assert titles == ["Latency by percentile", "Over time"]
 
 
@@ -935,7 +935,7 @@ def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:
         result["per_second"] = {name: values[:2] for name, values in result["per_second"].items()}
 
     repetition(clients, CLIENT, 1, short)
-    _, figure = blocks.of(Figure, client_section(clients))
+    _, figure = blocks.find(Figure, client_section(clients))
     assert "CPU of the server" in str(figure.svg)
     assert "Latency" not in str(figure.svg)
 

@@ -88,7 +88,7 @@ def test_what_made_results_few_is_told_before_the_next_commands_and_on_the_page(
     )
     before, following, _ = run_end.lines(run.path, [])[-3:]
     assert (before, following[:6]) == (told, "Next: ")
-    assert blocks.of(Headline, *page.build(run.path).answer)[-1].text == told
+    assert blocks.find(Headline, *page.build(run.path).answer)[-1].text == told
 
 
 def test_the_page_of_all_runs_is_named_where_there_are_several(run: Run) -> None:

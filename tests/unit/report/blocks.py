@@ -17,11 +17,11 @@ def _within(block: Block) -> Iterator[Block]:
         yield from _within(child)
 
 
-def of(kind: type[B], *blocks: Block) -> list[B]:
+def find(kind: type[B], *blocks: Block) -> list[B]:
     """Return the blocks of a kind, in the order of the page."""
     return [below for block in blocks for below in _within(block) if isinstance(below, kind)]
 
 
 def tables(words: str, *blocks: Block) -> list[Table]:
     """Return the tables whose caption begins with these words."""
-    return [table for table in of(Table, *blocks) if table.caption.startswith(words)]
+    return [table for table in find(Table, *blocks) if table.caption.startswith(words)]

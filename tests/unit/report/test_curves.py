@@ -52,9 +52,11 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Pat
     )
     assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
     assert (first.state, second.state) == ("held", "missed")
-    (verdict,) = (text for text in blocks.of(Text, *page.sections) if text.css == "verdict missed")
+    (verdict,) = (
+        text for text in blocks.find(Text, *page.sections) if text.css == "verdict missed"
+    )
     assert first.anchor == second.anchor == verdict.anchor
-    shown = [block.text for block in blocks.of(Headline, *page.answer)]
+    shown = [block.text for block in blocks.find(Headline, *page.answer)]
     assert shown == [first.text, second.text]
 
 
@@ -89,13 +91,15 @@ def test_a_sample_too_small_for_its_percentile_is_named(run: Path) -> None:
 def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> None:
     section = report.build(run).sections[0]
     assert section.title == "p99 by offered rate on /agents"
-    (plot,) = blocks.of(Figure, section)
+    (plot,) = blocks.find(Figure, section)
     told = str(plot.svg)
     for rate in ("250/s", "740/s", "990/s", "1,200/s", "1,300/s", "500/s void"):
         assert rate in told
     assert "<pattern" in told
-    assert "Dashed: the objective, p99 up to 100 ms." in blocks.of(Text, section)[0].text
-    assert blocks.of(Text, section)[0].text.endswith("measured once, for 7 s, and has no interval.")
+    assert "Dashed: the objective, p99 up to 100 ms." in blocks.find(Text, section)[0].text
+    assert blocks.find(Text, section)[0].text.endswith(
+        "measured once, for 7 s, and has no interval."
+    )
 
 
 def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
@@ -110,8 +114,8 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
     documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
     assert "990/s 1.84 ms, 1,200/s ≥ 1.84 ms" in cell_lines.table(summary(folder))
     section = report.build(folder).sections[0]
-    assert "1,200/s ≥ 1.84 ms" in str(blocks.of(Figure, section)[0].svg)
-    assert "A triangle: at least that" in blocks.of(Text, section)[0].text
+    assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
+    assert "A triangle: at least that" in blocks.find(Text, section)[0].text
 
 
 def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
@@ -121,8 +125,8 @@ def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
     page = report.build(folder)
     section = page.sections[0]
     assert section.title == "p99 by offered rate"
-    assert [one.title for one in blocks.of(Figure, section)] == ["/agents", "/index"]
-    assert blocks.of(Text, section)[0].text.startswith(
+    assert [one.title for one in blocks.find(Figure, section)] == ["/agents", "/index"]
+    assert blocks.find(Text, section)[0].text.startswith(
         "Each plot is an endpoint; all have the same axes"
     )
     states = [one.text.partition(": ")[0].rpartition(" ")[2] for one in page.headlines[::2]]
@@ -131,10 +135,10 @@ def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
 
 def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
     page = report.build(run)
-    (overview,) = blocks.of(Results, *page.sections)
+    (overview,) = blocks.find(Results, *page.sections)
     assert len(overview.table.rows) == 1
     assert blocks.tables("Ranking on", *page.sections) == []
-    assert len(blocks.of(CellSection, *page.sections)) == 1
+    assert len(blocks.find(CellSection, *page.sections)) == 1
     (curve,) = blocks.tables("Each rate of the curve", *page.sections)
     assert len(curve.rows) == 6
     shown = [[cell.text for cell in row.cells[:3]] for row in curve.rows]
@@ -154,14 +158,14 @@ def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path)
     assert headline.text.count("500 requests/s") == 1
     assert headline.text.endswith("Not judged: 500 requests/s (3 void: steal).")
     part = curves_section.blocks(whole, {}, "/agents")
-    assert "Not judged" not in blocks.of(Text, *part)[0].text
-    (row,) = (one for one in blocks.of(Table, *part)[0].rows if one.cells[0].text == "500")
+    assert "Not judged" not in blocks.find(Text, *part)[0].text
+    (row,) = (one for one in blocks.find(Table, *part)[0].rows if one.cells[0].text == "500")
     assert row.cells[-2].text.startswith("3 times void: steal: ")
     assert [one.text for one in row.cells[-1].links] == [f"rep-{n}/result.json" for n in (1, 2, 3)]
 
 
 def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
-    (board,) = blocks.of(Board, *report.build(run).answer)
+    (board,) = blocks.find(Board, *report.build(run).answer)
     tiles = {one.name: one for one in board.tiles}
     assert tiles["highest rate"].value == "1,200"
     assert tiles["highest rate"].remark == "with p99 up to 100 ms and no errors, of those measured"

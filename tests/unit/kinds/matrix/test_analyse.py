@@ -214,7 +214,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     rows = {row.name: row for row in found.candidates}
     assert rows[found.chosen].on_front
     assert rows[found.chosen].memory_bytes == 50_000_000
-    headline = blocks.of(Headline, *page.build(tmp_path).answer)[0]
+    headline = blocks.find(Headline, *page.build(tmp_path).answer)[0]
     assert headline.text.startswith("Best of 11 candidates: Gunicorn gthread, 1 worker of")
     html = render(ROOT / "roles/report/templates/report.html.j2", page.build(tmp_path))
     text = html.decode()
@@ -224,7 +224,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert "not among the best 5 of 11 in round 1" in text
     # Nothing else on the page says which is best.
     built = page.build(tmp_path)
-    (board,) = blocks.of(Board, *built.answer)
+    (board,) = blocks.find(Board, *built.answer)
     assert board.title == "flask on Gunicorn (unix, http, gthread, 1 worker, 4 threads, " + (
         "connections kept) on /hello"
     )
