@@ -122,7 +122,7 @@ def client_cpu(repetitions: Sequence[Repetition]) -> str:
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
     """Return the last column of an overview: held, 3 valid of 4 (1 void: steal)."""
-    if len(cell.repetitions) == 1:
+    if len(cell.repetitions) < 2:
         return headline.short
     return f"{headline.short}, {repetitions.valid(cell.repetitions)}"
 
