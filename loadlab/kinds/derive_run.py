@@ -24,12 +24,7 @@ from loadlab.model import (
     UnmeasuredCell,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.results import (
-    build_manifest,
-    client_part,
-    derive_result,
-    judge_calibration,
-)
+from loadlab.results import build_manifest, client_part, derive_result, judge_calibration
 from loadlab.results import summarize as summaries
 from loadlab.results.build_manifest import Locked
 from loadlab.results.exports import cells_table, openmetrics, percentile_files

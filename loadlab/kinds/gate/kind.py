@@ -34,6 +34,7 @@ class GateKind(StudyKind):
     subject = "base"
     example = "-e base=<variant> -e head=<variant>"
     playbook = "playbooks/ab.yml"
+    reasons = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:
         return plan.gate is not None

@@ -27,7 +27,7 @@ EXAMPLE = "-e framework=aiohttp -e endpoint=hello -e base=workers=1 -e head=work
 # What a variant cannot have, and why.
 _REFUSED = {
     "kernel": "another kernel takes a reboot in each block, and local hosts share this machine's. "
-    "Compare two runs with python -m loadlab compare, or give boot parameters in a tuning profile",
+    "Compare two runs with python -m loadlab compare, or give boot parameters in a tuning profile"
 }
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!-]*")
 _SETTING = re.compile(r"postgresql\.([A-Za-z_][A-Za-z0-9_.]*)")

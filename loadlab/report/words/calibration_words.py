@@ -18,9 +18,8 @@ def summary(calibration: Calibration) -> str:
         )
     )
     lines = [
-        f"Link {forth}, {back}, round trip "
-        f"{calibration.round_trip_us.mean:.0f} µs; ceiling {ceiling.generator} against nginx alone "
-        f"{count(ceiling.requests_per_second)} requests/s"
+        f"Link {forth}, {back}, round trip {calibration.round_trip_us.mean:.0f} µs; ceiling "
+        f"{ceiling.generator} against nginx alone {count(ceiling.requests_per_second)} requests/s"
     ]
     baseline, delay = calibration.baseline_latency_us, calibration.send_delay_us
     if baseline:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loadlab.hosts import ec2_price
-from loadlab.model import (
-    CellSummary,
-    CloudInstance,
-    CurveSummary,
-    Manifest,
-    SearchSummary,
-    Summary,
-)
+from loadlab.model import CellSummary, CloudInstance, CurveSummary, Manifest, SearchSummary, Summary
 from loadlab.results import metrics
 from loadlab.run import formatting
 from loadlab.run.formatting import plural

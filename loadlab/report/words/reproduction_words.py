@@ -63,8 +63,7 @@ def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
             remark = " (given with -e)" if deviation.requested else ""
             lines.append(
                 f"Differs, {part.part} {name(deviation)}: {value(deviation.original)} in the "
-                "original, "
-                f"{value(deviation.here)} here{remark}"
+                f"original, {value(deviation.here)} here{remark}"
             )
         if len(part.deviations) > SHOWN:
             lines.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")

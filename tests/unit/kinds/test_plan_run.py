@@ -137,12 +137,7 @@ def lab(tmp_path: Path) -> Path:
     contracts = {
         "index": {**right, "path": "/index", "measured": True},
         "agents": {**right, "path": "/agents", "measured": True, "needs": ["database"]},
-        "sleep": {
-            **right,
-            "path": "/sleep",
-            "json": {"slept_ms": 50},
-            "minimum_ms": 50,
-        },
+        "sleep": {**right, "path": "/sleep", "json": {"slept_ms": 50}, "minimum_ms": 50},
         "book": {**right, "path": "/book", "maximum_ms": 4000, "needs": ["book"]},
     }
     app = {"description": "x", "language": "python", "pool_size": 0}
@@ -264,8 +259,7 @@ def test_not_a_number_and_integers_beyond_any_float_are_refused(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("value", "meant"),
-    [("true", True), (True, True), ("Yes", True), (False, False), ("no", False)],
+    ("value", "meant"), [("true", True), (True, True), ("Yes", True), (False, False), ("no", False)]
 )
 def test_bool_option_accepts_true_false_yes_and_no(value: Any, meant: bool) -> None:
     for name in ("keep_requests", "python_keepalive", "upstream_keepalive"):
@@ -598,11 +592,7 @@ def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
     )
     assert measured.cell.load == constant
     assert closed.cell.load == replace(
-        constant,
-        generator="wrk",
-        mode="closed",
-        rate=None,
-        duration_s=cells.CLOSED_LOOP_DURATION_S,
+        constant, generator="wrk", mode="closed", rate=None, duration_s=cells.CLOSED_LOOP_DURATION_S
     )
     assert found.load_seconds == 61 + 6
 
@@ -772,8 +762,7 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
     }
     sizes = {"workers": 2, "threads": 8, "backlog": 64, "upstream_keepalive": False}
     assert ids(framework="alpha", generator="python-bounded", python_keepalive=False, **sizes) == {
-        "alpha-gunicorn-unix-http-gthread-2workers-8threads-unkept-b64-book-production-lan-"
-        "python-bounded-1000requests-c1000-nofile1024-unreused"
+        "alpha-gunicorn-unix-http-gthread-2workers-8threads-unkept-b64-book-production-lan-python-bounded-1000requests-c1000-nofile1024-unreused"
     }
 
 
@@ -898,9 +887,7 @@ STUDY = {
             "background_endpoint": "index",
         },
     ],
-    "claims": [
-        {"statement": "so", "metric": "goodput", "ratio": ["tuned", "bare"], "at_least": 1},
-    ],
+    "claims": [{"statement": "so", "metric": "goodput", "ratio": ["tuned", "bare"], "at_least": 1}],
     "scales": {"smoke": {"duration": 2}, "local": {"repetitions": 3}},
 }
 

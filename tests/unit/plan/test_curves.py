@@ -10,7 +10,7 @@ import yaml
 from loadlab.model import Item
 from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.plan_document import Plan, items
-from loadlab.report.words import curves_words
+from loadlab.report.words import planned_words
 from tests.unit import builders
 
 RULES = yaml.safe_load((builders.ROOT / "files" / "methods.yml").read_text())
@@ -90,4 +90,4 @@ def test_other_runs_have_no_curve_and_a_generator_without_one_is_named(
     own = {} if "framework" in options else {"endpoint": "agents"}
     plan = builders.plan(**{"curve": True, **own, **options})
     assert of_curve(plan) == []
-    assert curves_words.told(plan) == sentence
+    assert planned_words.no_curve(plan) == sentence

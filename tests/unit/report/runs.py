@@ -196,9 +196,7 @@ def result(
             server=host(use, seconds, seed, True), client=host(use / 3, seconds, seed + 1, False)
         ),
         validity=Validity(
-            valid=not void,
-            reasons=reasons if void else [],
-            findings=findings if use == 1.0 else [],
+            valid=not void, reasons=reasons if void else [], findings=findings if use == 1.0 else []
         ),
     )
     return replace(made, **changes)

@@ -25,6 +25,7 @@ from loadlab.report.words import reproduction_words as words
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
+from tests.unit.report import blocks
 
 LOCKS = {"requirements.txt": "0" * 64, "apps/aiohttp/requirements.txt": "1" * 64}
 
@@ -165,18 +166,12 @@ def test_the_end_of_the_run_and_the_report_tell_it(run_dir: Path) -> None:
     assert lines[0] == "Compared with the original before:"
     assert "Differs, option seed: 9 in the original, 1 here (given with -e)" in lines
     assert "run again against run before on /index" in lines
-    built = section.build(found, {})
-    assert built is not None
-    assert built.headline.text.startswith(
+    (headline,) = section.headlines(found)
+    assert headline.text.startswith(
         "Against the original before: 2 cells measured in both; differs in options (1)."
     )
-    assert built.deviations is not None
-    assert [cell.text for cell in built.deviations.rows[1].cells] == [
-        "seed",
-        "9",
-        "1",
-        "given with -e",
-    ]
+    (deviations,) = blocks.tables("Everything that differs", *section.sections(found, {}))
+    assert [cell.text for cell in deviations.rows[1].cells] == ["seed", "9", "1", "given with -e"]
 
 
 def test_many_differences_are_cut_on_the_terminal_and_whole_in_the_report(run_dir: Path) -> None:
@@ -189,10 +184,8 @@ def test_many_differences_are_cut_on_the_terminal_and_whole_in_the_report(run_di
     lines = words.deviations(found.parts)
     assert len(lines) == words.SHOWN + 1
     assert lines[-1] == "  and 25 more packages"
-    built = section.build(found, {})
-    assert built is not None
-    assert built.deviations is not None
-    assert len(built.deviations.rows) == 31
+    (deviations,) = blocks.tables("Everything that differs", *section.sections(found, {}))
+    assert len(deviations.rows) == 31
 
 
 def test_the_plan_of_this_lab_has_the_recipe_that_its_documents_have(run_dir: Path) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from loadlab.kinds.study import analyse as claims_json
 from loadlab.kinds.study import judge_claims
 from loadlab.kinds.study.sampling import Level
+from loadlab.kinds.study.words import REASONS
 from loadlab.model import (
     CellSummary,
     Claim,
@@ -65,7 +66,7 @@ def part(found: Claim) -> ClaimPart:
 
 
 def why(one: ClaimPart) -> str:
-    return words.reason(one.reason) if one.reason else ""
+    return words.reason(one.reason, REASONS.rows) if one.reason else ""
 
 
 def known(number: float | None) -> float:

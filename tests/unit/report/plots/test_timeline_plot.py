@@ -56,8 +56,7 @@ def value(part: float, scale: str, low: float, high: float) -> float:
 def first_second(series: S) -> S:
     each = {name: getattr(series, name) for name in series.__struct_fields__}
     return msgspec.structs.replace(
-        series,
-        **{name: values[:1] for name, values in each.items() if isinstance(values, list)},
+        series, **{name: values[:1] for name, values in each.items() if isinstance(values, list)}
     )
 
 

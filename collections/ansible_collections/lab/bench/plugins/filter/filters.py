@@ -32,7 +32,7 @@ from loadlab.hosts.probe import HostProbe
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.model import TuningLedger
 from loadlab.plan.plan_document import Plan
-from loadlab.report.words import failures, outcomes, planned_words
+from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import arrivals, documents, fingerprint
@@ -202,7 +202,7 @@ def qdisc_differences(profile: NetworkProfile, text: str) -> list[str]:
 
 # Each argument becomes what its annotation says, and the answer plain values.
 FILTERS: dict[str, Callable[..., Any]] = {
-    "ablation_power": outcomes.ablation_power,
+    "ablation_power": planned_words.ablation_power,
     "announced": announced,
     "aws_budget_refusal": ec2_price.budget_refusal,
     "aws_estimate": ec2_price.estimate,
