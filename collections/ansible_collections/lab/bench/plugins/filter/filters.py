@@ -35,7 +35,7 @@ from loadlab.plan.plan_document import Plan
 from loadlab.report.words import failures, outcomes, planned_words
 from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
-from loadlab.run import arrivals, documents, fingerprint
+from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 from loadlab.stacks import application, contract, servers
 from loadlab.telemetry import iperf3
@@ -264,7 +264,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "relay_ms": qdisc.relay_ms,
     "repetition_path": repetition_path,
     "rsync_excludes": rsync_excludes,
-    "rsync_options": arrivals.rsync_options,
     "run_path": run_path,
     "server_command": servers.command,
     "serving_rows": service_ledger.serving_rows,
