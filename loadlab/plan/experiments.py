@@ -50,6 +50,8 @@ class CurveRule(Record, kw_only=True, frozen=True):
     """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
 
     curve_fractions: list[float]
+    curve_duration_min_s: float
+    curve_requests: int
     curve_duration_s: float
     curve_warmup_s: float
     curve_slo: dict[str, float]
@@ -292,6 +294,8 @@ def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) 
         fraction=fraction,
         saturations={loop_id: loop_id},
         whole=registry.get(own.generator).whole,
+        requests_min=rule.curve_requests,
+        duration_min_s=rule.curve_duration_min_s,
         # Most measurements of a run are points of its curve.
         void_tries=min(CURVE_TRIES, closed_loop.void_tries),
     )
