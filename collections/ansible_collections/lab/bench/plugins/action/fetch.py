@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.fetch: fetches a run's raw files from the task's host with rsync.
+"""Action plugin lab.bench.fetch: fetches a run's raw files from the host of a task with rsync.
 
 Also moves into the run what an earlier controller fetched and did not move. A failed fetch is tried
 again as often as SSH tries a connection, for about a minute; then it fails with rsync's message.
@@ -35,11 +35,18 @@ class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         if self._task.check_mode:
             return {}
-        run, host = RunDir(args.run_dir), str(self.variables["inventory_hostname"])
+        run = RunDir(args.run_dir)
+        host = str(self._task.delegate_to or self.variables["inventory_hostname"])
+        of_host = self.variables["hostvars"][host]
         # One folder per host: two rsync processes must not share a target.
         arrived = run.arriving(host)
         try:
-            self._fetch(run, arrived, "servers" in self.variables["group_names"])
+            self._fetch(
+                run,
+                arrived,
+                of_host["host_check_host"]["user"],
+                "servers" in of_host["group_names"],
+            )
         finally:
             # Also the files of a failed or interrupted fetch.
             moved, taken = arrivals.move(arrived, args.run_dir)
@@ -47,10 +54,10 @@ class ActionModule(ControllerAction):
             tell(f"{host} sent {name}, which is there already: the first one stays.")
         return {"changed": bool(moved)}
 
-    def _fetch(self, run: RunDir, arrived: Path, server: bool) -> None:
+    def _fetch(self, run: RunDir, arrived: Path, user: str, server: bool) -> None:
         connection = self._connection
         # rsync cannot answer a sudo password prompt, so it runs as the login user.
-        if (user := self.variables["host_check_host"]["user"]) != "root":
+        if user != "root":
             files = run.on_hosts
             self._low_level_execute_command(f"[ ! -e {files} ] || chown -R {user} {files}")
         ssh = [word.decode() for word in connection._build_command("ssh", "ssh")]

@@ -74,16 +74,6 @@ def calibration_path(folder: Path, part: str, number: int) -> str:
     return str(CalibrationDir(folder).part(part, number).path)
 
 
-def calibration_recordings(folder: Path, parts: Sequence[str], number: int) -> list[dict[str, str]]:
-    """Return the recordings on the server of the parts of a calibration: src there, dest here."""
-    folders = [CalibrationDir(folder).part(name, number) for name in parts]
-    return [
-        {"src": f"{part.on_hosts}/{path.name}", "dest": str(path)}
-        for part in folders
-        for path in (part.cores, part.processes)
-    ]
-
-
 def document(path: Path) -> dict[str, Any]:
     """Return a JSON document, empty where there is none."""
     return documents.load(path) if path.exists() else {}
@@ -220,7 +210,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "calibrating": registry.calibrating,
     "calibration_path": calibration_path,
     "calibration_plan": calibration.plan,
-    "calibration_recordings": calibration_recordings,
     "command_line": build_manifest.command_line,
     "console": ec2.console,
     "contract_text": lambda name: contract.TEXTS[name]().decode("ascii"),
