@@ -50,7 +50,9 @@ class CurveRule(Record, kw_only=True, frozen=True):
     """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
 
     curve_fractions: Annotated[list[float], doc("Rates, as fractions of the saturation.")]
-    curve_duration_s: Annotated[float, doc("Duration of a measurement, seconds.")]
+    curve_duration_min_s: Annotated[float, doc("Shortest duration of a measurement, seconds.")]
+    curve_requests: Annotated[int, doc("Requests of a measurement, within its durations.")]
+    curve_duration_s: Annotated[float, doc("Longest duration of a measurement, seconds.")]
     curve_warmup_s: Annotated[float, doc("Its warm-up, seconds.")]
     curve_slo: Annotated[dict[str, float], doc("The objective: p99_ms, errors.")]
     sent_min: Annotated[float, doc("Fraction of the schedule that must be sent to meet it.")]
@@ -292,6 +294,8 @@ def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) 
         fraction=fraction,
         saturations={loop_id: loop_id},
         whole=registry.get(own.generator).whole,
+        requests_min=rule.curve_requests,
+        duration_min_s=rule.curve_duration_min_s,
         # Most measurements of a run are points of its curve.
         void_tries=min(CURVE_TRIES, closed_loop.void_tries),
     )

@@ -31,7 +31,7 @@ from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
 EXPLAINED = (
     "Each rate of the curve is a fraction of the goodput of the closed loop below, to two digits, "
-    "and was measured once, for {seconds:g} s: nothing says how much another measurement would "
+    "and was measured once, for {seconds}: nothing says how much another measurement would "
     "differ. The objective is {objective}. The rate asked for is judged by the same objective."
 )
 
@@ -90,11 +90,15 @@ def _state(curve: CurveSummary) -> str:
     return "missed" if curve.within is None else "held"
 
 
+def _seconds(curve: CurveSummary) -> str:
+    return labels.seconds([curve.duration_min_s or curve.duration_s, curve.duration_s])
+
+
 def _text(curve: CurveSummary, subject: str) -> str:
     """Return up to which rate the objective was met, in a sentence or two."""
     if curve.reason is not None:
         return f"{subject}: the curve was not measured: {words.reason(curve.reason)}."
-    once = f"each rate of the curve measured once, {curve.duration_s:g} s"
+    once = f"each rate of the curve measured once, {_seconds(curve)}"
     if curve.within is None and curve.missed is None:
         return f"{subject}: no rate of the curve could be judged."
     cause = ""
@@ -196,7 +200,7 @@ def _table(curve: CurveSummary) -> Table:
         Column("from", lambda judged: judged.files),
     ]  # fmt: skip
     return table(
-        EXPLAINED.format(seconds=curve.duration_s, objective=labels.objective(curve.slo)),
+        EXPLAINED.format(seconds=_seconds(curve), objective=labels.objective(curve.slo)),
         columns,
         _judged(curve),
         lambda judged: undecided(judged.step),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -39,6 +39,12 @@ BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
 # Of a stack, what matters most first.
 STACK_PARTS = ("framework", "server", "front", *(part for part in PARTS if part != "front"))
 ALL_PARTS = ("variant", *STACK_PARTS, "tuning", "network", "hosts")
+
+
+def seconds(lengths: Collection[float]) -> str:
+    """Return the shortest and the longest of these seconds, once where they are the same."""
+    shortest, longest = f"{min(lengths):g} s", f"{max(lengths):g} s"
+    return longest if shortest == longest else f"{shortest.removesuffix(' s')} to {longest}"
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,18 @@ def test_a_host_is_scraped_at_equal_distances_and_once_more_at_the_end(tmp_path:
     assert statistics.median(apart) >= APART_S - 0.01
 
 
+def test_no_scrape_is_due_as_the_load_ends(tmp_path: Path) -> None:
+    with exporter() as port:
+        over = threading.Event()
+        url = f"http://127.0.0.1:{port}/metrics"
+        recorded = Recording(tmp_path / "one.gz", url, over, ends_s=3 * EVERY_S)
+        time.sleep(3.1 * EVERY_S)
+        over.set()
+        recorded.end()
+    # At 0, 1, 2 and 3.1 times EVERY_S; fewer on a slow machine.
+    assert 2 <= len(blocks(tmp_path / "one.gz")) <= 4
+
+
 def test_a_connection_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     connections = []
     connect = socket.create_connection

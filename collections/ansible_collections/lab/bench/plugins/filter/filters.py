@@ -35,7 +35,7 @@ from loadlab.plan.plan_document import Plan
 from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
-from loadlab.run import arrivals, documents, fingerprint
+from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 from loadlab.stacks import application, contract, servers
 from loadlab.telemetry import iperf3
@@ -72,16 +72,6 @@ def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) ->
 def calibration_path(folder: Path, part: str, number: int) -> str:
     """Return the folder of one part of a calibration."""
     return str(CalibrationDir(folder).part(part, number).path)
-
-
-def calibration_recordings(folder: Path, parts: Sequence[str], number: int) -> list[dict[str, str]]:
-    """Return the recordings on the server of the parts of a calibration: src there, dest here."""
-    folders = [CalibrationDir(folder).part(name, number) for name in parts]
-    return [
-        {"src": f"{part.on_hosts}/{path.name}", "dest": str(path)}
-        for part in folders
-        for path in (part.cores, part.processes)
-    ]
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -220,7 +210,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "calibrating": registry.calibrating,
     "calibration_path": calibration_path,
     "calibration_plan": calibration.plan,
-    "calibration_recordings": calibration_recordings,
     "command_line": build_manifest.command_line,
     "console": ec2.console,
     "contract_text": lambda name: contract.TEXTS[name]().decode("ascii"),
@@ -264,7 +253,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "relay_ms": qdisc.relay_ms,
     "repetition_path": repetition_path,
     "rsync_excludes": rsync_excludes,
-    "rsync_options": arrivals.rsync_options,
     "run_path": run_path,
     "server_command": servers.command,
     "serving_rows": service_ledger.serving_rows,
