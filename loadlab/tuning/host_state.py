@@ -1,4 +1,4 @@
-"""Decide what to save, set and restore on a host, from what roles/host_tuning read there."""
+"""Decide what to save, set and restore on a machine, from what tunables.sh read there."""
 
 from __future__ import annotations
 
@@ -20,23 +20,17 @@ _READING = re.compile(r"[wr] ")
 _MAXIMUM = re.compile(r"m (\S+) (.+)")
 # systemd's default hard limit of open files.
 _HARD_NOFILE = 524_288
-_HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
-
-
-class Paths(Struct, frozen=True, kw_only=True):
-    """The lab's files on a host.
-
-    ``sysctl`` makes kernel parameters survive a reboot. ``systemd`` limits new services, ``pam``
-    new sessions. All other settings are lost at a reboot, until the host is tuned again.
-    """
-
-    sysctl: str
-    systemd: str
-    pam: str
+# The lab's files. The first makes kernel parameters survive a reboot, the second limits new
+# services, the third new sessions. All other settings are lost at a reboot, until the host is tuned
+# again.
+SYSCTL = "/etc/sysctl.d/90-loadlab.conf"
+SYSTEMD = "/etc/systemd/system.conf.d/90-loadlab.conf"
+PAM = "/etc/security/limits.d/90-loadlab.conf"
+FILES = (SYSCTL, SYSTEMD, PAM)
 
 
 class HostState(Struct, frozen=True, kw_only=True):
-    """A host under a profile, and what is left to do there.
+    """A machine under a profile, and what is left to do there.
 
     - before: key -> value before this run's first change
     - originals: key -> value before the lab's first change, as saved on the host
@@ -53,11 +47,15 @@ class HostState(Struct, frozen=True, kw_only=True):
     changes: list[Change]
     files: dict[str, str]
 
+    @property
+    def differing(self) -> list[Change]:
+        """All keys whose value differs."""
+        return [*self.boot, *self.changes]
+
 
 def decide(
     profile: Sequence[RequestedSetting],
     lines: Sequence[str],
-    paths: Paths,
     granted: int,
     earlier: HostState | None = None,
 ) -> HostState:
@@ -67,7 +65,7 @@ def decide(
     process may grant. ``earlier``: the state before the host was rebooted by this run, if it was.
     Raises ValueError for a malformed line.
     """
-    readings = ledger.parse_readings(filter(_READING.match, lines))
+    readings = ledger.parse_readings(values(lines))
     originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
     before = (
         earlier.before if earlier else {key: reading.value for key, reading in readings.items()}
@@ -76,9 +74,7 @@ def decide(
     settings = ledger.plus_restores(requested, originals)
     settled = SETTLED in lines
     changes = [] if settled else ledger.changes(settings, readings)
-    files = (
-        {} if settled else ledger.outdated_files(_files(requested, readings, paths, granted), lines)
-    )
+    files = {} if settled else ledger.outdated_files(_files(requested, readings, granted), lines)
     return HostState(
         before=before,
         originals=originals,
@@ -89,12 +85,17 @@ def decide(
     )
 
 
+def values(lines: Iterable[str]) -> list[str]:
+    """Return the lines that have values."""
+    return [line for line in lines if _READING.match(line)]
+
+
 def rows(
     profile: Sequence[RequestedSetting], state: HostState, lines: Iterable[str]
 ) -> list[LedgerRow]:
     """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
     lines = list(lines)
-    after = ledger.parse_readings(filter(_READING.match, lines))
+    after = ledger.parse_readings(values(lines))
     requested = _asked(profile, lines, {**state.before, **state.originals})
     settings = ledger.plus_restores(requested, state.originals)
     return ledger.rows(settings, state.before, after, state.originals)
@@ -137,7 +138,7 @@ def _cut(setting: RequestedSetting, most: Sequence[str]) -> RequestedSetting:
 
 
 def _files(
-    profile: Sequence[RequestedSetting], readings: Mapping[str, Reading], paths: Paths, granted: int
+    profile: Sequence[RequestedSetting], readings: Mapping[str, Reading], granted: int
 ) -> dict[str, str]:
     """Return the lab's files, path -> content, empty for a file that must not exist."""
     profile = [setting for setting in profile if setting.instead_of is None]
@@ -162,8 +163,8 @@ def _files(
             for user in ("*", "root")
             for kind, value in (("soft", soft), ("hard", hard))
         ]
-    contents = {paths.sysctl: parameters, paths.systemd: systemd, paths.pam: pam}
-    return {path: "".join([_HEAD, *body]) if body else "" for path, body in contents.items()}
+    contents = {SYSCTL: parameters, SYSTEMD: systemd, PAM: pam}
+    return {path: "".join([ledger.HEAD, *body]) if body else "" for path, body in contents.items()}
 
 
 def _limits(requested: int, granted: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a profile asks of a host, from lines as tunables.sh of roles/host_tuning prints them."""
+"""What a profile asks of a host, from lines as tunables.sh of roles/tuning prints them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from loadlab.tuning import host_state, ledger, profiles
-from loadlab.tuning.host_state import HostState, Paths
+from loadlab.tuning.host_state import PAM, SYSCTL, SYSTEMD, HostState
 from loadlab.tuning.ledger import Change, RequestedSetting
 
 ROOT = Path(__file__).parents[3]
-PATHS = Paths(sysctl="/etc/sysctl", systemd="/etc/systemd", pam="/etc/pam")
 GRANTED = 1_000_000
 SOMAXCONN = "net.core.somaxconn"
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
@@ -35,7 +34,7 @@ def decide(
     granted: int = GRANTED,
     earlier: HostState | None = None,
 ) -> HostState:
-    return host_state.decide(profile, lines, PATHS, granted, earlier)
+    return host_state.decide(profile, lines, granted, earlier)
 
 
 def states(profile: list[RequestedSetting], state: HostState, *lines: str) -> dict[str, str]:
@@ -66,9 +65,9 @@ def test_decide_saves_and_sets_what_differs() -> None:
         Change(key=SOMAXCONN, before="4096", value="16384"),
         Change(key="unit.cron.service", before="active", value="inactive"),
     ]
-    assert list(state.files) == [PATHS.sysctl]
-    assert f"# for {SOMAXCONN}\n{SOMAXCONN} = 16384\n" in state.files[PATHS.sysctl]
-    assert "unit" not in state.files[PATHS.sysctl]
+    assert list(state.files) == [SYSCTL]
+    assert f"# for {SOMAXCONN}\n{SOMAXCONN} = 16384\n" in state.files[SYSCTL]
+    assert "unit" not in state.files[SYSCTL]
     assert states(PROFILE, state, *TUNED) == {
         SOMAXCONN: "applied",
         "unit.cron.service": "applied",
@@ -107,7 +106,7 @@ def test_decide_restores_what_another_profile_set() -> None:
 def test_decide_restores_everything_under_an_empty_profile() -> None:
     state = decide([], *TUNED, *ORIGINALS, *sums(decide(PROFILE, *STOCK)))
     assert [change.value for change in state.changes] == ["4096", "active"]
-    assert state.files == {PATHS.sysctl: ""}
+    assert state.files == {SYSCTL: ""}
     rows = host_state.rows([], state, STOCK)
     assert {row.state for row in rows} == {"restored"}
     assert ledger.unrestored(rows, state.originals) == {}
@@ -150,14 +149,14 @@ def test_limits_of_services_and_sessions(asked: int, granted: int, soft: int, ha
     profile = [wanted("limit.systemd.nofile", asked), wanted("limit.pam.nofile", str(asked))]
     lines = ["w 644 limit.systemd.nofile 1024", "w 644 limit.pam.nofile 1024"]
     files = decide(profile, FIRST, *lines, granted=granted).files
-    assert files[PATHS.systemd].endswith(f"[Manager]\nDefaultLimitNOFILE={soft}:{hard}\n")
-    assert files[PATHS.pam].splitlines()[1:] == [
+    assert files[SYSTEMD].endswith(f"[Manager]\nDefaultLimitNOFILE={soft}:{hard}\n")
+    assert files[PAM].splitlines()[1:] == [
         f"* soft nofile {soft}",
         f"* hard nofile {hard}",
         f"root soft nofile {soft}",
         f"root hard nofile {hard}",
     ]
-    assert PATHS.sysctl not in files
+    assert SYSCTL not in files
 
 
 def test_state_keeps_swap_areas_that_are_gone_out_of_what_is_saved() -> None:
