@@ -16,7 +16,6 @@ from loadlab.tuning.ledger import Change, Reading, RequestedSetting
 SETTLED = "settled"
 # Keys that are no kernel parameter; tunables.sh describes the forms.
 _NO_SYSCTL = re.compile(r"/|swap$|(unit|snap|limit|nic|boot)\.")
-_READING = re.compile(r"[wr] ")
 _MAXIMUM = re.compile(r"m (\S+) (.+)")
 # systemd's default hard limit of open files.
 _HARD_NOFILE = 524_288
@@ -32,6 +31,7 @@ FILES = (SYSCTL, SYSTEMD, PAM)
 class HostState(Struct, frozen=True, kw_only=True):
     """A machine under a profile, and what is left to do there.
 
+    - settings: those of the profile, as this host can have them, and those to restore
     - before: key -> value before this run's first change
     - originals: key -> value before the lab's first change, as saved on the host
     - to_save: the originals to save there before a change
@@ -40,6 +40,7 @@ class HostState(Struct, frozen=True, kw_only=True):
     - files: the lab's files to write, path -> content, empty for a file to remove
     """
 
+    settings: list[RequestedSetting]
     before: dict[str, str]
     originals: dict[str, str]
     to_save: dict[str, str]
@@ -65,17 +66,18 @@ def decide(
     process may grant. ``earlier``: the state before the host was rebooted by this run, if it was.
     Raises ValueError for a malformed line.
     """
-    readings = ledger.parse_readings(values(lines))
-    originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
+    readings = ledger.parse_readings(lines)
+    originals = ledger.parse_originals(lines)
     before = (
         earlier.before if earlier else {key: reading.value for key, reading in readings.items()}
     )
-    requested = _asked(profile, lines, {**before, **originals})
+    requested = ledger.keep_more(_possible(profile, _maxima(lines)), {**before, **originals})
     settings = ledger.plus_restores(requested, originals)
     settled = SETTLED in lines
     changes = [] if settled else ledger.changes(settings, readings)
     files = {} if settled else ledger.outdated_files(_files(requested, readings, granted), lines)
     return HostState(
+        settings=settings,
         before=before,
         originals=originals,
         to_save=ledger.originals_to_save(requested, readings, originals),
@@ -85,27 +87,10 @@ def decide(
     )
 
 
-def values(lines: Iterable[str]) -> list[str]:
-    """Return the lines that have values."""
-    return [line for line in lines if _READING.match(line)]
-
-
-def rows(
-    profile: Sequence[RequestedSetting], state: HostState, lines: Iterable[str]
-) -> list[LedgerRow]:
+def rows(state: HostState, lines: Iterable[str]) -> list[LedgerRow]:
     """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
-    lines = list(lines)
-    after = ledger.parse_readings(values(lines))
-    requested = _asked(profile, lines, {**state.before, **state.originals})
-    settings = ledger.plus_restores(requested, state.originals)
-    return ledger.rows(settings, state.before, after, state.originals)
-
-
-def _asked(
-    profile: Sequence[RequestedSetting], lines: Iterable[str], own: Mapping[str, str]
-) -> list[RequestedSetting]:
-    """Return the profile with what this host can take and with the capacities that it keeps."""
-    return ledger.keep_more(_possible(profile, _maxima(lines)), own)
+    after = ledger.parse_readings(lines)
+    return ledger.rows(state.settings, state.before, after, state.originals)
 
 
 def _maxima(lines: Iterable[str]) -> dict[str, str]:

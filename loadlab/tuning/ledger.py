@@ -132,9 +132,14 @@ class TunedHost(Struct, frozen=True, kw_only=True):
 
 
 def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
-    """Return key -> reading; a missing key is absent. Raises ValueError for a malformed line."""
+    """Return key -> reading; a missing key is absent. Lines of another kind are skipped.
+
+    Raises LabError for a malformed line.
+    """
     readings = {}
     for line in lines:
+        if not line.startswith(("w ", "r ")):
+            continue
         match = _READING.fullmatch(line.rstrip())
         if not match:
             raise LabError(f"not a line of the reading of the settings: {line!r}")
@@ -146,10 +151,12 @@ def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
 def parse_originals(lines: Iterable[str]) -> dict[str, str]:
     """Return the values found before the first change, key -> value, from lines "o key = value".
 
-    Raises ValueError for a malformed line.
+    Lines of another kind are skipped. Raises LabError for a malformed line.
     """
     originals = {}
     for line in lines:
+        if not line.startswith("o "):
+            continue
         match = _ORIGINAL.fullmatch(line.rstrip())
         if not match:
             raise LabError(f"not a line of the settings that were found: {line!r}")

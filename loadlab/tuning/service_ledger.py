@@ -98,7 +98,7 @@ def serving_settings(
         )
         for entry in sizing.nginx(profile.nginx, serving.connections)
     ]
-    readings = _readings(lines)
+    readings = ledger.parse_readings(lines)
     for service in ("nginx", "application"):
         if not any(key.startswith(f"{service}.") for key in readings):
             continue
@@ -130,7 +130,7 @@ def rows(
 
     A setting of PostgreSQL that waits for a restart, "p key", is not in force.
     """
-    was, now = _readings(before), _readings(after)
+    was, now = ledger.parse_readings(before), ledger.parse_readings(after)
     pending = _after("p ", after)
     return [
         _row(setting, was.get(setting.key), now.get(setting.key), setting.key in pending)
@@ -145,10 +145,6 @@ def changes(settings: Sequence[RequestedSetting], lines: Sequence[str]) -> list[
         for row in rows(settings, lines, lines)
         if row.state == "clamped"
     ]
-
-
-def _readings(lines: Sequence[str]) -> dict[str, Reading]:
-    return ledger.parse_readings(line for line in lines if line.startswith("w "))
 
 
 def _row(

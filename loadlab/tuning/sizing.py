@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
 from loadlab.run.catalog import load_yaml
@@ -127,13 +128,7 @@ def machine_settings(
 ) -> list[RequestedSetting]:
     """Return the settings of kernel and machine for a host in these groups, with its values."""
     return [
-        RequestedSetting(
-            key=entry.key,
-            value=value(entry.value, size),
-            reason=entry.reason,
-            required=entry.required,
-            lower=entry.lower,
-        )
+        replace(_requested(entry.key, entry, size), lower=entry.lower)
         for entry in [*profile.sysctl, *profile.machine]
         if not set(groups).isdisjoint(entry.hosts)
     ]
@@ -141,15 +136,13 @@ def machine_settings(
 
 def postgresql_settings(profile: TuningProfile, size: Sizes) -> list[RequestedSetting]:
     """Return the settings of PostgreSQL with the values they have on a host of these sizes."""
-    return [
-        RequestedSetting(
-            key=f"postgresql.{entry.name}",
-            value=value(entry.value, size),
-            reason=entry.reason,
-            required=entry.required,
-        )
-        for entry in profile.postgresql
-    ]
+    return [_requested(f"postgresql.{entry.name}", entry, size) for entry in profile.postgresql]
+
+
+def _requested(key: str, entry: HostSetting | ServiceSetting, size: Sizes) -> RequestedSetting:
+    return RequestedSetting(
+        key=key, value=value(entry.value, size), reason=entry.reason, required=entry.required
+    )
 
 
 def max_connections(profile: TuningProfile, size: Sizes) -> int:

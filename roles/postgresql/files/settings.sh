@@ -24,6 +24,7 @@ connect_again() {
 # restart, the path of the configuration ("c "), the number of the lab's settings in force ("n ") and the checksum of
 # their file.
 look() {
+    command -v psql >/dev/null || return
     answers
     ask "SELECT 'w 644 postgresql.' || name || ' ' || current_setting(name) FROM pg_settings
              WHERE 'postgresql.' || name = ANY (string_to_array('$KEYS', ' '))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from loadlab.model import LedgerRow
 from loadlab.tuning import ledger, profiles, service_ledger
 from loadlab.tuning.ledger import Change, RequestedSetting
 from loadlab.tuning.profiles import ServiceSetting
@@ -122,7 +123,7 @@ def serving(
     backlog: int = 4096,
     connections: int = 32_000,
     own_backlog: int | None = None,
-) -> list[ledger.LedgerRow]:
+) -> list[LedgerRow]:
     asked = Serving(connections=connections, backlog=backlog, own_backlog=own_backlog)
     profile = replace(STOCK, nginx=entries)
     settings = service_ledger.serving_settings(profile, asked, after)

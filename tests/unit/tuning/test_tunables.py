@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.lab.bench.plugins.action import tune
 from msgspec.structs import replace
 
+from loadlab.run.errors import LabError
 from loadlab.tuning import profiles
 from loadlab.tuning.profiles import HostSetting
 from tests.unit import builders
@@ -561,3 +562,52 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
         ["one is booted again, as the kernel reads boot.nosmt only then"],
     )
     assert (host / "etc/default/grub.d/90-loadlab-boot.nosmt.cfg").exists()
+
+
+CONFIG = "c /etc/postgresql/17/main/postgresql.conf"
+JIT = {"name": "jit", "value": "off", "reason": "a test's"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "refusal"),
+    [
+        (
+            [(0, "n 0"), (3, "unrecognized parameter")],
+            "PostgreSQL on one does not take the settings of the tuning profile: unrecognized "
+            "parameter. Its former settings are in force. Mend the profile in files/tuning/, or "
+            "choose another with -e tuning=<name>.",
+        ),
+        ([(0, "n 0"), (1, "no disk")], "no disk"),
+        (
+            [(0, "n 0"), (0, ""), (0, "n 0")],
+            "PostgreSQL on one has settings in force that its files do not have, or waits for a "
+            "start. Another may have changed them just now; run the same command again.",
+        ),
+    ],
+)
+def test_settings_that_postgresql_does_not_take_end_the_task(
+    host: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[tuple[int, str]],
+    refusal: str,
+) -> None:
+    tuned = Tuned(host, monkeypatch)
+    left = iter(answers)
+
+    def answer(text: str, executable: bool) -> dict[str, Any]:
+        code, line = next(left)
+        return {"rc": code, "stdout": f"w 644 postgresql.jit off\n{CONFIG}\n{line}", "stderr": line}
+
+    monkeypatch.setattr(tuned, "answer", answer)
+    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
+    with pytest.raises(LabError) as refused:
+        tuned.tune(part="postgresql", profile={**profile, "postgresql": [JIT]})
+    assert str(refused.value) == refusal
+
+
+def test_check_mode_does_without_a_postgresql(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = Tuned(host, monkeypatch)
+    monkeypatch.setattr(tuned, "answer", lambda *_, **__: {"rc": 1, "stdout": "", "stderr": ""})
+    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
+    options = {"part": "postgresql", "profile": {**profile, "postgresql": [JIT]}}
+    assert states(tuned.tune(check=True, **options)) == {"postgresql.jit": "absent"}

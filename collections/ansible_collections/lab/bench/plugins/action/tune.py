@@ -96,7 +96,7 @@ class ActionModule(ControllerAction):
         if self._task.check_mode:
             if changed := bool(state.differing or state.files):
                 self._announce(state)
-            rows = host_state.rows(settings, state, before)
+            rows = host_state.rows(state, before)
             return self._result(rows, before, changed, state.differing)
         changed = bool(state.files)
         if state.differing and state.to_save != state.originals:
@@ -115,8 +115,8 @@ class ActionModule(ControllerAction):
             hand_back = "".join(self._run(f"arm {args.hand_back_s} <<'SCRIPT'\n{own}SCRIPT"))
         if state.differing or state.files:
             after = self._run(*_apply(state))
-            changed = changed or host_state.values(after) != host_state.values(before)
-        rows = host_state.rows(settings, state, after)
+            changed = changed or ledger.parse_readings(after) != ledger.parse_readings(before)
+        rows = host_state.rows(state, after)
         if args.forget:
             left = ledger.unrestored(rows, state.originals)
             changed = bool(self._run(_of_originals("forget", left))) or changed
