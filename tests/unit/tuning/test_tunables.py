@@ -605,6 +605,26 @@ def test_settings_that_postgresql_does_not_take_end_the_task(
     assert str(refused.value) == refusal
 
 
+def test_what_serves_is_compared_with_what_was_read_before(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = Tuned(host, monkeypatch)
+    answer = {"rc": 0, "stdout": "w 644 nginx.backlog 511", "stderr": ""}
+    monkeypatch.setattr(tuned, "answer", lambda *_, **__: answer)
+    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
+    options = {"part": "serving", "profile": profile}
+    options["serving"] = {"connections": 64, "backlog": 511, "own_backlog": None}
+    lines = ["w 644 nginx.backlog 511"]
+    assert tuned.tune(verify=False, **options) == {"lines": lines}
+    for before, state in (([], "applied"), (lines, "already"), (None, "already")):
+        assert states(tuned.tune(before=before, **options))["nginx.backlog"] == state
+    options["serving"]["backlog"] = 512
+    assert tuned.tune(**options)["msg"].startswith(
+        "What serves on one did not take all that is required of it: nginx.backlog: asked 512, is "
+        "511 (clamped). Look at its log with journalctl -u nginx"
+    )
+
+
 def test_check_mode_does_without_a_postgresql(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned = Tuned(host, monkeypatch)
     monkeypatch.setattr(tuned, "answer", lambda *_, **__: {"rc": 1, "stdout": "", "stderr": ""})

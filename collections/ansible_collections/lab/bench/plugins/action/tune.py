@@ -1,8 +1,8 @@
 """Action plugin lab.bench.tune: reads, sets, reads back and verifies the settings of a host.
 
 Its result: ``rows`` of the ledger, also where a required setting did not take effect, which fails
-the task; ``lines``: the last reading; ``hand_back``: when the host itself starts what was stopped,
-"" for never. loadlab/tuning decides.
+the task; ``lines`` where it only reads; ``hand_back``: when the host itself starts what was
+stopped, "" for never. loadlab/tuning decides.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ActionModule(ControllerAction):
             if changed := bool(state.differing or state.files):
                 self._announce(state)
             rows = host_state.rows(state, before)
-            return self._result(rows, before, changed, state.differing)
+            return self._result(rows, changed, state.differing)
         changed = bool(state.files)
         if state.differing and state.to_save != state.originals:
             # Before the first change, so that a crash at any later point can be repaired.
@@ -126,7 +126,7 @@ class ActionModule(ControllerAction):
         if settings:
             remedy += ", or choose a profile without them with -e tuning=<name>"
         problem = f"Settings that are required did not take on {self.name}: {{}}. {remedy}."
-        result = self._result(rows, after, changed, state.differing, problem)
+        result = self._result(rows, changed, state.differing, problem)
         return {**result, "hand_back": hand_back}
 
     def _announce(self, state: HostState) -> None:
@@ -161,7 +161,7 @@ class ActionModule(ControllerAction):
         check = self._task.check_mode
         if check and self._answer("look")["rc"]:
             # Check mode does not install PostgreSQL.
-            return self._result(service_ledger.rows(settings, [], []), [], False)
+            return self._result(service_ledger.rows(settings, [], []), False)
         before = after = self._run("look")
         state = service_ledger.postgresql_state(settings, before)
         changes = service_ledger.changes(settings, before)
@@ -176,7 +176,7 @@ class ActionModule(ControllerAction):
             "journalctl -u 'postgresql@*'."
         )
         rows = service_ledger.rows(settings, before, after)
-        result = self._result(rows, after, state.outdated, changes, problem)
+        result = self._result(rows, state.outdated, changes, problem)
         outdated = service_ledger.postgresql_state(settings, after).outdated
         if outdated and not check and "failed" not in result:
             raise LabError(
@@ -205,13 +205,14 @@ class ActionModule(ControllerAction):
         if not args.verify:
             return {"lines": lines}
         settings = service_ledger.serving_settings(args.profile, args.serving, lines)
-        rows = service_ledger.rows(settings, args.before or lines, lines)
+        before = lines if args.before is None else args.before
+        rows = service_ledger.rows(settings, before, lines)
         problem = (
             f"What serves on {self.name} did not take all that is required of it: {{}}. Look at "
             "its log with journalctl -u nginx -u loadlab-app, or choose another profile with "
             "-e tuning=<name>."
         )
-        return self._result(rows, lines, False, problem=problem)
+        return self._result(rows, False, problem=problem)
 
     def _set(self, **values: Iterable[str]) -> None:
         """Set variables of the script, each to words with spaces between."""
@@ -235,13 +236,12 @@ class ActionModule(ControllerAction):
     def _result(
         self,
         rows: Sequence[LedgerRow],
-        lines: Sequence[str],
         changed: bool,
         changes: Sequence[Change] = (),
         problem: str = "",
     ) -> dict[str, Any]:
         """Return the result, failed with ``problem`` where a required setting is not in force."""
-        result = {"changed": changed, "rows": msgspec.to_builtins(list(rows)), "lines": [*lines]}
+        result = {"changed": changed, "rows": msgspec.to_builtins(list(rows))}
         if self._task.diff and changes:
             result["diff"] = {
                 side: "".join(f"{change.key} = {getattr(change, name)}\n" for change in changes)
