@@ -37,7 +37,7 @@ class PostgresqlState(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """What is asked of nginx and the application besides the profile's settings of nginx.
+    """Requirements of nginx and the application besides the profile's settings of nginx.
 
     - connections: of the clients
     - backlog: length of the accept queues, connections

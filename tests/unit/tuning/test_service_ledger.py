@@ -124,9 +124,9 @@ def serving(
     connections: int = 32_000,
     own_backlog: int | None = None,
 ) -> list[LedgerRow]:
-    asked = Serving(connections=connections, backlog=backlog, own_backlog=own_backlog)
+    requirements = Serving(connections=connections, backlog=backlog, own_backlog=own_backlog)
     profile = replace(STOCK, nginx=entries)
-    settings = service_ledger.serving_settings(profile, asked, after)
+    settings = service_ledger.serving_settings(profile, requirements, after)
     return service_ledger.rows(settings, before, after)
 
 

@@ -47,7 +47,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
     - hand_back_s: seconds until the host itself starts what is stopped; 0 for never
     - may_reboot: whether the host may be booted again for a kernel parameter
     - forget: whether to delete the original values of what is restored
-    - serving: what is asked of nginx and the application; their roles write it
+    - serving: requirements of nginx and the application, whose roles write the files
     - before: the lines that were read before that
     - verify: false only reads
     """
@@ -130,7 +130,7 @@ class ActionModule(ControllerAction):
         return {**result, "hand_back": hand_back}
 
     def _announce(self, state: HostState) -> None:
-        changes = "".join(f" {key.key}: {key.before} -> {key.value};" for key in state.differing)
+        changes = "".join(f" {c.key}: {c.before} -> {c.value};" for c in state.differing)
         tell(f"{self.name} would get{changes} files: {', '.join(state.files) or 'none'}")
 
     def _boot(self, changes: Sequence[Change]) -> None:
