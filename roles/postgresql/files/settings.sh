@@ -65,7 +65,7 @@ END
 }
 
 # Gives FILE this content, or removes it, and loads the settings, with a restart only if one needs it. If PostgreSQL rejects
-# them, restores the former file, prints the reason and returns 3.
+# them, restores the former file and prints "rejected" with the reason.
 configure() { # FILE CONTENT
     if [ -e "$1" ]; then cp -p "$1" "$1.former"; else rm -f "$1.former"; fi
     if [ -n "$2" ]; then
@@ -78,8 +78,8 @@ configure() { # FILE CONTENT
     version=${name%/*}
     if ! said=$(runuser -u postgres -- "/usr/lib/postgresql/$version/bin/postgres" -D "$cluster" -C config_file 2>&1); then
         put_back "$1"
-        echo "$said" >&2
-        return 3
+        echo "rejected $said"
+        return
     fi
     loaded=$(ask "SELECT pg_conf_load_time()")
     ask "SELECT pg_reload_conf()" >/dev/null
@@ -90,10 +90,11 @@ configure() { # FILE CONTENT
     # The server reports which settings need a restart.
     if [ "$(ask "SELECT count(*) FROM pg_settings WHERE pending_restart")" != 0 ]; then
         if ! { systemctl restart "$(unit_of "$cluster")" && answers; } 2>/dev/null; then
-            grep -E ' (FATAL|PANIC):' "/var/log/postgresql/postgresql-$version-${name#*/}.log" | tail -n 1 >&2
+            said=$(grep -E ' (FATAL|PANIC):' "/var/log/postgresql/postgresql-$version-${name#*/}.log" | tail -n 1)
             put_back "$1"
             systemctl restart "$(unit_of "$cluster")"
-            return 3
+            echo "rejected $said"
+            return
         fi
         connect_again || return
     fi

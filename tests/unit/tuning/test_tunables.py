@@ -564,7 +564,7 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
     assert (host / "etc/default/grub.d/90-loadlab-boot.nosmt.cfg").exists()
 
 
-CONFIG = "c /etc/postgresql/17/main/postgresql.conf"
+LOOK = "w 644 postgresql.jit off\nc /etc/postgresql/17/main/postgresql.conf\nn 0"
 JIT = {"name": "jit", "value": "off", "reason": "a test's"}
 
 
@@ -572,14 +572,14 @@ JIT = {"name": "jit", "value": "off", "reason": "a test's"}
     ("answers", "refusal"),
     [
         (
-            [(0, "n 0"), (3, "unrecognized parameter")],
+            [(0, LOOK), (0, "rejected unrecognized parameter")],
             "PostgreSQL on one does not take the settings of the tuning profile: unrecognized "
             "parameter. Its former settings are in force. Mend the profile in files/tuning/, or "
             "choose another with -e tuning=<name>.",
         ),
-        ([(0, "n 0"), (1, "no disk")], "no disk"),
+        ([(0, LOOK), (1, "no disk")], "no disk"),
         (
-            [(0, "n 0"), (0, ""), (0, "n 0")],
+            [(0, LOOK), (0, ""), (0, LOOK)],
             "PostgreSQL on one has settings in force that its files do not have, or waits for a "
             "start. Another may have changed them just now; run the same command again.",
         ),
@@ -595,8 +595,8 @@ def test_settings_that_postgresql_does_not_take_end_the_task(
     left = iter(answers)
 
     def answer(text: str, executable: bool) -> dict[str, Any]:
-        code, line = next(left)
-        return {"rc": code, "stdout": f"w 644 postgresql.jit off\n{CONFIG}\n{line}", "stderr": line}
+        code, words = next(left)
+        return {"rc": code, "stdout": words, "stderr": words}
 
     monkeypatch.setattr(tuned, "answer", answer)
     profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))

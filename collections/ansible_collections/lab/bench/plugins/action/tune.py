@@ -33,8 +33,6 @@ _SCRIPTS = {
     "postgresql": ["roles/postgresql/files/settings.sh"],
     "serving": ["roles/nginx/files/serving.sh"],
 }
-# Exit status of settings.sh where PostgreSQL rejects the settings.
-_REJECTED = 3
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -95,9 +93,9 @@ class ActionModule(ControllerAction):
         state = host_state.decide(settings, before, granted)
         if self._task.check_mode:
             if changed := bool(state.differing or state.files):
-                self._announce(state)
-            rows = host_state.rows(state, before)
-            return self._result(rows, changed, state.differing)
+                keys = "".join(f" {c.key}: {c.before} -> {c.value};" for c in state.differing)
+                tell(f"{self.name} would get{keys} files: {', '.join(state.files) or 'none'}")
+            return self._result(host_state.rows(state, before), changed, state.differing)
         changed = bool(state.files)
         if state.differing and state.to_save != state.originals:
             # Before the first change, so that a crash at any later point can be repaired.
@@ -129,10 +127,6 @@ class ActionModule(ControllerAction):
         result = self._result(rows, changed, state.differing, problem)
         return {**result, "hand_back": hand_back}
 
-    def _announce(self, state: HostState) -> None:
-        changes = "".join(f" {c.key}: {c.before} -> {c.value};" for c in state.differing)
-        tell(f"{self.name} would get{changes} files: {', '.join(state.files) or 'none'}")
-
     def _boot(self, changes: Sequence[Change]) -> None:
         keys = ", ".join(change.key for change in changes)
         tell(f"{self.name} is booted again, as the kernel reads {keys} only then")
@@ -159,17 +153,27 @@ class ActionModule(ControllerAction):
         settings = sizing.postgresql_settings(args.profile, _sizes(args)) if args.profile else []
         self._set(KEYS=[setting.key for setting in settings])
         check = self._task.check_mode
-        if check and self._answer("look")["rc"]:
-            # Check mode does not install PostgreSQL.
-            return self._result(service_ledger.rows(settings, [], []), False)
-        before = after = self._run("look")
+        try:
+            before = after = self._run("look")
+        except LabError:
+            if check:
+                # Check mode does not install PostgreSQL.
+                return self._result(service_ledger.rows(settings, [], []), False)
+            raise
         state = service_ledger.postgresql_state(settings, before)
         changes = service_ledger.changes(settings, before)
         if state.outdated and check:
             names = ", ".join(setting.key.partition(".")[2] for setting in settings)
             tell(f"{self.name}: PostgreSQL would get {names or 'its own settings'}")
         elif state.outdated:
-            self._configure(state.file, state.content)
+            lines = self._run(f"configure {quote(state.file)} {quote(state.content)}")
+            if lines:
+                raise LabError(
+                    f"PostgreSQL on {self.name} does not take the settings of the tuning profile: "
+                    f"{' '.join(lines).removeprefix('rejected').strip()}. Its former settings are "
+                    "in force. Mend the profile in files/tuning/, or choose another with -e "
+                    "tuning=<name>."
+                )
             after = self._run("look")
         problem = (
             f"PostgreSQL settings did not take on {self.name}: {{}}. Look at the server's log with "
@@ -185,16 +189,6 @@ class ActionModule(ControllerAction):
                 "again."
             )
         return result
-
-    def _configure(self, file: str, content: str) -> None:
-        answer = self._answer(f"configure {quote(file)} {quote(content)}")
-        if answer["rc"] == _REJECTED:
-            raise LabError(
-                f"PostgreSQL on {self.name} does not take the settings of the tuning profile: "
-                f"{answer['stderr'].strip()}. Its former settings are in force. Mend the profile "
-                "in files/tuning/, or choose another with -e tuning=<name>."
-            )
-        _refuse(answer)
 
     def _serving(self, args: Arguments) -> dict[str, Any]:
         assert args.profile is not None
@@ -220,16 +214,15 @@ class ActionModule(ControllerAction):
             f"\n{name}={quote(' '.join(words))}" for name, words in values.items()
         )
 
-    def _answer(self, *commands: str) -> dict[str, Any]:
-        """Run commands after the script, as the module raw does; return rc, stdout and stderr."""
-        text = "\n".join([self.script, *commands])
-        answer: dict[str, Any] = self._low_level_execute_command(text, executable=False)
-        return answer
-
     def _run(self, *commands: str) -> list[str]:
-        """Return the lines that commands print. Raises LabError where they fail."""
-        answer = self._answer(*commands)
-        _refuse(answer)
+        """Run commands after the script, as the module raw does; return the lines that they print.
+
+        Raises LabError where they fail.
+        """
+        text = "\n".join([self.script, *commands])
+        answer = self._low_level_execute_command(text, executable=False)
+        if answer["rc"]:
+            raise LabError(answer["stderr"].strip() or f"{commands[-1]}: status {answer['rc']}")
         lines: list[str] = answer["stdout"].splitlines()
         return lines
 
@@ -251,11 +244,6 @@ class ActionModule(ControllerAction):
         if left and not self._task.check_mode:
             result |= {"failed": True, "msg": problem.format("; ".join(left))}
         return result
-
-
-def _refuse(answer: Mapping[str, Any]) -> None:
-    if answer["rc"]:
-        raise LabError(answer["stderr"].strip() or answer["stdout"].strip() or str(answer["rc"]))
 
 
 def _sizes(args: Arguments) -> sizing.Sizes:
