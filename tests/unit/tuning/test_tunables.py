@@ -577,7 +577,11 @@ JIT = {"name": "jit", "value": "off", "reason": "a test's"}
             "parameter. Its former settings are in force. Mend the profile in files/tuning/, or "
             "choose another with -e tuning=<name>.",
         ),
-        ([(0, LOOK), (1, "no disk")], "no disk"),
+        (
+            [(0, LOOK), (1, "no disk")],
+            "A command of the tuning failed on one: no disk. Remove the cause and run the same "
+            "command again.",
+        ),
         (
             [(0, LOOK), (0, ""), (0, LOOK)],
             "PostgreSQL on one has settings in force that its files do not have, or waits for a "

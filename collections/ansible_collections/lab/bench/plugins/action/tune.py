@@ -222,7 +222,11 @@ class ActionModule(ControllerAction):
         text = "\n".join([self.script, *commands])
         answer = self._low_level_execute_command(text, executable=False)
         if answer["rc"]:
-            raise LabError(answer["stderr"].strip() or f"{commands[-1]}: status {answer['rc']}")
+            reason = answer["stderr"].strip() or f"exit status {answer['rc']} of {commands[-1]}"
+            raise LabError(
+                f"A command of the tuning failed on {self.name}: {reason}. Remove the cause and run "
+                "the same command again."
+            )
         lines: list[str] = answer["stdout"].splitlines()
         return lines
 
