@@ -224,8 +224,8 @@ class ActionModule(ControllerAction):
         if answer["rc"]:
             reason = answer["stderr"].strip() or f"exit status {answer['rc']} of {commands[-1]}"
             raise LabError(
-                f"A command of the tuning failed on {self.name}: {reason}. Remove the cause and run "
-                "the same command again."
+                f"A command of the tuning failed on {self.name}: {reason}. Remove the cause and "
+                "run the same command again."
             )
         lines: list[str] = answer["stdout"].splitlines()
         return lines
