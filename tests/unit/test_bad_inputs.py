@@ -500,7 +500,7 @@ PROCESSES: list[tuple[str, list[str]]] = [
         f"{A} -i away -e generator=wrk -e tuning=mitigations-off -e run_id=refused",
         [
             "tuning: mitigations-off takes effect only when the hosts are booted again, which",
-            "server, client may not be. Set host_tuning_may_reboot to true in the inventory, or",
+            "server, client may not be. Set tuning_may_reboot to true in the inventory, or",
         ],
     ),
     (
