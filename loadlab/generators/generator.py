@@ -14,6 +14,24 @@ Mode: TypeAlias = Literal["constant", "closed", "batch"]
 
 
 @dataclass(frozen=True)
+class Lanes:
+    """How one load is shared by several servers, each with its own connections.
+
+    - urls: name, of letters, digits, _ and - -> scheme, host and port
+    - slice_s: each server in turn has all requests of so many seconds, 0.001 to 10
+    - sliced_s, by_request_s: lengths of the part in slices, and of the part in which the requests
+      go to the servers one by one; they follow each other until the end of the load. 0 for none
+    - settle_s: requests due less than this after the last of the slice before are in no percentile
+    """
+
+    urls: Mapping[str, str]
+    sliced_s: float
+    by_request_s: float
+    slice_s: float = 0.02
+    settle_s: float = 0.002
+
+
+@dataclass(frozen=True)
 class Request:
     """What one client is to offer, for the command line of its generator.
 
@@ -28,6 +46,8 @@ class Request:
       where answers differ
     - keep_requests: whether a record of each request is kept
     - requests, open_files, reuse: of a batch; None otherwise
+    - lanes: the servers in place of the one that url names, each with so many connections; only
+      metronome knows them
     """
 
     url: str
@@ -48,6 +68,7 @@ class Request:
     requests: int | None = None
     open_files: int | None = None
     reuse: bool | None = None
+    lanes: Lanes | None = None
 
     @property
     def header_options(self) -> list[str]:

@@ -12,6 +12,9 @@ when the client's kernel had the answer and when the program read it.
 - Of each request it records whether its answer was right: status, length and content of the body.
 - metronome.requests has a record of each request. Where none are kept, or of a load of more than 20
   million requests, metronome.seconds has histograms of each second instead, with an error of 0.2 %.
+- A load of several lanes goes to several servers, each with its own connections. It leaves a folder
+  of files for each. Which request goes to which lane is in metronome/src/turns.rs: in slices of
+  time, and request by request.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ import math
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -43,7 +46,7 @@ from loadlab.generators.measurement import (
     Measurement,
     Waited,
 )
-from loadlab.generators.tally import Seconds, rounded
+from loadlab.generators.tally import AnswerSeries, Seconds, rounded
 from loadlab.model import Load, PerSecond, Reason, Stops, Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
@@ -64,6 +67,14 @@ DIFFERENCES = ("status", "bytes", "connection")
 COLUMNS = (
     *("outcome", *DIFFERENCES, "issued", "sent", "first", "last", "read", "pacing", "added"),
 )
+# Of a load of several lanes also: growth of the request's number in the schedule, times 4, plus the
+# index of its part.
+TURN = "turn"
+# Parts of a lane's load as the files number them: the part of the summary that counts each. At the
+# begin of a slice the other lane's last requests may be under way: it is in no percentile.
+Part: TypeAlias = Literal["slices", "by_request"]
+PARTS: tuple[Part, ...] = ("slices", "slices", "by_request")
+SLICE_BEGIN = 1
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
 # classed by its hundreds.
 OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
@@ -91,23 +102,34 @@ class Check(Struct):
     limit: float
 
 
-class Summary(Struct):
-    """What metronome.json says of a load. Times are in seconds unless named otherwise."""
+class Requests(Struct):
+    """Requests of a load, of a lane, or of a part of it."""
 
-    format: str
     scheduled: int
     sent: int
     unsent: int
     unsent_own: int
-    started: float
-    finished: float
     outcomes: dict[str, int]
     statuses: dict[str, int]
+    due_by_second: list[int]
+
+
+class Summary(Requests, kw_only=True):
+    """What metronome.json says of a load. Times are in seconds unless named otherwise.
+
+    lanes: their number; parts: requests of each part, of a load of several lanes.
+    """
+
+    format: str
+    started: float
+    finished: float
     failures: dict[str, int]
     gaps: Gaps
     polling_by_second: list[float]
     checks: list[Check]
     receive_stamps: bool
+    lanes: int = 1
+    parts: dict[Part, Requests] = {}
 
 
 @dataclass
@@ -182,26 +204,32 @@ def zigzag(numbers: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Block:
-    """Records of successive requests, the first of which has the number ``first`` in the
-    schedule: name of COLUMNS -> an entry for each."""
+    """Records of successive requests of a load or lane. number: in the schedule of the whole load.
+    part: index of PARTS. columns: name of COLUMNS -> an entry for each."""
 
-    first: int
+    number: Integers
+    part: Integers
     columns: Mapping[str, Integers]
 
 
 def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
     header = json.loads(stream.readline())
-    if header.get("format") != "metronome requests/1" or tuple(header["columns"]) != COLUMNS:
+    names = tuple(header.get("columns", ()))
+    if header.get("format") != "metronome requests/1" or names not in (COLUMNS, (*COLUMNS, TURN)):
         raise GeneratorError(f"{RECORDS} has another format: {header}")
     first = 0
     while first < header["rows"]:
         rows = _size(stream)
         columns = {}
-        for name in COLUMNS:
+        for name in names:
             numbers = leb128(_exactly(stream, _size(stream)), rows)
             columns[name] = np.cumsum(zigzag(numbers)) if name in DIFFERENCES else numbers
-        yield Block(first, columns)
+        if TURN in names:
+            turn = columns.pop(TURN)
+            yield Block(np.cumsum(turn >> 2), turn & 3, columns)
+        else:
+            yield Block(first + np.arange(rows), np.zeros(rows, np.int64), columns)
         first += rows
     # A compressed file ends with its checksum.
     if stream.read(1):
@@ -220,22 +248,24 @@ def _size(stream: BufferedIOBase) -> int:
 
 
 class _Reader:
-    """Counts the requests of a load, and by the second in which each was due."""
+    """Counts the requests of a load or part, and by the second in which each was due."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, part: Part | None) -> None:
         self._schedule = schedule
+        self._parts = [number for number, name in enumerate(PARTS) if part in (None, name)]
         self._end = round(schedule.duration_s * UNITS_S)
         self.seconds = Seconds(schedule)
-        self.statuses: Counter[int] = Counter()
         self.totals = Totals(
             [0] * len(OUTCOMES), 0, 0, 0, None, Counted(), Counted(), Counted(), Counted()
         )
 
     def add(self, block: Block) -> None:
         """Add the records of a block."""
-        columns, totals = block.columns, self.totals
+        rows = np.isin(block.part, self._parts)
+        columns = {name: column[rows] for name, column in block.columns.items()}
+        turn, totals = block.number[rows], self.totals
+        settled = block.part[rows] != SLICE_BEGIN
         outcome = columns["outcome"]
-        turn = block.first + np.arange(len(outcome))
         # As the generator rounds: to nanoseconds, then to units.
         due_units = (np.floor(turn * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50) // 100
         service = columns["first"] + columns["last"]
@@ -243,13 +273,12 @@ class _Reader:
         answered, right = outcome < ANSWERED, outcome == 0
         for number, count in zip(*np.unique(outcome, return_counts=True), strict=True):
             totals.outcomes[int(number)] += int(count)
-        self.statuses.update(columns["status"][answered].tolist())
         in_time = due_units + latency <= self._end
         totals.in_time += int((answered & in_time).sum())
         totals.right_in_time += int((right & in_time).sum())
-        totals.right.add(latency[right])
-        totals.wrong.add(latency[answered & ~right])
-        totals.ideal.add((latency - columns["added"])[answered])
+        totals.right.add(latency[right & settled])
+        totals.wrong.add(latency[answered & ~right & settled])
+        totals.ideal.add((latency - columns["added"])[answered & settled])
         totals.pacing.add(columns["pacing"])
         if answered.any():
             self._serve(int(service[answered].sum()), int(service[answered].min()))
@@ -261,19 +290,22 @@ class _Reader:
         totals.service += total
         totals.fastest = fastest if totals.fastest is None else min(fastest, totals.fastest)
 
-    def add_second(self, second: int, numbers: Iterator[int]) -> None:
-        """Add the histograms of a second; ``numbers``: of the file, from its begin on."""
+    def add_second(self, second: int, part: int, numbers: Iterator[int]) -> None:
+        """Add the histograms of a part of a second; ``numbers``: of the file, from its begin on."""
         totals = self.totals
         _, _ = next(numbers), next(numbers)
-        for outcome in range(len(OUTCOMES)):
-            totals.outcomes[outcome] += next(numbers)
-        totals.right_in_time += next(numbers)
-        totals.in_time += next(numbers)
-        service = next(numbers)
+        outcomes = [next(numbers) for _ in OUTCOMES]
+        right_in_time, in_time, service = (next(numbers) for _ in range(3))
         right, wrong, ideal, pacing, served = (_histogram(numbers) for _ in range(5))
-        totals.right.add(*right)
-        totals.wrong.add(*wrong)
-        totals.ideal.add(*ideal)
+        if part not in self._parts:
+            return
+        totals.outcomes = [sum(counts) for counts in zip(totals.outcomes, outcomes, strict=True)]
+        totals.right_in_time += right_in_time
+        totals.in_time += in_time
+        if part != SLICE_BEGIN:
+            totals.right.add(*right)
+            totals.wrong.add(*wrong)
+            totals.ideal.add(*ideal)
         totals.pacing.add(*pacing)
         if len(served[0]):
             self._serve(service, int(served[0].min()))
@@ -307,8 +339,10 @@ def _numbers(stream: BufferedIOBase) -> Iterator[int]:
     raise GeneratorError(f"{SECONDS} is truncated")
 
 
-def read(folder: Path, schedule: Schedule) -> tuple[_Reader, str]:
+def read(folder: Path, schedule: Schedule, part: Part | None = None) -> tuple[_Reader, str]:
     """Count the requests in a folder; return them and the name of the file that they are from.
+
+    ``part``: of a load of several lanes the only part to count, None for both.
 
     Raises GeneratorError where there is no file, and for one that is truncated.
     """
@@ -316,7 +350,7 @@ def read(folder: Path, schedule: Schedule) -> tuple[_Reader, str]:
         for path in (folder / packed, folder / name):
             if not path.exists():
                 continue
-            reader = _Reader(schedule)
+            reader = _Reader(schedule, part)
             try:
                 with gzip.open(path) if path.name == packed else path.open("rb") as stream:
                     _count(stream, name, schedule, reader)
@@ -336,7 +370,33 @@ def _count(stream: BufferedIOBase, name: str, schedule: Schedule, reader: _Reade
         raise GeneratorError(f"{SECONDS} has another format: {header}")
     numbers = _numbers(stream)
     for second in range(math.ceil(schedule.duration_s)):
-        reader.add_second(second, numbers)
+        for part in range(header.get("parts", 1)):
+            reader.add_second(second, part, numbers)
+
+
+def by_lane(
+    folder: Path, names: Sequence[str], schedule: Schedule, part: Part | None = None
+) -> dict[str, Measurement]:
+    """Return the Measurement of each lane of a load, by its name.
+
+    ``schedule``: of the whole load. ``part``: measure only that part of it. A rate is that of the
+    lane while its part lasted, between the turns of the others too. Figures of the generator's
+    threads, such as stops and polling_s, are of all lanes and both parts.
+
+    Raises GeneratorError as measure does, and where requests of the schedule belong to no lane.
+    """
+    measurements = {}
+    scheduled = 0
+    for name in names:
+        summary = _summary(folder / name)
+        scheduled += summary.scheduled
+        measurements[name], _ = _measure(folder / name, summary, schedule, part)
+    if scheduled != schedule.scheduled:
+        raise GeneratorError(
+            f"the lanes {', '.join(names)} have {scheduled} requests, the schedule has "
+            f"{schedule.scheduled}"
+        )
+    return measurements
 
 
 def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
@@ -347,36 +407,52 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
 
     Raises GeneratorError where a file is absent or truncated, and where two do not agree.
     """
+    summary = _summary(folder)
+    if summary.scheduled != schedule.scheduled:
+        raise GeneratorError(
+            f"{OUTPUT} is of {summary.scheduled} requests, not of {schedule.scheduled}"
+        )
+    return _measure(folder, summary, schedule, None)
+
+
+def _summary(folder: Path) -> Summary:
     try:
         summary = msgspec.json.decode((folder / OUTPUT).read_bytes(), type=Summary)
     except msgspec.DecodeError as error:
         raise GeneratorError(f"{OUTPUT} is truncated or not understood: {error}") from error
-    if summary.format != SUMMARY_FORMAT or summary.scheduled != schedule.scheduled:
-        raise GeneratorError(
-            f"{OUTPUT} is {summary.format!r} of {summary.scheduled} requests, not "
-            f"{SUMMARY_FORMAT!r} of {schedule.scheduled}"
-        )
-    reader, name = read(folder, schedule)
+    if summary.format != SUMMARY_FORMAT:
+        raise GeneratorError(f"{OUTPUT} is {summary.format!r}, not {SUMMARY_FORMAT!r}")
+    return summary
+
+
+def _measure(
+    folder: Path, summary: Summary, schedule: Schedule, part: Part | None
+) -> tuple[Measurement, str]:
+    requests = summary.parts[part] if part else summary
+    reader, name = read(folder, schedule, part)
     totals = reader.totals
-    if totals.outcomes != [summary.outcomes[kind] for kind in OUTCOMES]:
-        raise GeneratorError(f"{name} has {totals.outcomes}, {OUTPUT} has {summary.outcomes}")
+    if totals.outcomes != [requests.outcomes[kind] for kind in OUTCOMES]:
+        raise GeneratorError(f"{name} has {totals.outcomes}, {OUTPUT} has {requests.outcomes}")
     answered = sum(totals.outcomes[:ANSWERED])
     exact = histograms.add_up(
         *map(np.concatenate, zip(totals.right.exact, totals.wrong.exact, strict=True))
     )
     histogram = histograms.from_counts(*exact)
+    series = reader.seconds.series()
     pacing = totals.pacing.exact
     fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
-    span_s = schedule.duration_s - fastest_s
+    # Each lane has its share of the rate, and the part lasted as long as all its requests.
+    lasted_s = summary.lanes * requests.scheduled / schedule.rate
+    span_s = (lasted_s if summary.lanes > 1 else schedule.duration_s) - fastest_s
     return Measurement(
         generator=NAME,
-        requests=summary.sent,
+        requests=requests.sent,
         responses=answered,
         ok=totals.outcomes[0],
-        errors=_errors(summary),
+        errors=_errors(requests),
         aborted=0,
-        scheduled=summary.scheduled,
-        unsent=summary.unsent,
+        scheduled=requests.scheduled,
+        unsent=requests.unsent,
         duration_s=max(schedule.duration_s, summary.finished - summary.started),
         rate_achieved=totals.in_time / span_s,
         goodput=totals.right_in_time / span_s,
@@ -385,17 +461,19 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
         latency_us=histograms.summary(histogram, exact),
         latency_from="intended",
         ideal=histograms.from_counts(*totals.ideal.exact),
-        per_second=_per_second(reader.seconds),
+        per_second=_per_second(
+            series, series.intended if summary.lanes == 1 else requests.due_by_second
+        ),
         send_delay_us=histograms.summary(histograms.from_counts(*pacing), pacing)
         if len(pacing[0])
         else None,
-        lateness=Lateness(0, 0, summary.unsent_own, hidden=False),
+        lateness=Lateness(0, 0, requests.unsent_own, hidden=False),
         waited=Waited(
             totals.right.exact,
             totals.wrong.exact,
-            unanswered=summary.sent - answered,
-            unsent=summary.unsent,
-            left_out=summary.unsent_own,
+            unanswered=requests.sent - answered,
+            unsent=requests.unsent,
+            left_out=requests.unsent_own,
         ),
         span=(summary.started, summary.finished),
         stops=Stops(
@@ -432,25 +510,26 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
         )
 
 
-def _errors(summary: Summary) -> dict[str, int]:
+def _errors(requests: Requests) -> dict[str, int]:
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     for outcome in ("body", *OUTCOMES[ANSWERED:]):
-        errors[outcome] = summary.outcomes[outcome]
+        errors[outcome] = requests.outcomes[outcome]
     wrong = Counter[str]()
-    for status, count in summary.statuses.items():
+    for status, count in requests.statuses.items():
         hundreds = int(status) // 100
         wrong[f"status_{hundreds}xx" if hundreds in (4, 5) else "status_other"] += count
     # Answers with the right status are among status_other.
     errors |= {kind: wrong[kind] for kind in ("status_4xx", "status_5xx")}
-    errors["status_other"] = summary.outcomes["status"] - wrong["status_4xx"] - wrong["status_5xx"]
+    errors["status_other"] = requests.outcomes["status"] - sum(
+        errors[kind] for kind in ("status_4xx", "status_5xx")
+    )
     return errors
 
 
-def _per_second(seconds: Seconds) -> PerSecond:
-    series = seconds.series()
+def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
     return PerSecond(
         second=series.second,
-        scheduled=series.intended,
+        scheduled=scheduled,
         responses=[sum(count for _, _, count in second) for second in series.answers],
         ok=[sum(count for right, _, count in second if right) for second in series.answers],
         p50_us=series.p50_us,
@@ -465,10 +544,16 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     url = urlsplit(request.url)
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     answer = {"status": request.status, "bytes": request.body_bytes, "body": request.body_file}
+    lanes: list[dict[str, str]] = [{"url": f"{url.scheme}://{url.netloc}"}]
+    turns: dict[str, float] = {}
+    if request.lanes:
+        lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
+        lengths = ("slice_s", "sliced_s", "by_request_s", "settle_s")
+        turns = {length: getattr(request.lanes, length) for length in lengths}
     plan = {
         "format": "metronome plan/1",
         "output": name,
-        "lanes": [{"url": f"{url.scheme}://{url.netloc}"}],
+        "lanes": lanes,
         "kinds": [
             {
                 "method": request.method,
@@ -478,7 +563,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
                 "answer": answer,
             }
         ],
-        "schedule": {"rate": request.rate, "duration_s": seconds},
+        "schedule": {"rate": request.rate, "duration_s": seconds, **turns},
         "connections": request.connections,
         "threads": request.threads,
         "keepalive": request.keepalive,

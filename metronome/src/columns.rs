@@ -5,9 +5,11 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::record::Record;
+use crate::turns::Part;
 
 pub const BLOCK: usize = 65_536;
-const COLUMNS: [&str; 11] = [
+/// The last is there where the load has several lanes.
+const COLUMNS: [&str; 12] = [
     "outcome",
     "status",
     "bytes",
@@ -19,6 +21,7 @@ const COLUMNS: [&str; 11] = [
     "read",
     "pacing",
     "added",
+    "turn",
 ];
 
 /// Appends an unsigned LEB128 number.
@@ -60,16 +63,20 @@ pub fn units(nanoseconds: u64) -> u64 {
 
 pub struct Columns {
     file: BufWriter<File>,
-    columns: [Vec<u8>; COLUMNS.len()],
-    // Status, bytes and connection of the row before in the block.
+    columns: Vec<Vec<u8>>,
+    // Status, bytes and connection of the row before in the block, and its number in the schedule.
     before: [i64; 3],
+    number_before: u64,
     block_rows: usize,
     rows: u64,
     header_length: usize,
 }
 
-fn header(rows: u64) -> String {
-    let names: Vec<String> = COLUMNS.iter().map(|name| format!("\"{name}\"")).collect();
+fn header(rows: u64, width: usize) -> String {
+    let names: Vec<String> = COLUMNS[..width]
+        .iter()
+        .map(|name| format!("\"{name}\""))
+        .collect();
     format!(
         "{{\"format\":\"metronome requests/1\",\"unit_ns\":100,\"rows\":{rows},\"block\":{BLOCK},\
          \"columns\":[{}]}}",
@@ -78,23 +85,32 @@ fn header(rows: u64) -> String {
 }
 
 impl Columns {
-    pub fn create(path: &Path) -> io::Result<Columns> {
+    /// `lanes`: whether the load has several.
+    pub fn create(path: &Path, lanes: bool) -> io::Result<Columns> {
+        let width = COLUMNS.len() - usize::from(!lanes);
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         // As wide as with the largest number of rows, so that it can be written again at the end.
-        let header_length = header(u64::MAX).len();
-        writeln!(file, "{:header_length$}", header(0))?;
+        let header_length = header(u64::MAX, width).len();
+        writeln!(file, "{:header_length$}", header(0, width))?;
         Ok(Columns {
             file,
-            columns: Default::default(),
+            columns: vec![Vec::new(); width],
             before: [0; 3],
+            number_before: 0,
             block_rows: 0,
             rows: 0,
             header_length,
         })
     }
 
-    /// Adds the next row in due order.
-    pub fn add(&mut self, due: u64, record: &Record, added: u64) -> io::Result<()> {
+    /// Adds the next row in due order, with its number in the schedule.
+    pub fn add(
+        &mut self,
+        due: u64,
+        (number, part): (u64, Part),
+        record: &Record,
+        added: u64,
+    ) -> io::Result<()> {
         let columns = &mut self.columns;
         put_varint(&mut columns[0], record.outcome as u64);
         let values = [
@@ -124,6 +140,10 @@ impl Columns {
         }
         put_varint(&mut columns[9], units(record.pacing));
         put_varint(&mut columns[10], units(added));
+        if let Some(turns) = columns.get_mut(11) {
+            put_varint(turns, ((number - self.number_before) << 2) | part as u64);
+        }
+        self.number_before = number;
         self.rows += 1;
         self.block_rows += 1;
         if self.block_rows == BLOCK {
@@ -142,6 +162,7 @@ impl Columns {
         }
         self.block_rows = 0;
         self.before = [0; 3];
+        self.number_before = 0;
         Ok(())
     }
 
@@ -153,13 +174,20 @@ impl Columns {
         let mut file = self.file.into_inner().map_err(|error| error.into_error())?;
         file.seek(SeekFrom::Start(0))?;
         let header_length = self.header_length;
-        writeln!(file, "{:header_length$}", header(self.rows))
+        writeln!(
+            file,
+            "{:header_length$}",
+            header(self.rows, self.columns.len())
+        )
     }
 }
 
-/// Reads the rows back: due times are not in the file, and `first` has no meaning for failures.
+/// Reads the rows back: due times are not in the file, and `first` has no meaning for failures. The
+/// last column has the number in the schedule, times 4, and the part; 0 for a load of one lane.
 pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
     let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
+    let header = std::str::from_utf8(&bytes[..start]).ok()?;
+    let lanes = usize::from(header.contains("\"turn\""));
     let mut rest = &bytes[start..];
     let number = |rest: &mut &[u8]| -> Option<usize> {
         let (head, tail) = rest.split_at_checked_compat(4)?;
@@ -171,7 +199,7 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
         let count = number(&mut rest)?;
         let base = rows.len();
         rows.resize(base + count, [0; COLUMNS.len()]);
-        for position in 0..COLUMNS.len() {
+        for position in 0..COLUMNS.len() - 1 + lanes {
             let length = number(&mut rest)?;
             let (mut column, tail) = rest.split_at_checked_compat(length)?;
             rest = tail;
@@ -181,6 +209,9 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
                 row[position] = if (1..4).contains(&position) {
                     before += unzigzag(value);
                     before as u64
+                } else if position == COLUMNS.len() - 1 {
+                    before += (value >> 2) as i64;
+                    ((before as u64) << 2) | (value & 3)
                 } else {
                     value
                 };

@@ -9,8 +9,9 @@ use crate::histogram::Histogram;
 use crate::own::Own;
 use crate::plan::Plan;
 use crate::record::{Outcome, Record, Ring, OUTCOMES};
-use crate::schedule::Rate;
+use crate::schedule::{Dues, Rate};
 use crate::seconds::Seconds;
+use crate::turns::Part;
 
 /// Neighbours whose latencies are correlated, at most.
 const MOST_NEIGHBOURS: usize = 200_000;
@@ -20,9 +21,10 @@ enum Output {
     Seconds(Seconds),
 }
 
-/// The figures of a load.
+/// The figures of a lane, or of a part of its load.
 pub struct Evaluated {
     pub rate: Rate,
+    pub scheduled: u64,
     /// Requests sent; while the load runs the number of the next record.
     pub sent: u64,
     pub unsent_own: u64,
@@ -43,12 +45,17 @@ pub struct Evaluated {
     pub neighbours: Vec<(u64, u64)>,
     pub held: u128,
     pub finished: u64,
+    /// In slices, and by request; empty where the load has one lane.
+    pub parts: Vec<Evaluated>,
+    before: Option<u64>,
+    answers: usize,
 }
 
 impl Evaluated {
-    fn new(rate: Rate) -> Evaluated {
+    fn new(rate: Rate, scheduled: u64) -> Evaluated {
         Evaluated {
             rate,
+            scheduled,
             sent: 0,
             unsent_own: 0,
             outcomes: [0; OUTCOMES],
@@ -65,36 +72,93 @@ impl Evaluated {
             neighbours: Vec::new(),
             held: 0,
             finished: 0,
+            parts: Vec::new(),
+            before: None,
+            answers: 0,
         }
     }
 
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
     }
+
+    fn part(&mut self, part: Part) -> Option<&mut Evaluated> {
+        self.parts.get_mut(usize::from(part == Part::ByRequest))
+    }
+
+    /// Adds a request that was sent.
+    fn add(&mut self, due: u64, part: Part, record: &Record, added: u64) {
+        let number = self.sent;
+        self.sent += 1;
+        self.outcomes[record.outcome as usize] += 1;
+        let (due_second, sent_second) = (self.rate.second(due), self.rate.second(record.sent));
+        self.due_by_second[due_second] += 1;
+        self.sent_by_second[sent_second] += 1;
+        if record.sent.saturating_sub(record.pacing) > due {
+            for waited in &mut self.waited[due_second..=sent_second] {
+                *waited = true;
+            }
+        }
+        self.pacing.add(record.pacing);
+        if !record.disturbed {
+            self.undisturbed.add(record.pacing);
+        }
+        self.reading.add(record.read.saturating_sub(record.last));
+        self.held += u128::from(record.read.saturating_sub(record.sent));
+        self.finished = self.finished.max(record.read);
+        let mut latency_of_answer = None;
+        if record.outcome.answered() {
+            let latency = record.last.saturating_sub(due);
+            *self.statuses.entry(record.status).or_insert(0) += 1;
+            if part != Part::SliceBegin {
+                self.latency.add(latency);
+                self.ideal_latency.add(latency.saturating_sub(added));
+                self.halves[usize::from(number >= self.scheduled / 2)].add(latency);
+            }
+            self.answers += 1;
+            latency_of_answer = Some(latency);
+        }
+        if self.answers <= MOST_NEIGHBOURS {
+            if let Some(pair) = self.before.zip(latency_of_answer) {
+                self.neighbours.push(pair);
+            }
+        }
+        self.before = latency_of_answer;
+    }
+
+    /// Adds a request that was never sent. `own`: whether it would have been, but for the generator.
+    fn add_unsent(&mut self, due: u64, own: bool) {
+        self.unsent_own += u64::from(own);
+        self.due_by_second[self.rate.second(due)] += 1;
+    }
 }
 
+/// Computes the figures of a lane, and writes its file.
 pub struct Evaluation {
     load: Evaluated,
+    dues: Dues,
     own: Own,
     output: Output,
-    before: Option<u64>,
-    answers: usize,
 }
 
 impl Evaluation {
-    pub fn create(plan: &Plan, path: &Path) -> io::Result<Evaluation> {
-        let rate = plan.schedule();
+    pub fn create(plan: &Plan, lane: usize, path: &Path) -> io::Result<Evaluation> {
+        let (rate, dues) = (plan.schedule(), plan.dues(lane));
+        let lanes = plan.lanes.len() > 1;
         let output = if plan.keeps_rows() {
-            Output::Columns(Columns::create(path)?)
+            Output::Columns(Columns::create(path, lanes)?)
         } else {
-            Output::Seconds(Seconds::create(path, rate)?)
+            Output::Seconds(Seconds::create(path, rate, lanes)?)
         };
+        let mut load = Evaluated::new(rate, dues.scheduled);
+        if lanes {
+            load.parts = (0..2).map(|_| Evaluated::new(rate, 0)).collect();
+        }
         Ok(Evaluation {
-            load: Evaluated::new(rate),
+            load,
+            dues,
             own: Own::new(plan.connections),
             output,
-            before: None,
-            answers: 0,
         })
     }
 
@@ -120,71 +184,42 @@ impl Evaluation {
 
     /// Adds the record of the next request in due order.
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
-        let number = self.load.sent;
-        let due = self.load.rate.due(number);
-        self.load.sent += 1;
+        let turn = self.dues.turn(self.load.sent);
+        let (due, part) = (self.load.rate.due(turn.0), turn.1);
         let added = self.own.added(due, record.sent, record.pacing);
         match &mut self.output {
-            Output::Columns(columns) => columns.add(due, record, added)?,
-            Output::Seconds(seconds) => seconds.add(due, record, added)?,
+            Output::Columns(columns) => columns.add(due, turn, record, added)?,
+            Output::Seconds(seconds) => seconds.add(due, part, record, added)?,
         }
-        self.load.outcomes[record.outcome as usize] += 1;
-        let (due_second, sent_second) = (
-            self.load.rate.second(due),
-            self.load.rate.second(record.sent),
-        );
-        self.load.due_by_second[due_second] += 1;
-        self.load.sent_by_second[sent_second] += 1;
-        if record.sent.saturating_sub(record.pacing) > due {
-            for waited in &mut self.load.waited[due_second..=sent_second] {
-                *waited = true;
-            }
+        self.load.add(due, part, record, added);
+        if let Some(load) = self.load.part(part) {
+            load.scheduled += 1;
+            load.add(due, part, record, added);
         }
-        self.load.pacing.add(record.pacing);
-        if !record.disturbed {
-            self.load.undisturbed.add(record.pacing);
-        }
-        self.load
-            .reading
-            .add(record.read.saturating_sub(record.last));
-        self.load.held += u128::from(record.read.saturating_sub(record.sent));
-        self.load.finished = self.load.finished.max(record.read);
-        let mut latency_of_answer = None;
-        if record.outcome.answered() {
-            let latency = record.last.saturating_sub(due);
-            *self.load.statuses.entry(record.status).or_insert(0) += 1;
-            self.load.latency.add(latency);
-            self.load.ideal_latency.add(latency.saturating_sub(added));
-            self.load.halves[usize::from(number >= self.load.rate.scheduled / 2)].add(latency);
-            self.answers += 1;
-            latency_of_answer = Some(latency);
-        }
-        if self.answers <= MOST_NEIGHBOURS {
-            if let Some(pair) = self.before.zip(latency_of_answer) {
-                self.load.neighbours.push(pair);
-            }
-        }
-        self.before = latency_of_answer;
         Ok(())
     }
 
     /// Adds the requests that were never sent, and writes the file's end.
     pub fn finish(mut self) -> io::Result<Evaluated> {
         let rate = self.load.rate;
-        let unsent = self.load.sent..rate.scheduled;
-        let dues = unsent.clone().map(|number| rate.due(number));
-        self.load.unsent_own = self.own.unsent(dues.clone(), rate.duration_ns);
-        for due in dues.clone() {
-            self.load.due_by_second[rate.second(due)] += 1;
+        let unsent = self.load.sent..self.load.scheduled;
+        let dues = unsent.clone().map(|request| self.dues.due(request));
+        let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);
+        for request in unsent {
+            let (number, part) = self.dues.turn(request);
+            let due = rate.due(number);
+            self.load.add_unsent(due, request < own);
+            if let Some(load) = self.load.part(part) {
+                load.scheduled += 1;
+                load.add_unsent(due, request < own);
+            }
+            if let Output::Seconds(seconds) = &mut self.output {
+                seconds.add_unsent(due, part)?;
+            }
         }
         match self.output {
             Output::Columns(columns) => columns.finish()?,
-            Output::Seconds(mut seconds) => {
-                for due in dues {
-                    seconds.add_unsent(due)?;
-                }
-                seconds.finish()?;
-            }
+            Output::Seconds(seconds) => seconds.finish()?,
         }
         Ok(self.load)
     }

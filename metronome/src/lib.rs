@@ -18,3 +18,4 @@ pub mod seconds;
 pub mod summary;
 pub mod sys;
 pub mod tls;
+pub mod turns;

@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use crate::connection::{Carried, Connection, Failure, Link};
 use crate::gaps::{Cause, Gap, Gaps, RunQueue, LEAST_GAP};
 use crate::http::End;
-use crate::plan::Plan;
+use crate::plan::{Lane, Plan};
 use crate::record::{Outcome, Record, Ring};
 use crate::schedule::{Claim, Schedule};
 use crate::sys::{self, Epoll};
@@ -39,14 +39,41 @@ const WAIT_FOR_ROOM_NS: u64 = 100_000;
 #[repr(align(64))]
 pub struct FreeSince(AtomicU64);
 
-/// What the threads share.
-pub struct Shared<'a> {
-    pub plan: &'a Plan,
+/// What the threads share of a lane.
+pub struct Track<'a> {
+    pub lane: &'a Lane,
     pub address: SocketAddr,
     pub client: Option<Client>,
     pub schedule: Schedule,
     pub ring: Ring,
-    pub free_since: Vec<FreeSince>,
+    free_since: Vec<FreeSince>,
+}
+
+impl<'a> Track<'a> {
+    pub fn new(
+        lane: &'a Lane,
+        threads: usize,
+        address: SocketAddr,
+        client: Option<Client>,
+        schedule: Schedule,
+        ring: Ring,
+    ) -> Track<'a> {
+        let never = |_| FreeSince(AtomicU64::new(u64::MAX));
+        Track {
+            lane,
+            address,
+            client,
+            schedule,
+            ring,
+            free_since: (0..threads).map(never).collect(),
+        }
+    }
+}
+
+/// What the threads share.
+pub struct Shared<'a> {
+    pub plan: &'a Plan,
+    pub tracks: Vec<Track<'a>>,
     /// The monotonic time at which request 0 is due.
     pub start: AtomicU64,
     pub ready: Barrier,
@@ -54,16 +81,10 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    pub fn new(plan: &'a Plan, address: SocketAddr, client: Option<Client>, ring: Ring) -> Self {
+    pub fn new(plan: &'a Plan, tracks: Vec<Track<'a>>) -> Self {
         Shared {
             plan,
-            address,
-            client,
-            schedule: Schedule::new(plan.schedule()),
-            ring,
-            free_since: (0..plan.threads)
-                .map(|_| FreeSince(AtomicU64::new(u64::MAX)))
-                .collect(),
+            tracks,
             start: AtomicU64::new(0),
             ready: Barrier::new(plan.threads + 1),
             go: Barrier::new(plan.threads + 1),
@@ -73,27 +94,65 @@ impl<'a> Shared<'a> {
 
 /// What a thread tells of its load, besides the records.
 pub struct Report {
+    pub lanes: Vec<LaneReport>,
     pub gaps: Gaps,
-    pub failures: BTreeMap<Failure, u64>,
-    pub first_protocol_error: String,
     pub polling: Vec<u64>,
-    /// Integral of the number of requests under way over time.
-    pub under_way: u128,
     pub cpu: (u64, u64),
     /// Whether the thread ran before others.
     pub first: bool,
     pub stamped: bool,
-    pub stamps_missing: u64,
-    pub stamps_rejected: u64,
     pub first_offset: i64,
     pub last_offset: i64,
     pub largest_offset_step: u64,
+}
+
+/// What a thread tells of a lane.
+#[derive(Default)]
+pub struct LaneReport {
+    pub failures: BTreeMap<Failure, u64>,
+    pub first_protocol_error: String,
+    /// Integral of the number of requests under way over time.
+    pub under_way: u128,
+    pub stamps_missing: u64,
+    pub stamps_rejected: u64,
     pub connects: u64,
     pub connects_failed: u64,
     pub connecting_sum: u128,
     pub connecting_most: u64,
     pub surplus: u64,
     pub reopened: u64,
+}
+
+/// A thread's connections to the server of a lane.
+struct Pool {
+    /// Free connections, longest free first: those that are open, with their generations, and
+    /// those that are not. An open entry is void where its connection has ended since.
+    open: VecDeque<(usize, u32)>,
+    unopened: VecDeque<usize>,
+    /// Requests under way, and since when.
+    busy: u64,
+    busy_changed: u64,
+    no_room_since: Option<u64>,
+    report: LaneReport,
+}
+
+impl Pool {
+    fn new(connections: usize) -> Pool {
+        Pool {
+            open: VecDeque::with_capacity(2 * connections),
+            unopened: VecDeque::with_capacity(connections + 1),
+            busy: 0,
+            busy_changed: 0,
+            no_room_since: None,
+            report: LaneReport::default(),
+        }
+    }
+
+    fn count_busy(&mut self, until: u64) {
+        let until = until.max(self.busy_changed);
+        self.report.under_way += u128::from(self.busy) * u128::from(until - self.busy_changed);
+        self.busy_changed = until;
+    }
 }
 
 /// CLOCK_REALTIME less CLOCK_MONOTONIC, best of several measurements.
@@ -115,11 +174,12 @@ pub struct Pacer<'a> {
     shared: &'a Shared<'a>,
     index: usize,
     epoll: Epoll,
+    /// `count` for each lane, one lane after the other.
     connections: Vec<Connection>,
-    /// Free connections, longest free first: those that are open, with their generations, and
-    /// those that are not. An open entry is void where its connection has ended since.
-    open: VecDeque<(usize, u32)>,
-    unopened: VecDeque<usize>,
+    count: usize,
+    pools: Vec<Pool>,
+    /// The lane that may send next, so that one with many requests due does not delay another.
+    next_lane: usize,
     buffer: Vec<u8>,
     plain: Vec<u8>,
     timeout: u64,
@@ -137,10 +197,7 @@ pub struct Pacer<'a> {
     disturbed_until: u64,
     offset: i64,
     run_queue: RunQueue,
-    busy: u64,
-    busy_changed: u64,
     connecting: usize,
-    no_room_since: Option<u64>,
     report: Report,
 }
 
@@ -153,9 +210,12 @@ impl<'a> Pacer<'a> {
             shared,
             index,
             epoll: Epoll::new(MOST_EVENTS)?,
-            connections: (0..count).map(|_| Connection::default()).collect(),
-            open: VecDeque::with_capacity(2 * count),
-            unopened: VecDeque::with_capacity(count + 1),
+            connections: (0..count * plan.lanes.len())
+                .map(|_| Connection::default())
+                .collect(),
+            count,
+            pools: plan.lanes.iter().map(|_| Pool::new(count)).collect(),
+            next_lane: 0,
             // Written, so that the pages are there.
             buffer: vec![1; BUFFER],
             plain: vec![1; BUFFER],
@@ -170,32 +230,37 @@ impl<'a> Pacer<'a> {
             disturbed_until: 0,
             offset,
             run_queue: RunQueue::open(),
-            busy: 0,
-            busy_changed: 0,
             connecting: 0,
-            no_room_since: None,
             report: Report {
+                lanes: Vec::new(),
                 gaps: Gaps::default(),
-                failures: BTreeMap::new(),
-                first_protocol_error: String::new(),
                 polling: vec![0; plan.schedule().seconds()],
-                under_way: 0,
                 cpu: (0, 0),
                 first: false,
                 stamped: true,
-                stamps_missing: 0,
-                stamps_rejected: 0,
                 first_offset: offset,
                 last_offset: offset,
                 largest_offset_step: 0,
-                connects: 0,
-                connects_failed: 0,
-                connecting_sum: 0,
-                connecting_most: 0,
-                surplus: 0,
-                reopened: 0,
             },
         })
+    }
+
+    fn lane(&self, position: usize) -> usize {
+        position / self.count
+    }
+
+    /// The number of a connection among those of all threads to its lane.
+    fn number(&self, position: usize) -> u32 {
+        (position % self.count * self.shared.plan.threads + self.index) as u32
+    }
+
+    fn track(&self, position: usize) -> &'a Track<'a> {
+        &self.shared.tracks[self.lane(position)]
+    }
+
+    fn pool(&mut self, position: usize) -> &mut Pool {
+        let lane = self.lane(position);
+        &mut self.pools[lane]
     }
 
     /// Opens the connections, waits for the others, plays the load.
@@ -206,8 +271,8 @@ impl<'a> Pacer<'a> {
         self.shared.go.wait();
         prepared?;
         self.start = self.shared.start.load(Ordering::Acquire);
-        self.end = self.start + self.shared.schedule.rate.duration_ns;
         let plan = self.shared.plan;
+        self.end = self.start + plan.schedule().duration_ns;
         let polled = plan.rate / plan.threads as f64 * POLLED_NS as f64 / 1e9;
         self.report.first = polled <= MOST_POLLED_FIRST && sys::run_first();
         if !self.report.first {
@@ -218,6 +283,7 @@ impl<'a> Pacer<'a> {
         self.play()?;
         let after = sys::thread_cpu();
         self.report.cpu = (after.0 - before.0, after.1 - before.1);
+        self.report.lanes = self.pools.into_iter().map(|pool| pool.report).collect();
         Ok(self.report)
     }
 
@@ -263,21 +329,27 @@ impl<'a> Pacer<'a> {
     fn prepare(&mut self) -> io::Result<()> {
         let count = self.connections.len();
         if !self.shared.plan.keepalive {
-            self.unopened.extend(0..count);
+            for position in 0..count {
+                self.pool(position).unopened.push_back(position);
+            }
             return Ok(());
         }
+        // One lane after the other, as one that does not answer must not delay another.
+        let (lanes, of_lane) = (self.pools.len(), self.count);
+        let position = |attempt: usize| attempt % lanes * of_lane + attempt / lanes;
         let limit = sys::monotonic() + self.timeout.min(MOST_OPENING_NS);
         let mut next = 0;
         loop {
             let now = self.tick();
             while next < count && self.connecting < MOST_CONNECTING && now < limit {
-                self.connect(next, limit);
+                self.connect(position(next), limit);
                 next += 1;
             }
             if now >= limit {
-                for position in 0..count {
-                    if position >= next {
-                        self.unopened.push_back(position);
+                for attempt in 0..count {
+                    let position = position(attempt);
+                    if attempt >= next {
+                        self.pool(position).unopened.push_back(position);
                     } else if matches!(
                         self.connections[position].link,
                         Link::Connecting | Link::Greeting
@@ -300,12 +372,14 @@ impl<'a> Pacer<'a> {
         let mut next_scan = self.start + scan_every;
         let mut next_upkeep = sys::monotonic();
         self.now = sys::monotonic();
-        self.busy_changed = self.start;
         self.work_began = self.now;
         for connection in &mut self.connections {
             connection.free_since = self.start;
         }
-        self.publish();
+        for lane in 0..self.pools.len() {
+            self.pools[lane].busy_changed = self.start;
+            self.publish(lane);
+        }
         // Since when polls bring nothing.
         let mut polling: Option<u64> = None;
         loop {
@@ -327,7 +401,7 @@ impl<'a> Pacer<'a> {
                 continue;
             }
             if now >= self.end {
-                if self.busy == 0 {
+                if self.pools.iter().all(|pool| pool.busy == 0) {
                     break;
                 }
                 due = None;
@@ -336,7 +410,7 @@ impl<'a> Pacer<'a> {
             if now < self.end {
                 wake = wake.min(self.end);
             }
-            if self.no_room_since.is_some() {
+            if self.pools.iter().any(|pool| pool.no_room_since.is_some()) {
                 wake = wake.min(now + WAIT_FOR_ROOM_NS);
             }
             self.end_work();
@@ -379,7 +453,9 @@ impl<'a> Pacer<'a> {
                 self.woken = None;
             }
         }
-        self.count_busy(self.now);
+        for pool in &mut self.pools {
+            pool.count_busy(self.now);
+        }
         Ok(())
     }
 
@@ -393,15 +469,9 @@ impl<'a> Pacer<'a> {
 
     fn count_polling(&mut self, from: u64, until: u64) {
         if until > self.start {
-            let second = self.shared.schedule.rate.second(self.relative(until));
+            let second = self.shared.plan.schedule().second(self.relative(until));
             self.report.polling[second] += until - from.max(self.start);
         }
-    }
-
-    fn count_busy(&mut self, until: u64) {
-        let until = until.max(self.busy_changed);
-        self.report.under_way += u128::from(self.busy) * u128::from(until - self.busy_changed);
-        self.busy_changed = until;
     }
 
     fn keep_up(&mut self) {
@@ -429,33 +499,35 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// Since when this thread has a free connection.
-    fn longest_free(&mut self) -> Option<u64> {
-        while let Some(&(position, generation)) = self.open.front() {
-            if self.connections[position].generation == generation {
+    /// Since when this thread has a free connection of a lane.
+    fn longest_free(&mut self, lane: usize) -> Option<u64> {
+        let (pool, connections) = (&mut self.pools[lane], &self.connections);
+        while let Some(&(position, generation)) = pool.open.front() {
+            if connections[position].generation == generation {
                 break;
             }
-            self.open.pop_front();
+            pool.open.pop_front();
         }
-        let open = self
+        let open = pool
             .open
             .front()
-            .map(|&(position, _)| self.connections[position].free_since);
-        let unopened = self
+            .map(|&(position, _)| connections[position].free_since);
+        let unopened = pool
             .unopened
             .front()
-            .map(|&position| self.connections[position].free_since);
+            .map(|&position| connections[position].free_since);
         match (open, unopened) {
             (Some(open), Some(unopened)) => Some(open.min(unopened)),
             (open, unopened) => open.or(unopened),
         }
     }
 
-    /// Tells the other threads since when this one has a free connection.
-    fn publish(&mut self) {
-        if self.shared.free_since.len() > 1 {
-            let since = self.longest_free().unwrap_or(u64::MAX);
-            self.shared.free_since[self.index]
+    /// Tells the other threads since when this one has a free connection of a lane.
+    fn publish(&mut self, lane: usize) {
+        let shared = self.shared;
+        if shared.plan.threads > 1 {
+            let since = self.longest_free(lane).unwrap_or(u64::MAX);
+            shared.tracks[lane].free_since[self.index]
                 .0
                 .store(since, Ordering::Relaxed);
         }
@@ -464,54 +536,74 @@ impl<'a> Pacer<'a> {
     /// Sends what is due, if a connection is free. Returns when the next request is due that this
     /// thread can send.
     fn send_due(&mut self, now: u64) -> io::Result<Option<u64>> {
-        let shared = self.shared;
         let mut now = now;
         for _ in 0..MOST_SENDS {
-            let free_since = match self.longest_free() {
-                Some(time) => time,
-                None => return Ok(None),
-            };
-            if now < self.start {
-                return Ok(Some(self.start));
-            }
-            match shared.schedule.claim(now - self.start, shared.ring.room()) {
-                Claim::Request(number) => {
-                    if let Some(from) = self.no_room_since.take() {
-                        self.note_gap(from, None);
-                    }
-                    self.send(number, now, free_since)?;
+            match self.claim(now) {
+                Some((lane, number, free_since)) => {
+                    self.send(lane, number, now, free_since)?;
                     now = self.tick();
                 }
-                Claim::Nothing => break,
+                None => break,
+            }
+        }
+        let mut next: Option<u64> = None;
+        for lane in 0..self.pools.len() {
+            if self.pools[lane].no_room_since.is_none() && self.longest_free(lane).is_some() {
+                let due = self.shared.tracks[lane].schedule.next().map(|(_, due)| due);
+                next = next.into_iter().chain(due).min();
+            }
+        }
+        Ok(next.map(|due| self.start + due))
+    }
+
+    /// Claims the next due request of a lane with a free connection, the lanes in turn. Returns the
+    /// lane, the request, and since when the connection is free.
+    fn claim(&mut self, now: u64) -> Option<(usize, u64, u64)> {
+        if now < self.start {
+            return None;
+        }
+        for _ in 0..self.pools.len() {
+            let lane = self.next_lane;
+            self.next_lane = (lane + 1) % self.pools.len();
+            let free_since = match self.longest_free(lane) {
+                Some(time) => time,
+                None => continue,
+            };
+            let track = &self.shared.tracks[lane];
+            match track.schedule.claim(now - self.start, track.ring.room()) {
+                Claim::Request(number) => {
+                    if let Some(from) = self.pools[lane].no_room_since.take() {
+                        self.note_gap(from, None);
+                    }
+                    return Some((lane, number, free_since));
+                }
+                Claim::Nothing => {}
                 Claim::NoRoom => {
-                    self.no_room_since.get_or_insert(now);
-                    return Ok(None);
+                    self.pools[lane].no_room_since.get_or_insert(now);
                 }
             }
         }
-        if self.longest_free().is_none() {
-            return Ok(None);
-        }
-        Ok(shared.schedule.next().map(|(_, due)| self.start + due))
+        None
     }
 
-    fn send(&mut self, number: u64, issued: u64, free_since: u64) -> io::Result<()> {
-        let shared = self.shared;
-        let position = match self.open.pop_front() {
+    fn send(&mut self, lane: usize, number: u64, issued: u64, free_since: u64) -> io::Result<()> {
+        let track = &self.shared.tracks[lane];
+        let pool = &mut self.pools[lane];
+        let position = match pool.open.pop_front() {
             Some((position, _)) => position,
-            None => self.unopened.pop_front().unwrap_or(0),
+            None => pool.unopened.pop_front().unwrap_or(0),
         };
         let mut free_since = free_since;
-        for (index, other) in shared.free_since.iter().enumerate() {
+        for (index, other) in track.free_since.iter().enumerate() {
             if index != self.index {
                 free_since = free_since.min(other.0.load(Ordering::Relaxed));
             }
         }
-        self.publish();
-        let could = free_since.max(self.start + shared.schedule.rate.due(number));
+        self.publish(lane);
+        let could = free_since.max(self.start + track.schedule.dues.due(number));
         let sent = self.tick();
-        self.count_busy(sent);
-        self.busy += 1;
+        self.pools[lane].count_busy(sent);
+        self.pools[lane].busy += 1;
         let pacing = sent.saturating_sub(could);
         // After a stop it takes a while to catch up, at most as long as the stop.
         let stopped = self.disturbed_until - self.disturbed_from;
@@ -545,8 +637,8 @@ impl<'a> Pacer<'a> {
         connection.connect_began = self.now;
         connection.link = Link::Connecting;
         self.connecting += 1;
-        self.report.connects += 1;
-        let begun = sys::connect(&self.shared.address).and_then(|(socket, stamped)| {
+        self.pool(position).report.connects += 1;
+        let begun = sys::connect(&self.track(position).address).and_then(|(socket, stamped)| {
             self.report.stamped &= stamped;
             let token = self.connections[position].token(position);
             self.epoll.add(&socket, sys::WRITABLE, token)?;
@@ -570,7 +662,7 @@ impl<'a> Pacer<'a> {
         }
         self.tick();
         self.set_writing(position, true, false)?;
-        let session = match &self.shared.client {
+        let session = match &self.track(position).client {
             Some(client) => client.session(),
             None => return self.finish_connect(position),
         };
@@ -630,8 +722,9 @@ impl<'a> Pacer<'a> {
     }
 
     fn fail_greeting(&mut self, position: usize, text: &str) {
-        if self.report.first_protocol_error.is_empty() {
-            self.report.first_protocol_error = printable(&format!("TLS: {text}"));
+        let report = &mut self.pool(position).report;
+        if report.first_protocol_error.is_empty() {
+            report.first_protocol_error = printable(&format!("TLS: {text}"));
         }
         self.fail_connect(position, Failure::Tls);
     }
@@ -642,34 +735,54 @@ impl<'a> Pacer<'a> {
         connection.link = Link::Open;
         self.connecting -= 1;
         let took = now.saturating_sub(connection.connect_began);
-        self.report.connecting_sum += u128::from(took);
-        self.report.connecting_most = self.report.connecting_most.max(took);
-        if connection.request.is_some() {
+        let carries = connection.request.is_some();
+        let report = &mut self.pool(position).report;
+        report.connecting_sum += u128::from(took);
+        report.connecting_most = report.connecting_most.max(took);
+        if carries {
             return self.write(position);
         }
+        let connection = &mut self.connections[position];
         connection.used = false;
         connection.deadline = u64::MAX;
         connection.free_since = now;
-        self.open.push_back((position, connection.generation));
-        self.publish();
+        self.become_free(position);
         Ok(())
     }
 
     fn fail_connect(&mut self, position: usize, failure: Failure) {
         self.connecting -= 1;
-        self.report.connects_failed += 1;
+        self.pool(position).report.connects_failed += 1;
         let connection = &mut self.connections[position];
         connection.close();
         connection.deadline = u64::MAX;
         if connection.request.is_some() {
-            *self.report.failures.entry(failure).or_insert(0) += 1;
+            self.count_failure(position, failure);
             let now = self.tick();
             self.end_request(position, Outcome::Connect, now, now);
         }
         let now = self.now;
         self.connections[position].free_since = now;
-        self.unopened.push_back(position);
-        self.publish();
+        self.become_free(position);
+    }
+
+    /// Takes a connection among the free ones, as it is: open or not.
+    fn become_free(&mut self, position: usize) {
+        let Connection {
+            link, generation, ..
+        } = self.connections[position];
+        let pool = self.pool(position);
+        if link == Link::Open {
+            pool.open.push_back((position, generation));
+        } else {
+            pool.unopened.push_back(position);
+        }
+        self.publish(self.lane(position));
+    }
+
+    fn count_failure(&mut self, position: usize, failure: Failure) {
+        let failures = &mut self.pool(position).report.failures;
+        *failures.entry(failure).or_insert(0) += 1;
     }
 
     /// Sends what is encrypted. The inner error is the socket's.
@@ -698,7 +811,7 @@ impl<'a> Pacer<'a> {
 
     /// Writes what the socket takes of the request.
     fn write(&mut self, position: usize) -> io::Result<()> {
-        let request = &self.shared.plan.kind.request;
+        let request = &self.track(position).lane.request;
         let error = if self.connections[position].session.is_some() {
             self.write_encrypted(position)?
         } else {
@@ -737,7 +850,7 @@ impl<'a> Pacer<'a> {
     }
 
     fn write_encrypted(&mut self, position: usize) -> io::Result<Option<io::Error>> {
-        let request = &self.shared.plan.kind.request;
+        let request = &self.track(position).lane.request;
         let connection = &mut self.connections[position];
         if let Some(session) = &mut connection.session {
             if !connection.encrypted {
@@ -892,14 +1005,15 @@ impl<'a> Pacer<'a> {
     }
 
     /// When the kernel had what was read: never before the sending, never after the reading.
-    fn arrival(&mut self, stamp: Option<u64>, sent: u64, read: u64) -> u64 {
+    fn arrival(&mut self, position: usize, stamp: Option<u64>, sent: u64, read: u64) -> u64 {
+        let report = &mut self.pool(position).report;
         match stamp {
             None => {
-                self.report.stamps_missing += 1;
+                report.stamps_missing += 1;
                 read
             }
             Some(time) if time + STAMP_TOLERANCE_NS < sent || time > read + STAMP_TOLERANCE_NS => {
-                self.report.stamps_rejected += 1;
+                report.stamps_rejected += 1;
                 read
             }
             Some(time) => time.clamp(sent, read),
@@ -911,12 +1025,12 @@ impl<'a> Pacer<'a> {
         let sent = match &self.connections[position].request {
             Some(carried) => carried.sent,
             None => {
-                self.report.surplus += 1;
+                self.pool(position).report.surplus += 1;
                 self.lose(position, Failure::Protocol);
                 return;
             }
         };
-        let arrival = self.arrival(stamp, sent, read);
+        let arrival = self.arrival(position, stamp, sent, read);
         let connection = &mut self.connections[position];
         if let Some(carried) = &mut connection.request {
             if carried.first == 0 {
@@ -927,7 +1041,7 @@ impl<'a> Pacer<'a> {
             Ok(None) => {}
             Ok(Some(used)) => {
                 let surplus = used < bytes.len();
-                self.report.surplus += u64::from(surplus);
+                self.pool(position).report.surplus += u64::from(surplus);
                 self.complete(position, arrival, read, surplus);
             }
             Err(text) => self.break_protocol(position, text, bytes),
@@ -939,9 +1053,10 @@ impl<'a> Pacer<'a> {
             self.lose(position, Failure::Protocol);
             return;
         }
-        if self.report.first_protocol_error.is_empty() {
+        let report = &mut self.pool(position).report;
+        if report.first_protocol_error.is_empty() {
             let bytes = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]);
-            self.report.first_protocol_error = printable(&format!("{text}: {bytes}"));
+            report.first_protocol_error = printable(&format!("{text}: {bytes}"));
         }
         self.fail(position, Outcome::Read, Failure::Protocol);
     }
@@ -977,7 +1092,7 @@ impl<'a> Pacer<'a> {
     }
 
     fn fail(&mut self, position: usize, outcome: Outcome, failure: Failure) {
-        *self.report.failures.entry(failure).or_insert(0) += 1;
+        self.count_failure(position, failure);
         let now = self.tick();
         self.end_request(position, outcome, now, now);
         self.connections[position].free_since = now;
@@ -986,11 +1101,12 @@ impl<'a> Pacer<'a> {
 
     fn complete(&mut self, position: usize, last: u64, read: u64, surplus: bool) {
         let kind = &self.shared.plan.kind;
+        let length = self.track(position).lane.request.len();
         let connection = &self.connections[position];
         let outcome = connection.answer.outcome(kind.head_only, &kind.answer);
         let written = connection
             .request
-            .map_or(false, |carried| carried.written == kind.request.len());
+            .map_or(false, |carried| carried.written == length);
         let closes = connection.answer.closes || surplus || !written;
         self.end_request(position, outcome, last, read);
         let connection = &mut self.connections[position];
@@ -998,16 +1114,16 @@ impl<'a> Pacer<'a> {
         if closes || !self.shared.plan.keepalive {
             self.reopen(position);
         } else {
-            self.open.push_back((position, connection.generation));
-            self.publish();
+            self.become_free(position);
         }
     }
 
     fn end_request(&mut self, position: usize, outcome: Outcome, last: u64, read: u64) {
-        let threads = self.shared.plan.threads;
         let start = self.start;
-        self.count_busy(read);
-        self.busy -= 1;
+        let pool = self.pool(position);
+        pool.count_busy(read);
+        pool.busy -= 1;
+        let (track, number) = (self.track(position), self.number(position));
         let connection = &mut self.connections[position];
         connection.deadline = u64::MAX;
         if let Some(carried) = connection.request.take() {
@@ -1018,7 +1134,7 @@ impl<'a> Pacer<'a> {
             } else {
                 carried.sent
             };
-            self.shared.ring.store(
+            track.ring.store(
                 carried.number,
                 &Record {
                     issued: carried.issued - start,
@@ -1030,7 +1146,7 @@ impl<'a> Pacer<'a> {
                     bytes: answer.bytes,
                     status: answer.status,
                     outcome,
-                    connection: (position * threads + self.index) as u32,
+                    connection: number,
                     disturbed: carried.disturbed,
                 },
             );
@@ -1046,13 +1162,13 @@ impl<'a> Pacer<'a> {
         connection.close();
         connection.deadline = u64::MAX;
         if self.shared.plan.keepalive && now < self.end && (connection.used || lasted) {
-            self.report.reopened += 1;
+            self.pool(position).report.reopened += 1;
             let timeout = self.timeout;
             self.connect(position, now + timeout);
+            self.publish(self.lane(position));
         } else {
-            self.unopened.push_back(position);
+            self.become_free(position);
         }
-        self.publish();
     }
 }
 

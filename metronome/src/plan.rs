@@ -2,23 +2,33 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::sync::Arc;
 
 use tinyjson::JsonValue;
 
-use crate::schedule::Rate;
+use crate::schedule::{Dues, Rate};
 use crate::sys;
+use crate::turns::Turns;
 
 pub const FORMAT: &str = "metronome plan/1";
+const MOST_LANES: usize = 16;
+const SLICE_S: f64 = 0.02;
+const SETTLE_S: f64 = 0.002;
 const MOST_KEPT: u64 = 20_000_000;
 
+/// A server, with connections and figures of its own.
 #[derive(Clone, Debug)]
 pub struct Lane {
+    /// The folder of its files; empty for the only lane.
+    pub name: String,
     pub tls: bool,
     /// Name or address, without brackets.
     pub host: String,
     pub port: u16,
     /// Host and port as the Host header names them.
     pub authority: String,
+    /// The request as it is written.
+    pub request: Vec<u8>,
 }
 
 /// What a right answer is.
@@ -33,18 +43,18 @@ pub struct Expectation {
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub head_only: bool,
-    /// The request as it is written.
-    pub request: Vec<u8>,
     pub answer: Expectation,
 }
 
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub output: String,
-    pub lane: Lane,
+    pub lanes: Vec<Lane>,
     pub kind: Kind,
     pub rate: f64,
     pub duration_s: f64,
+    pub turns: Arc<Turns>,
+    /// Of each lane.
     pub connections: usize,
     pub threads: usize,
     pub keepalive: bool,
@@ -56,7 +66,7 @@ type Object = HashMap<String, JsonValue>;
 
 /// An object of the plan whose keys are taken out by their reader, so that a misspelt key is seen.
 struct Keys<'a> {
-    name: &'a str,
+    name: String,
     object: &'a Object,
 }
 
@@ -67,7 +77,7 @@ fn text_of(value: &JsonValue) -> String {
 }
 
 impl<'a> Keys<'a> {
-    fn new(name: &'a str, value: &'a JsonValue, known: &[&str]) -> Result<Keys<'a>, String> {
+    fn new(name: &str, value: &'a JsonValue, known: &[&str]) -> Result<Keys<'a>, String> {
         let object: &Object = value
             .get()
             .ok_or_else(|| format!("{name} is {}; it must be an object", text_of(value)))?;
@@ -79,7 +89,10 @@ impl<'a> Keys<'a> {
                 ));
             }
         }
-        Ok(Keys { name, object })
+        Ok(Keys {
+            name: name.to_string(),
+            object,
+        })
     }
 
     fn error(&self, key: &str, value: &JsonValue, limit: &str) -> String {
@@ -121,6 +134,13 @@ impl<'a> Keys<'a> {
             .ok_or_else(|| self.error(key, value, &format!("a number from {least} to {most}")))
     }
 
+    fn number_or(&self, key: &str, default: f64, least: f64, most: f64) -> Result<f64, String> {
+        match self.optional(key) {
+            Some(_) => self.number(key, least, most),
+            None => Ok(default),
+        }
+    }
+
     fn whole(&self, key: &str, least: f64, most: f64) -> Result<u64, String> {
         let number = self.number(key, least, most)?;
         if number.fract() != 0.0 {
@@ -136,12 +156,13 @@ impl<'a> Keys<'a> {
             .filter(|value| !matches!(value, JsonValue::Null))
     }
 
-    fn only(&self, key: &str) -> Result<&'a JsonValue, String> {
+    fn list(&self, key: &str, most: usize) -> Result<&'a [JsonValue], String> {
         let value = self.value(key)?;
         let list: Option<&Vec<JsonValue>> = value.get();
-        match list.map(Vec::as_slice) {
-            Some([only]) => Ok(only),
-            _ => Err(self.error(key, value, "a list with exactly 1 entry")),
+        match list {
+            Some(list) if (1..=most).contains(&list.len()) => Ok(list),
+            _ if most == 1 => Err(self.error(key, value, "a list with exactly 1 entry")),
+            _ => Err(self.error(key, value, &format!("a list with 1 to {most} entries"))),
         }
     }
 }
@@ -153,10 +174,18 @@ fn is_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-fn parse_lane(value: &JsonValue) -> Result<Lane, String> {
-    let keys = Keys::new("lanes[0]", value, &["url"])?;
+/// A lane among several has a name, which is the folder of its files.
+fn parse_lane(value: &JsonValue, index: usize, several: bool) -> Result<Lane, String> {
+    let known: &[&str] = if several { &["name", "url"] } else { &["url"] };
+    let keys = Keys::new(&format!("lanes[{index}]"), value, known)?;
+    let name = if several { keys.text("name")? } else { "" };
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if several && (name.is_empty() || name.starts_with('-') || !name.bytes().all(is_letter)) {
+        let limit = "letters, digits, _ and -, without a leading -";
+        return Err(keys.error("name", keys.value("name")?, limit));
+    }
     let url = keys.text("url")?;
-    let wrong = |limit: &str| format!("lanes[0].url is {url:?}; {limit}");
+    let wrong = |limit: &str| format!("lanes[{index}].url is {url:?}; {limit}");
     let (tls, authority) = if let Some(rest) = url.strip_prefix("http://") {
         (false, rest)
     } else if let Some(rest) = url.strip_prefix("https://") {
@@ -198,11 +227,59 @@ fn parse_lane(value: &JsonValue) -> Result<Lane, String> {
         return Err(wrong("this metronome was built without TLS"));
     }
     Ok(Lane {
+        name: name.to_string(),
         tls,
         host: host.to_string(),
         port,
         authority: authority.to_string(),
+        request: Vec::new(),
     })
+}
+
+fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
+    let list = keys.list("lanes", MOST_LANES)?;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (index, value) in list.iter().enumerate() {
+        let lane = parse_lane(value, index, list.len() > 1)?;
+        if lanes.iter().any(|other| other.name == lane.name) {
+            let name = &lane.name;
+            return Err(format!(
+                "lanes[{index}].name is {name:?}; it must be the only one of that name"
+            ));
+        }
+        lanes.push(lane);
+    }
+    Ok(lanes)
+}
+
+/// Lengths are rounded to whole requests and whole rounds.
+fn parse_turns(keys: &Keys, rate: f64, lanes: usize) -> Result<Turns, String> {
+    let slice_s = keys.number_or("slice_s", SLICE_S, 0.001, 10.0)?;
+    let settle_s = keys.number_or("settle_s", SETTLE_S, 0.0, 10.0)?;
+    let sliced_s = keys.number("sliced_s", 0.0, 604_800.0)?;
+    let by_request_s = keys.number("by_request_s", 0.0, 604_800.0)?;
+    if settle_s >= slice_s {
+        return Err(format!(
+            "schedule.settle_s is {settle_s}; it must be less than slice_s, {slice_s}"
+        ));
+    }
+    if sliced_s + by_request_s == 0.0 {
+        return Err("schedule.sliced_s and by_request_s are 0; one must be more".to_string());
+    }
+    let slice = (slice_s * rate).round().max(1.0);
+    // Of a slice those that are due less than this after the last request of the lane before.
+    let begin = ((settle_s * rate).ceil() - 1.0).clamp(0.0, slice - 1.0);
+    let rounds = |seconds: f64, requests: f64| {
+        let rounds = seconds * rate / (requests * lanes as f64);
+        rounds.round().max(f64::from(u8::from(seconds > 0.0))) as u64
+    };
+    Ok(Turns::new(
+        lanes,
+        slice as u64,
+        begin as u64,
+        rounds(sliced_s, slice),
+        rounds(by_request_s, 1.0),
+    ))
 }
 
 fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
@@ -242,7 +319,8 @@ fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
     })
 }
 
-fn parse_kind(value: &JsonValue, lane: &Lane, keepalive: bool) -> Result<Kind, String> {
+/// Returns the kind, and writes its request for each lane.
+fn parse_kind(value: &JsonValue, lanes: &mut [Lane], keepalive: bool) -> Result<Kind, String> {
     let known = ["method", "path", "headers", "body", "answer"];
     let keys = Keys::new("kinds[0]", value, &known)?;
     let method = keys.text("method")?;
@@ -262,7 +340,6 @@ fn parse_kind(value: &JsonValue, lane: &Lane, keepalive: bool) -> Result<Kind, S
         Some(_) => keys.text("body")?,
         None => "",
     };
-    let mut request = format!("{method} {path} HTTP/1.1\r\n");
     let mut names: Vec<String> = Vec::new();
     let mut fields = String::new();
     if let Some(value) = keys.optional("headers") {
@@ -291,25 +368,26 @@ fn parse_kind(value: &JsonValue, lane: &Lane, keepalive: bool) -> Result<Kind, S
         }
     }
     let named = |name: &str| names.iter().any(|other| other == name);
-    if !named("host") {
-        request.push_str(&format!("Host: {}\r\n", lane.authority));
-    }
-    request.push_str(&fields);
     if !body.is_empty() && !named("content-length") && !named("transfer-encoding") {
-        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        fields.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     if !keepalive && !named("connection") {
-        request.push_str("Connection: close\r\n");
+        fields.push_str("Connection: close\r\n");
     }
-    request.push_str("\r\n");
-    request.push_str(body);
+    for lane in lanes {
+        let mut request = format!("{method} {path} HTTP/1.1\r\n");
+        if !named("host") {
+            request.push_str(&format!("Host: {}\r\n", lane.authority));
+        }
+        request.push_str(&format!("{fields}\r\n{body}"));
+        lane.request = request.into_bytes();
+    }
     let answer = match keys.optional("answer") {
         Some(value) => parse_answer(value)?,
         None => Expectation::default(),
     };
     Ok(Kind {
         head_only: method == "HEAD",
-        request: request.into_bytes(),
         answer,
     })
 }
@@ -342,9 +420,19 @@ impl Plan {
             return Err(keys.error("output", keys.value("output")?, limit));
         }
         let keepalive = keys.flag("keepalive")?;
-        let schedule = Keys::new("schedule", keys.value("schedule")?, &["rate", "duration_s"])?;
+        let mut lanes = parse_lanes(&keys)?;
+        let mut known = vec!["rate", "duration_s"];
+        if lanes.len() > 1 {
+            known.extend(["slice_s", "sliced_s", "by_request_s", "settle_s"]);
+        }
+        let schedule = Keys::new("schedule", keys.value("schedule")?, &known)?;
         let rate = schedule.number("rate", 0.001, 10_000_000.0)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
+        let turns = if lanes.len() > 1 {
+            parse_turns(&schedule, rate, lanes.len())?
+        } else {
+            Turns::of_one_lane()
+        };
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
         let threads = keys.whole("threads", 1.0, 1024.0)? as usize;
         let cpus = sys::allowed_cpus().len();
@@ -355,14 +443,14 @@ impl Plan {
         }
         let timeout_s = keys.number("timeout_s", 0.001, 86_400.0)?;
         let keep_requests = keys.flag("keep_requests")?;
-        let lane = parse_lane(keys.only("lanes")?)?;
-        let kind = parse_kind(keys.only("kinds")?, &lane, keepalive)?;
+        let kind = parse_kind(&keys.list("kinds", 1)?[0], &mut lanes, keepalive)?;
         Ok(Plan {
             output: output.to_string(),
-            lane,
+            lanes,
             kind,
             rate,
             duration_s,
+            turns: Arc::new(turns),
             connections,
             threads,
             keepalive,
@@ -373,6 +461,10 @@ impl Plan {
 
     pub fn schedule(&self) -> Rate {
         Rate::new(self.rate, self.duration_s)
+    }
+
+    pub fn dues(&self, lane: usize) -> Dues {
+        Dues::new(self.schedule(), self.turns.clone(), lane)
     }
 
     /// Whether a row is kept for each request, or histograms by second.

@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crate::evaluation::Evaluation;
-use crate::pacer::{clock_offset, Pacer, Report, Shared};
-use crate::plan::Plan;
+use crate::pacer::{clock_offset, Pacer, Report, Shared, Track};
+use crate::plan::{Lane, Plan};
 use crate::record::{Ring, MOST_RECORDS};
+use crate::schedule::Schedule;
 use crate::summary::{self, Run};
 use crate::sys::{self, Epoll};
 use crate::tls::Client;
@@ -19,41 +20,64 @@ use crate::tls::Client;
 const LEAD_NS: u64 = 10_000_000;
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
-fn resolve(plan: &Plan) -> Result<SocketAddr, String> {
-    let target = (plan.lane.host.as_str(), plan.lane.port);
+fn resolve(lane: &Lane) -> Result<SocketAddr, String> {
+    let target = (lane.host.as_str(), lane.port);
     target
         .to_socket_addrs()
-        .map_err(|error| format!("the address of {} is unknown: {error}", plan.lane.host))?
+        .map_err(|error| format!("the address of {} is unknown: {error}", lane.host))?
         .next()
-        .ok_or_else(|| format!("the address of {} is unknown", plan.lane.host))
+        .ok_or_else(|| format!("the address of {} is unknown", lane.host))
 }
 
-/// Plays a plan and writes its files into the working directory.
+/// Where the files of a lane are; of the only lane in the working directory.
+fn folder(lane: &Lane) -> &Path {
+    Path::new(&lane.name)
+}
+
+/// Plays a plan and writes its files into the working directory, or into a folder for each of
+/// several lanes.
 pub fn play(plan: &Plan) -> Result<(), String> {
     let cannot = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
     sys::raise_descriptor_limit();
     Epoll::new(1)
         .and_then(|mut epoll| epoll.wait(0))
         .map_err(|error| cannot("use epoll_pwait2, which Linux has from 5.11 on", error))?;
-    let address = resolve(plan)?;
-    let client = if plan.lane.tls {
-        Some(Client::new(&plan.lane.host)?)
-    } else {
-        None
-    };
-    let rate = plan.schedule();
+    let cannot_write =
+        |path: &Path, error: std::io::Error| cannot(&format!("write {}", path.display()), error);
     let suffix = if plan.keeps_rows() {
         "requests"
     } else {
         "seconds"
     };
     let file = format!("{}.{suffix}", plan.output);
-    let part = PathBuf::from(format!("{file}.part"));
-    let mut evaluation = Evaluation::create(plan, &part)
-        .map_err(|error| cannot(&format!("write {}", part.display()), error))?;
+    let (mut tracks, mut evaluations, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, lane) in plan.lanes.iter().enumerate() {
+        let address = resolve(lane)?;
+        let client = if lane.tls {
+            Some(Client::new(&lane.host)?)
+        } else {
+            None
+        };
+        let dues = plan.dues(index);
+        let most = MOST_RECORDS / plan.lanes.len() as u64;
+        let ring = Ring::new(dues.scheduled.min(most));
+        tracks.push(Track::new(
+            lane,
+            plan.threads,
+            address,
+            client,
+            Schedule::new(dues),
+            ring,
+        ));
+        let part = folder(lane).join(format!("{file}.part"));
+        let evaluation = fs::create_dir_all(folder(lane))
+            .and_then(|()| Evaluation::create(plan, index, &part))
+            .map_err(|error| cannot_write(&part, error))?;
+        evaluations.push(evaluation);
+        parts.push(part);
+    }
     let cpus = sys::allowed_cpus();
-    let ring = Ring::new(rate.scheduled.min(MOST_RECORDS));
-    let shared = Shared::new(plan, address, client, ring);
+    let shared = Shared::new(plan, tracks);
     let over = AtomicBool::new(false);
     let mut memory_locked = false;
     let mut started = 0;
@@ -78,15 +102,17 @@ pub fn play(plan: &Plan) -> Result<(), String> {
                 })
             })
             .collect();
-        let drainer = if rate.scheduled > MOST_RECORDS {
-            let (shared, over, evaluation) = (&shared, &over, &mut evaluation);
+        let drainer = if plan.schedule().scheduled > MOST_RECORDS {
+            let (shared, over, evaluations) = (&shared, &over, &mut evaluations);
             Some(scope.spawn(move || -> std::io::Result<()> {
                 sys::yield_to_others();
                 while !over.load(Ordering::Acquire) {
                     thread::sleep(DRAIN_EVERY);
-                    let claimed = shared.schedule.claimed();
-                    if claimed - evaluation.sent() >= shared.ring.capacity() / 4 {
-                        evaluation.drain(&shared.ring, claimed)?;
+                    for (track, evaluation) in shared.tracks.iter().zip(evaluations.iter_mut()) {
+                        let claimed = track.schedule.claimed();
+                        if claimed - evaluation.sent() >= track.ring.capacity() / 4 {
+                            evaluation.drain(&track.ring, claimed)?;
+                        }
                     }
                 }
                 Ok(())
@@ -113,23 +139,25 @@ pub fn play(plan: &Plan) -> Result<(), String> {
         reports.and_then(|reports| drained.map(|()| reports))
     });
     let reports = result.map_err(|error| cannot("play the load", error))?;
-    evaluation
-        .drain(&shared.ring, shared.schedule.claimed())
-        .map_err(|error| cannot(&format!("write {}", part.display()), error))?;
-    drop(shared);
-    let evaluated = evaluation
-        .finish()
-        .map_err(|error| cannot(&format!("write {}", part.display()), error))?;
-    fs::rename(&part, &file).map_err(|error| cannot(&format!("write {file}"), error))?;
-    let run = Run {
-        started,
-        memory_locked,
-        file,
-    };
-    let text = summary::text(plan, &run, &evaluated, &reports);
-    let name = format!("{}.json", plan.output);
-    let part = format!("{name}.part");
-    fs::write(&part, text)
-        .and_then(|()| fs::rename(&part, &name))
-        .map_err(|error| cannot(&format!("write {name}"), error))
+    for (index, mut evaluation) in evaluations.into_iter().enumerate() {
+        let (track, part) = (&shared.tracks[index], &parts[index]);
+        let evaluated = evaluation
+            .drain(&track.ring, track.schedule.claimed())
+            .and_then(|()| evaluation.finish())
+            .map_err(|error| cannot_write(part, error))?;
+        let path = folder(track.lane).join(&file);
+        fs::rename(part, &path).map_err(|error| cannot_write(&path, error))?;
+        let run = Run {
+            started,
+            memory_locked,
+            file: file.clone(),
+        };
+        let text = summary::text(plan, index, &run, &evaluated, &reports);
+        let path = folder(track.lane).join(format!("{}.json", plan.output));
+        let part = path.with_extension("json.part");
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(&part, &path))
+            .map_err(|error| cannot_write(&path, error))?;
+    }
+    Ok(())
 }

@@ -1,6 +1,9 @@
 //! When requests are due, and which thread sends which.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::turns::{Part, Turns};
 
 /// A constant rate for a duration.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +40,37 @@ impl Rate {
     }
 }
 
+/// When the requests of one lane are due. They are numbered from 0.
+#[derive(Clone, Debug)]
+pub struct Dues {
+    pub rate: Rate,
+    turns: Arc<Turns>,
+    lane: usize,
+    pub scheduled: u64,
+}
+
+impl Dues {
+    pub fn new(rate: Rate, turns: Arc<Turns>, lane: usize) -> Dues {
+        let scheduled = turns.count(lane, rate.scheduled);
+        Dues {
+            rate,
+            turns,
+            lane,
+            scheduled,
+        }
+    }
+
+    /// The number of a request among those of all lanes, and its part.
+    pub fn turn(&self, request: u64) -> (u64, Part) {
+        self.turns.turn(self.lane, request)
+    }
+
+    /// Nanoseconds from the start at which a request is due.
+    pub fn due(&self, request: u64) -> u64 {
+        self.rate.due(self.turn(request).0)
+    }
+}
+
 /// What a thread that wants to send can do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Claim {
@@ -48,17 +82,17 @@ pub enum Claim {
     NoRoom,
 }
 
-/// One schedule for all threads. A request belongs to the thread that claims it, so the requests
+/// One schedule of a lane for all threads. A request belongs to the thread that claims it, so the requests
 /// leave in the order of their due times whichever threads have free connections.
 pub struct Schedule {
-    pub rate: Rate,
+    pub dues: Dues,
     next: AtomicU64,
 }
 
 impl Schedule {
-    pub fn new(rate: Rate) -> Schedule {
+    pub fn new(dues: Dues) -> Schedule {
         Schedule {
-            rate,
+            dues,
             next: AtomicU64::new(0),
         }
     }
@@ -66,8 +100,8 @@ impl Schedule {
     /// The first request that nobody claimed, and when it is due; None after the last.
     pub fn next(&self) -> Option<(u64, u64)> {
         let next = self.next.load(Ordering::Relaxed);
-        if next < self.rate.scheduled {
-            Some((next, self.rate.due(next)))
+        if next < self.dues.scheduled {
+            Some((next, self.dues.due(next)))
         } else {
             None
         }
@@ -83,9 +117,9 @@ impl Schedule {
     pub fn claim(&self, now: u64, room: u64) -> Claim {
         loop {
             let next = self.next.load(Ordering::Relaxed);
-            if next >= self.rate.scheduled
-                || now >= self.rate.duration_ns
-                || self.rate.due(next) > now
+            if next >= self.dues.scheduled
+                || now >= self.dues.rate.duration_ns
+                || self.dues.due(next) > now
             {
                 return Claim::Nothing;
             }

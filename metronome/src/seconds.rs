@@ -9,53 +9,23 @@ use crate::columns::{put_varint, units};
 use crate::histogram::{bucket, FILE_BITS};
 use crate::record::{Outcome, Record, OUTCOMES};
 use crate::schedule::Rate;
+use crate::turns::{Part, PARTS};
 
 const HISTOGRAMS: usize = 5;
 const MOST_ANSWERS: usize = 1000;
 
-pub struct Seconds {
-    file: BufWriter<File>,
-    rate: Rate,
-    // The second that is being counted, and what is counted of it.
-    second: usize,
+/// What is counted of a second.
+#[derive(Clone, Default)]
+struct Counts {
     due: u64,
     unsent: u64,
     outcomes: [u64; OUTCOMES],
     in_time: [u64; 2],
     service: u64,
     histograms: [Vec<u64>; HISTOGRAMS],
-    // Count and count in time by status and length.
-    answers: BTreeMap<(u16, u64), [u64; 2]>,
-    merged: bool,
-    bytes: Vec<u8>,
 }
 
-impl Seconds {
-    pub fn create(path: &Path, rate: Rate) -> io::Result<Seconds> {
-        let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        writeln!(
-            file,
-            "{{\"format\":\"metronome seconds/1\",\"unit_ns\":100,\"seconds\":{},\
-             \"sub_buckets\":{}}}",
-            rate.seconds(),
-            1 << FILE_BITS
-        )?;
-        Ok(Seconds {
-            file,
-            rate,
-            second: 0,
-            due: 0,
-            unsent: 0,
-            outcomes: [0; OUTCOMES],
-            in_time: [0; 2],
-            service: 0,
-            histograms: Default::default(),
-            answers: BTreeMap::new(),
-            merged: false,
-            bytes: Vec::new(),
-        })
-    }
-
+impl Counts {
     fn count(&mut self, histogram: usize, time: u64) {
         let bucket = bucket(time, FILE_BITS);
         let counts = &mut self.histograms[histogram];
@@ -63,6 +33,75 @@ impl Seconds {
             counts.resize(bucket + 1, 0);
         }
         counts[bucket] += 1;
+    }
+
+    /// Writes the counts, and sets them to 0.
+    fn put(&mut self, bytes: &mut Vec<u8>) {
+        let numbers = [self.due, self.unsent];
+        for count in numbers.iter().chain(&self.outcomes).chain(&self.in_time) {
+            put_varint(bytes, *count);
+        }
+        put_varint(bytes, self.service);
+        for counts in &mut self.histograms {
+            let buckets = counts.iter().filter(|&&count| count > 0).count();
+            put_varint(bytes, buckets as u64);
+            let mut previous = 0;
+            for (bucket, count) in counts.iter_mut().enumerate() {
+                if *count > 0 {
+                    put_varint(bytes, (bucket - previous) as u64);
+                    put_varint(bytes, *count);
+                    previous = bucket;
+                    *count = 0;
+                }
+            }
+        }
+        // The memory of the histograms is kept.
+        self.due = 0;
+        self.unsent = 0;
+        self.outcomes = [0; OUTCOMES];
+        self.in_time = [0; 2];
+        self.service = 0;
+    }
+}
+
+pub struct Seconds {
+    file: BufWriter<File>,
+    rate: Rate,
+    // The second that is being counted, and what is counted of each part of it.
+    second: usize,
+    parts: Vec<Counts>,
+    // Count and count in time by status and length.
+    answers: BTreeMap<(u16, u64), [u64; 2]>,
+    merged: bool,
+    bytes: Vec<u8>,
+}
+
+impl Seconds {
+    /// `lanes`: whether the load has several, and so a second several parts.
+    pub fn create(path: &Path, rate: Rate, lanes: bool) -> io::Result<Seconds> {
+        let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
+        let parts = if lanes { PARTS } else { 1 };
+        writeln!(
+            file,
+            "{{\"format\":\"metronome seconds/1\",\"unit_ns\":100,\"seconds\":{},\
+             \"sub_buckets\":{}{}}}",
+            rate.seconds(),
+            1 << FILE_BITS,
+            if lanes {
+                format!(",\"parts\":{parts}")
+            } else {
+                String::new()
+            }
+        )?;
+        Ok(Seconds {
+            file,
+            rate,
+            second: 0,
+            parts: vec![Counts::default(); parts],
+            answers: BTreeMap::new(),
+            merged: false,
+            bytes: Vec::new(),
+        })
     }
 
     fn count_answer(&mut self, status: u16, bytes: u64, in_time: bool) {
@@ -82,68 +121,45 @@ impl Seconds {
     }
 
     /// Adds the next request in due order.
-    pub fn add(&mut self, due: u64, record: &Record, added: u64) -> io::Result<()> {
+    pub fn add(&mut self, due: u64, part: Part, record: &Record, added: u64) -> io::Result<()> {
         self.reach(self.rate.second(due))?;
-        self.due += 1;
-        self.outcomes[record.outcome as usize] += 1;
-        self.count(3, units(record.pacing));
+        let counts = &mut self.parts[part as usize];
+        counts.due += 1;
+        counts.outcomes[record.outcome as usize] += 1;
+        counts.count(3, units(record.pacing));
         if record.outcome.answered() {
             let latency = record.last.saturating_sub(due);
             let service = units(record.last).saturating_sub(units(record.sent));
             let in_time = record.last <= self.rate.duration_ns;
             let right = record.outcome == Outcome::Right;
-            self.in_time[0] += u64::from(in_time && right);
-            self.in_time[1] += u64::from(in_time);
-            self.service += service;
-            self.count(usize::from(!right), units(latency));
-            self.count(2, units(latency.saturating_sub(added)));
-            self.count(4, service);
+            counts.in_time[0] += u64::from(in_time && right);
+            counts.in_time[1] += u64::from(in_time);
+            counts.service += service;
+            counts.count(usize::from(!right), units(latency));
+            counts.count(2, units(latency.saturating_sub(added)));
+            counts.count(4, service);
             self.count_answer(record.status, record.bytes, in_time);
         }
         Ok(())
     }
 
     /// Adds the next request that was never sent.
-    pub fn add_unsent(&mut self, due: u64) -> io::Result<()> {
+    pub fn add_unsent(&mut self, due: u64, part: Part) -> io::Result<()> {
         self.reach(self.rate.second(due))?;
-        self.due += 1;
-        self.unsent += 1;
+        let counts = &mut self.parts[part as usize];
+        counts.due += 1;
+        counts.unsent += 1;
         Ok(())
     }
 
     /// Writes the seconds before one.
     fn reach(&mut self, second: usize) -> io::Result<()> {
         while self.second < second {
-            let bytes = &mut self.bytes;
-            bytes.clear();
-            put_varint(bytes, self.due);
-            put_varint(bytes, self.unsent);
-            for count in self.outcomes {
-                put_varint(bytes, count);
+            self.bytes.clear();
+            for counts in &mut self.parts {
+                counts.put(&mut self.bytes);
             }
-            for count in self.in_time {
-                put_varint(bytes, count);
-            }
-            put_varint(bytes, self.service);
-            for counts in &mut self.histograms {
-                let buckets = counts.iter().filter(|&&count| count > 0).count();
-                put_varint(bytes, buckets as u64);
-                let mut previous = 0;
-                for (bucket, count) in counts.iter_mut().enumerate() {
-                    if *count > 0 {
-                        put_varint(bytes, (bucket - previous) as u64);
-                        put_varint(bytes, *count);
-                        previous = bucket;
-                        *count = 0;
-                    }
-                }
-            }
-            self.file.write_all(bytes)?;
-            self.due = 0;
-            self.unsent = 0;
-            self.outcomes = [0; OUTCOMES];
-            self.in_time = [0; 2];
-            self.service = 0;
+            self.file.write_all(&self.bytes)?;
             self.second += 1;
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::connection::Failure;
 use crate::evaluation::Evaluated;
 use crate::gaps::{Cause, Gaps, Total};
 use crate::histogram::Histogram;
-use crate::pacer::Report;
+use crate::pacer::{LaneReport, Report};
 use crate::plan::Plan;
 use crate::record::Outcome;
 
@@ -136,7 +136,7 @@ fn check(name: &str, kept: bool, value: String, limit: String) -> String {
 
 /// The largest difference of a second's sends and dues beyond 1 %, where no request waited.
 fn largest_miscount(load: &Evaluated) -> Option<f64> {
-    if load.sent < load.rate.scheduled {
+    if load.sent < load.scheduled {
         return None;
     }
     let by_second = load.sent_by_second.iter().zip(&load.due_by_second);
@@ -221,59 +221,93 @@ fn gaps_of(gaps: &Gaps) -> String {
     object(members)
 }
 
-fn sum(reports: &[Report], value: impl Fn(&Report) -> u64) -> u64 {
+fn sum<T>(reports: &[T], value: impl Fn(&T) -> u64) -> u64 {
     reports.iter().map(value).sum()
 }
 
-fn most(reports: &[Report], value: impl Fn(&Report) -> u64) -> u64 {
+fn most<T>(reports: &[T], value: impl Fn(&T) -> u64) -> u64 {
     reports.iter().map(value).max().unwrap_or(0)
 }
 
-pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> String {
+fn whole(values: &[u64]) -> String {
+    list(values.iter().map(|value| value.to_string()))
+}
+
+fn counts(counts: impl Iterator<Item = (String, u64)>) -> String {
+    let counts: Vec<(String, u64)> = counts.collect();
+    let members = counts.iter();
+    object(members.map(|(name, count)| (name.as_str(), count.to_string())))
+}
+
+fn outcomes(load: &Evaluated) -> String {
+    object(Outcome::ALL.map(|outcome| (outcome.name(), load.count(outcome).to_string())))
+}
+
+fn statuses(load: &Evaluated) -> String {
+    let statuses = load.statuses.iter();
+    counts(statuses.map(|(status, count)| (status.to_string(), *count)))
+}
+
+/// The latencies of a load, and what the generator added to each.
+fn latencies(load: &Evaluated) -> [String; 2] {
+    let (measured, ideal) = (latency(&load.latency), latency(&load.ideal_latency));
+    let added = measured
+        .iter()
+        .zip(&ideal)
+        .map(|((name, value), (_, ideal))| (*name, microseconds(value - ideal)));
+    let values = measured.iter();
+    [
+        object(values.map(|(name, value)| (*name, microseconds(*value)))),
+        object(added),
+    ]
+}
+
+/// The figures of a part of a lane's load.
+fn part(load: &Evaluated) -> String {
+    let [latency, added] = latencies(load);
+    object([
+        ("scheduled", load.scheduled.to_string()),
+        ("sent", load.sent.to_string()),
+        ("unsent", (load.scheduled - load.sent).to_string()),
+        ("unsent_own", load.unsent_own.to_string()),
+        ("outcomes", outcomes(load)),
+        ("statuses", statuses(load)),
+        ("latency_us", latency),
+        ("added_us", added),
+        ("pacing_us", lateness(&load.pacing)),
+        ("due_by_second", whole(&load.due_by_second)),
+    ])
+}
+
+/// The summary of one lane. What the threads did as a whole, it has of all lanes: their gaps, CPU
+/// time, clock and polling.
+pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Report]) -> String {
     let mut gaps = Gaps::default();
     let mut failures: BTreeMap<Failure, u64> = BTreeMap::new();
     let mut polling = vec![0; load.rate.seconds()];
     for report in reports {
         gaps.merge(&report.gaps);
-        for (failure, count) in &report.failures {
+        for (failure, count) in &report.lanes[lane].failures {
             *failures.entry(*failure).or_insert(0) += count;
         }
         for (total, time) in polling.iter_mut().zip(&report.polling) {
             *total += time;
         }
     }
-    let protocol_error = reports
+    let lanes: Vec<&LaneReport> = reports.iter().map(|report| &report.lanes[lane]).collect();
+    let protocol_error = lanes
         .iter()
         .map(|report| report.first_protocol_error.as_str())
         .find(|text| !text.is_empty())
         .unwrap_or("");
     let elapsed = load.finished.max(1) as f64;
-    let under_way: u128 = reports.iter().map(|report| report.under_way).sum();
+    let under_way: u128 = lanes.iter().map(|report| report.under_way).sum();
     let (counted, by_latency) = (under_way as f64 / elapsed, load.held as f64 / elapsed);
-    let (measured, ideal) = (latency(&load.latency), latency(&load.ideal_latency));
-    let added = measured
-        .iter()
-        .zip(&ideal)
-        .map(|((name, value), (_, ideal))| (*name, microseconds(value - ideal)));
-    let failure_names: Vec<(String, u64)> = failures
-        .iter()
-        .map(|(failure, count)| (failure.name(), *count))
-        .collect();
-    let status_names: Vec<(String, u64)> = load
-        .statuses
-        .iter()
-        .map(|(status, count)| (status.to_string(), *count))
-        .collect();
-    let counts = |names: &[(String, u64)]| {
-        object(
-            names
-                .iter()
-                .map(|(name, count)| (name.as_str(), count.to_string())),
-        )
-    };
-    let connects = sum(reports, |report| report.connects);
-    let connects_failed = sum(reports, |report| report.connects_failed);
-    let connecting: u128 = reports.iter().map(|report| report.connecting_sum).sum();
+    let [latency, added] = latencies(load);
+    let failures = failures.iter();
+    let connects = sum(&lanes, |report| report.connects);
+    let connects_failed = sum(&lanes, |report| report.connects_failed);
+    let connecting: u128 = lanes.iter().map(|report| report.connecting_sum).sum();
     let connected = (connects - connects_failed).max(1);
     let halves = |fraction: f64| {
         list(
@@ -289,8 +323,7 @@ pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> Str
             "null".to_string()
         }
     };
-    let whole = |values: &[u64]| list(values.iter().map(|value| value.to_string()));
-    let members = [
+    let mut members = vec![
         ("format", quoted("metronome summary/1")),
         ("version", quoted(env!("CARGO_PKG_VERSION"))),
         (
@@ -304,28 +337,21 @@ pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> Str
                 ("timeout_s", format!("{}", plan.timeout_s)),
             ]),
         ),
-        ("scheduled", load.rate.scheduled.to_string()),
+        ("scheduled", load.scheduled.to_string()),
         ("sent", load.sent.to_string()),
-        ("unsent", (load.rate.scheduled - load.sent).to_string()),
+        ("unsent", (load.scheduled - load.sent).to_string()),
         ("unsent_own", load.unsent_own.to_string()),
         ("started", unix(run.started)),
         ("finished", unix(run.started + load.finished)),
+        ("outcomes", outcomes(load)),
+        ("statuses", statuses(load)),
         (
-            "outcomes",
-            object(Outcome::ALL.map(|outcome| (outcome.name(), load.count(outcome).to_string()))),
+            "failures",
+            counts(failures.map(|(failure, count)| (failure.name(), *count))),
         ),
-        ("statuses", counts(&status_names)),
-        ("failures", counts(&failure_names)),
         ("first_protocol_error", quoted(protocol_error)),
-        (
-            "latency_us",
-            object(
-                measured
-                    .iter()
-                    .map(|(name, value)| (*name, microseconds(*value))),
-            ),
-        ),
-        ("added_us", object(added)),
+        ("latency_us", latency),
+        ("added_us", added),
         ("pacing_us", lateness(&load.pacing)),
         ("reading_us", lateness(&load.reading)),
         ("sent_by_second", whole(&load.sent_by_second)),
@@ -365,11 +391,11 @@ pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> Str
         ),
         (
             "stamps_missing",
-            sum(reports, |report| report.stamps_missing).to_string(),
+            sum(&lanes, |report| report.stamps_missing).to_string(),
         ),
         (
             "stamps_rejected",
-            sum(reports, |report| report.stamps_rejected).to_string(),
+            sum(&lanes, |report| report.stamps_rejected).to_string(),
         ),
         (
             "fifo",
@@ -398,14 +424,14 @@ pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> Str
                 ),
                 (
                     "max_us",
-                    microseconds(most(reports, |report| report.connecting_most) as f64),
+                    microseconds(most(&lanes, |report| report.connecting_most) as f64),
                 ),
             ]),
         ),
-        ("surplus", sum(reports, |report| report.surplus).to_string()),
+        ("surplus", sum(&lanes, |report| report.surplus).to_string()),
         (
             "reopened",
-            sum(reports, |report| report.reopened).to_string(),
+            sum(&lanes, |report| report.reopened).to_string(),
         ),
         (
             "files",
@@ -415,6 +441,12 @@ pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> Str
             ]),
         ),
     ];
+    if let [slices, by_request] = load.parts.as_slice() {
+        members.push(("lane", quoted(&plan.lanes[lane].name)));
+        members.push(("lanes", plan.lanes.len().to_string()));
+        let parts = [("slices", part(slices)), ("by_request", part(by_request))];
+        members.push(("parts", object(parts)));
+    }
     let lines: Vec<String> = members
         .iter()
         .map(|(key, value)| format!(" {}: {value}", quoted(key)))

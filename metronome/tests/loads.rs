@@ -361,15 +361,16 @@ fn body_larger_than_all_buffers() {
         plan.rate = 20.0;
         let measured = plan.play_changed(|plan| {
             let body = vec![b'x'; 20_000_000];
-            let head = String::from_utf8(plan.kind.request.clone()).unwrap();
-            plan.kind.request = head
+            let head = String::from_utf8(plan.lanes[0].request.clone()).unwrap();
+            let request = &mut plan.lanes[0].request;
+            *request = head
                 .replace(
                     "Content-Length: 1\r\n\r\nx",
                     "Content-Length: 20000001\r\n\r\n",
                 )
                 .into_bytes();
-            plan.kind.request.extend_from_slice(&body);
-            plan.kind.request.push(b'!');
+            request.extend_from_slice(&body);
+            request.push(b'!');
         });
         // The server closes after an early answer, and its reset may be there before the answer.
         assert!(measured.number(&["sent"]) >= 3.0);

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::thread;
 
 use common::{folder, load, Random};
@@ -13,8 +14,9 @@ use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
 use metronome::own::Own;
 use metronome::plan::Plan;
 use metronome::record::{Outcome, Record, Ring};
-use metronome::schedule::{Claim, Rate, Schedule};
+use metronome::schedule::{Claim, Dues, Rate, Schedule};
 use metronome::summary::rank_correlation;
+use metronome::turns::{Part, Turns};
 
 #[test]
 fn schedules() {
@@ -35,10 +37,14 @@ fn schedules() {
     }
 }
 
+fn schedule_of(rate: Rate) -> Schedule {
+    Schedule::new(Dues::new(rate, Arc::new(Turns::of_one_lane()), 0))
+}
+
 #[test]
 fn two_threads_claim_each_request_once() {
     let rate = Rate::new(1e7, 1.0);
-    let schedule = Schedule::new(rate);
+    let schedule = schedule_of(rate);
     let clock = AtomicU64::new(0);
     let claims: Vec<Vec<u64>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..2)
@@ -79,7 +85,7 @@ fn two_threads_claim_each_request_once() {
 
 #[test]
 fn claims_have_limits() {
-    let schedule = Schedule::new(Rate::new(10.0, 1.0));
+    let schedule = schedule_of(Rate::new(10.0, 1.0));
     assert_eq!(schedule.claim(0, 0), Claim::NoRoom);
     assert_eq!(schedule.claim(0, 1), Claim::Request(0));
     assert_eq!(schedule.claim(99_999_999, 100), Claim::Nothing);
@@ -300,12 +306,13 @@ fn random_record(random: &mut Random, due: u64) -> Record {
 fn columns_round_trip() {
     let mut random = Random::new(6);
     let path = folder().join("rows");
-    let mut columns = Columns::create(&path).unwrap();
+    let mut columns = Columns::create(&path, true).unwrap();
     let mut records = Vec::new();
     for number in 0..70_000u64 {
         let due = number * 1234;
         let record = random_record(&mut random, due);
-        columns.add(due, &record, number).unwrap();
+        let turn = (number * 3, Part::ByRequest);
+        columns.add(due, turn, &record, number).unwrap();
         records.push((due, record));
     }
     columns.finish().unwrap();
@@ -336,6 +343,7 @@ fn columns_round_trip() {
         }
         assert_eq!(row[9], units(record.pacing));
         assert_eq!(row[10], units(number as u64));
+        assert_eq!(row[11], ((number as u64 * 3) << 2) | Part::ByRequest as u64);
     }
 }
 
@@ -370,7 +378,7 @@ fn memory_stays_fixed() {
     plan.keep_requests = false;
     let plan = Plan::parse(&plan.plan()).unwrap();
     let path = folder().join("seconds");
-    let mut evaluation = Evaluation::create(&plan, &path).unwrap();
+    let mut evaluation = Evaluation::create(&plan, 0, &path).unwrap();
     let ring = Ring::new(50_000);
     let mut random = Random::new(8);
     let rate = plan.schedule();

@@ -127,8 +127,13 @@ fn read_request(stream: &mut TcpStream) -> bool {
 }
 
 /// A plan, of which tests change what they are about.
+#[derive(Clone)]
 pub struct Load {
     pub url: String,
+    /// Names and addresses; empty for the one lane of `url`.
+    pub lanes: Vec<(&'static str, String)>,
+    /// Further keys of the schedule.
+    pub turns: &'static str,
     pub method: &'static str,
     pub body: String,
     pub status: &'static str,
@@ -148,6 +153,8 @@ pub struct Load {
 pub fn load(url: &str) -> Load {
     Load {
         url: url.to_string(),
+        lanes: Vec::new(),
+        turns: "",
         method: "GET",
         body: String::new(),
         status: "200",
@@ -177,19 +184,27 @@ pub fn folder() -> PathBuf {
 pub struct Running {
     pub child: Child,
     folder: PathBuf,
-    rate: f64,
+    load: Load,
 }
 
 impl Load {
     pub fn plan(&self) -> String {
+        let mut lanes: Vec<String> = self
+            .lanes
+            .iter()
+            .map(|(name, url)| format!(r#"{{"name": "{name}", "url": "{url}"}}"#))
+            .collect();
+        if lanes.is_empty() {
+            lanes.push(format!(r#"{{"url": "{}"}}"#, self.url));
+        }
         format!(
-            r#"{{"format": "metronome plan/1", "output": "measured", "lanes": [{{"url": "{}"}}],
+            r#"{{"format": "metronome plan/1", "output": "measured", "lanes": [{}],
             "kinds": [{{"method": "{}", "path": "/x", "headers": [["Accept", "*/*"]],
             "body": "{}",
             "answer": {{"status": {}, "bytes": {}, "body": {}}}}}],
-            "schedule": {{"rate": {}, "duration_s": {}}}, "connections": {}, "threads": {},
+            "schedule": {{"rate": {}, "duration_s": {}{}}}, "connections": {}, "threads": {},
             "keepalive": {}, "timeout_s": {}, "keep_requests": {}}}"#,
-            self.url,
+            lanes.join(", "),
             self.method,
             self.body,
             self.status,
@@ -201,6 +216,7 @@ impl Load {
             },
             self.rate,
             self.duration_s,
+            self.turns,
             self.connections,
             self.threads,
             self.keepalive,
@@ -228,12 +244,17 @@ impl Load {
         Running {
             child,
             folder,
-            rate: self.rate,
+            load: self.clone(),
         }
     }
 
     pub fn play(&self) -> Measured {
         self.start().finish()
+    }
+
+    /// What was measured of each lane.
+    pub fn play_lanes(&self) -> Vec<Measured> {
+        self.start().finish_lanes()
     }
 
     /// Plays it in this process, with changes that no call can say.
@@ -269,6 +290,9 @@ pub struct Row {
     pub read: u64,
     pub pacing: u64,
     pub added: u64,
+    /// Number in the schedule, and part.
+    pub number: u64,
+    pub part: u64,
 }
 
 impl Row {
@@ -288,10 +312,24 @@ pub struct Measured {
 
 impl Running {
     pub fn finish(self) -> Measured {
+        self.finish_lanes().remove(0)
+    }
+
+    pub fn finish_lanes(self) -> Vec<Measured> {
         let output = self.child.wait_with_output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).to_string();
         assert!(output.status.success(), "{error}");
-        Measured::read(&self.folder, self.rate)
+        let lanes = self.load.lanes.iter();
+        let mut folders: Vec<PathBuf> = lanes.map(|(name, _)| self.folder.join(name)).collect();
+        if folders.is_empty() {
+            folders.push(self.folder.clone());
+        }
+        let measured = folders
+            .iter()
+            .map(|folder| Measured::read(folder, self.load.rate))
+            .collect();
+        let _ = fs::remove_dir_all(self.folder);
+        measured
     }
 }
 
@@ -304,7 +342,13 @@ impl Measured {
         let mut rows = Vec::new();
         if !bytes.is_empty() {
             let read = read_rows(&bytes).unwrap();
-            for (number, row) in read.iter().enumerate() {
+            let several = text.contains("\"lane\"");
+            for (position, row) in read.iter().enumerate() {
+                let number = if several {
+                    row[11] >> 2
+                } else {
+                    position as u64
+                };
                 let due = (number as f64 * 1e9 / rate).round() as u64;
                 let rounded = (due + 50) / 100 * 100;
                 let issued = rounded + row[4] * 100;
@@ -323,6 +367,8 @@ impl Measured {
                     read: last + row[8] * 100,
                     pacing: row[9] * 100,
                     added: row[10] * 100,
+                    number,
+                    part: row[11] & 3,
                 });
             }
         }
@@ -367,7 +413,6 @@ impl Measured {
     /// The measured answers, in the order of their ends, lie between the times before and after the
     /// server's writes, but for the clocks' tolerance.
     pub fn agrees_with(&self, server: &Server) {
-        let mut log = server.log.lock().unwrap().clone();
         let mut measured: Vec<u64> = self
             .rows
             .iter()
@@ -375,6 +420,14 @@ impl Measured {
             .map(|row| self.started + row.last)
             .collect();
         measured.sort_unstable();
+        let log = || server.log.lock().unwrap().clone();
+        // The last answer may be here before it is in the log.
+        for _ in 0..100 {
+            if log().len() < measured.len() {
+                pause(10);
+            }
+        }
+        let mut log = log();
         assert_eq!(measured.len(), log.len());
         let tolerance = 1_000_000;
         let mut befores: Vec<u64> = log.iter().map(|entry| entry.0).collect();

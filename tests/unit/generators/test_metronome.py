@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.generator import Request
+from loadlab.generators.generator import Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/metronome"
-FLAKY, OVERLOAD = Schedule(400, 2.5, 8), Schedule(400, 2, 1)
+FLAKY, OVERLOAD, TWO_LANES = Schedule(400, 2.5, 8), Schedule(400, 2, 1), Schedule(400, 2, 8)
 LIMITS = builders.thresholds()
 
 
@@ -70,6 +70,42 @@ def test_the_percentiles_are_those_that_the_program_computes(name: str, error: f
         latency, added = summary["latency_us"][key], summary["added_us"][key]
         assert measurement.latency_us[key] == pytest.approx(latency, rel=error, abs=1)
         assert ideal[key] == pytest.approx(latency - added, rel=error + 1e-3, abs=2)
+
+
+@pytest.mark.parametrize("files", ["records", "seconds"])
+@pytest.mark.parametrize(
+    ("part", "requests", "settled", "wrong"),
+    [(None, 400, 340, 20), ("slices", 240, 180, 12), ("by_request", 160, 160, 8)],
+)
+def test_each_lane_is_measured_alone(
+    files: str, part: metronome.Part | None, requests: int, settled: int, wrong: int
+) -> None:
+    folder = FIXTURES / "lanes" / files
+    lanes = metronome.by_lane(folder, ["base", "head"], TWO_LANES, part)
+    for name, wrong_of_lane in (("base", 0), ("head", wrong)):
+        lane = lanes[name]
+        assert (lane.scheduled, lane.requests, lane.responses) == (requests, requests, requests)
+        assert lane.ok == requests - wrong_of_lane
+        assert lane.errors["status_5xx"] == wrong_of_lane
+        # Half of the load's rate, whatever part is measured.
+        assert lane.rate_achieved == pytest.approx(200, rel=0.01)
+        # The begins of slices are counted, and in no percentile.
+        assert lane.histogram.get_total_count() == settled
+        series = lane.per_second
+        assert series is not None
+        assert series.scheduled == series.responses == [requests / 2, requests / 2]
+        summary = json.loads((folder / name / "metronome.json").read_text())
+        computed = (summary["parts"][part] if part else summary)["latency_us"]
+        for key in ("p50", "p90", "mean", "max"):
+            assert lane.latency_us[key] == pytest.approx(computed[key], rel=5e-3, abs=1)
+    # The servers sleep 0.3 and 0.6 ms.
+    medians = {name: lane.latency_us["p50"] or 0 for name, lane in lanes.items()}
+    assert medians["head"] - medians["base"] > 200
+
+
+def test_lanes_that_lack_one_are_refused() -> None:
+    with pytest.raises(GeneratorError, match="lanes base have 400 requests, the schedule has 800"):
+        metronome.by_lane(FIXTURES / "lanes/records", ["base"], TWO_LANES)
 
 
 def test_what_is_kept_gives_the_same(folder: Path) -> None:
@@ -126,7 +162,7 @@ def test_a_truncated_file_is_refused(folder: Path) -> None:
 
 
 def test_another_load_is_refused(folder: Path) -> None:
-    with pytest.raises(GeneratorError, match=r"of 1000 requests, not .* of 2500"):
+    with pytest.raises(GeneratorError, match=r"of 1000 requests, not of 2500"):
         metronome.measure(folder, Schedule(1000, 2.5, 8))
     shutil.copy(FIXTURES / "overload" / "metronome.requests", folder)
     with pytest.raises(GeneratorError, match=r"metronome\.requests has \[511, "):
@@ -173,6 +209,32 @@ def test_a_plan_has_what_was_asked_for() -> None:
             "keep_requests": False,
         },
     )
+
+
+def test_a_plan_has_its_lanes() -> None:
+    lanes = Lanes({"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}, 4, 2)
+    request = Request(
+        url="http://10.0.0.1/agents",
+        connections=64,
+        threads=1,
+        timeout_s=2,
+        body_bytes=None,
+        rate=750,
+        lanes=lanes,
+    )
+    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    assert plan["lanes"] == [
+        {"name": "base", "url": "http://10.0.0.1:8001"},
+        {"name": "head", "url": "http://10.0.0.1:8002"},
+    ]
+    assert plan["schedule"] == {
+        "rate": 750,
+        "duration_s": 6,
+        "slice_s": 0.02,
+        "sliced_s": 4,
+        "by_request_s": 2,
+        "settle_s": 0.002,
+    }
 
 
 @given(st.lists(st.integers(0, 2**62)))

@@ -1,0 +1,81 @@
+"""Variants side by side: their places, the places' bias, and how often the intervals are right."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from loadlab.stats import lanes, sequential
+from loadlab.stats.inference import Estimate
+
+VARIANTS = ["base", "control", "head"]
+# Of a restart (a ratio has 1 %) and of the places, as logarithms: about what real lanes have.
+NOISE, BIAS = 0.007, (0.005, 0.0, -0.005)
+ERROR = 0.01
+
+
+def restarts(
+    random: np.random.Generator, seed: int, effect: float, blocks: int
+) -> tuple[dict[int, list[str]], dict[str, dict[int, float]]]:
+    """Return the places and the values of restarts whose head has so much more, a fraction."""
+    orders = {block: lanes.places(seed, block, VARIANTS) for block in range(blocks)}
+    values: dict[str, dict[int, float]] = {name: {} for name in VARIANTS}
+    for block, order in orders.items():
+        machine = random.normal(0, 0.1)
+        for place, name in enumerate(order):
+            log = machine + BIAS[place] + random.normal(0, NOISE)
+            values[name][block] = 250 * math.exp(log) * (1 + effect * (name == "head"))
+    return orders, values
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_each_variant_is_at_each_place_equally_often_and_after_any_other(count: int) -> None:
+    variants = [f"variant {number}" for number in range(count)]
+    orders = [tuple(lanes.places(7, block, variants)) for block in range(40 * count)]
+    at = Counter((place, name) for order in orders for place, name in enumerate(order))
+    assert set(at.values()) == {40}
+    assert len(at) == count**2
+    pairs = Counter(pair for order in orders for pair in pairwise(order))
+    assert len(pairs) == count * (count - 1)
+    assert orders != [tuple(lanes.places(8, block, variants)) for block in range(40 * count)]
+
+
+def covers(estimate: Estimate, truth: float) -> bool:
+    return estimate.low is None or estimate.high is None or estimate.low <= truth <= estimate.high
+
+
+def difference(values: dict[str, dict[int, float]], blocks: int) -> Estimate:
+    """Return the head's after so many blocks."""
+    base, control, head = (
+        {block: values[name][block] for block in range(blocks)} for name in VARIANTS
+    )
+    return sequential.compare(base, control, head, ERROR, relative=True).head
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.02])
+def test_intervals_of_all_looks_hold_the_true_difference(effect: float) -> None:
+    random, runs, missed = np.random.default_rng(5), 150, 0
+    for run in range(runs):
+        _, values = restarts(random, run, effect, 18)
+        missed += not all(covers(difference(values, blocks), effect) for blocks in range(2, 19))
+    assert missed <= 0.02 * runs
+
+
+def test_2_percent_more_is_certain_after_18_restarts() -> None:
+    random = np.random.default_rng(6)
+    certain = 0
+    for run in range(50):
+        _, values = restarts(random, run, 0.02, 18)
+        certain += sequential.excludes_0(difference(values, 18))
+    assert certain >= 45
+
+
+def test_the_bias_of_the_places_is_told_whatever_the_variants_differ_by() -> None:
+    orders, values = restarts(np.random.default_rng(7), 1, 0.3, 60)
+    for estimate, truth in zip(lanes.bias(orders, values, ERROR), BIAS, strict=True):
+        assert estimate.value == pytest.approx(truth, abs=0.003)
+        assert covers(estimate, truth)
