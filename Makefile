@@ -117,8 +117,8 @@ molecule: setup
 
 # Writes the files that follow from the code: the JSON Schema of a run's documents, and the page on reasons.
 generate: setup
-	python -m loadlab.run.schema files/schema/lab-2.schema.json
-	python -m loadlab.report.troubleshooting docs/troubleshooting.md
+	python -m loadlab.run.schema files/schema/lab-3.schema.json
+	python -m loadlab.kinds.troubleshooting docs/troubleshooting.md
 
 # Makes the README's pictures: of the report of run_id= (default: the latest run) and of the terminal at the end of
 # terminal_run_id= (default: the same run). See CONTRIBUTING.md.

@@ -85,8 +85,8 @@ def bundle(options: argparse.Namespace, results: Path) -> int:
     sign = None
     if options.sign:
         signature.refuse_key(options.sign)
-        terminal = signature.terminal_of(os.getpid())
-        sign = partial(signature.sign, key=options.sign, terminal=terminal, announce=_print)
+        announce = _print if sys.stdin.isatty() else None
+        sign = partial(signature.sign, key=options.sign, announce=announce)
     run_dir = (results / options.run_id).resolve()
     path = RunDir(run_dir).bundle
     try:

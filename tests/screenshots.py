@@ -47,7 +47,9 @@ def report(chromium: Browser, page: Path, picture: Path) -> None:
     """Write the first screen of a report: from its top to the end of its main figure."""
     chromium.size(WIDTH)
     chromium.open(page)
-    bottom = chromium.run("document.querySelector('#stacks')?.getBoundingClientRect().bottom")
+    bottom = chromium.run(
+        "document.querySelector('section:has(> #stacks)')?.getBoundingClientRect().bottom"
+    )
     if bottom is None:
         raise NoPictureError(f"{page} has no figure, because no cell has a constant rate")
     taken(chromium, WIDTH, bottom, picture)

@@ -154,25 +154,25 @@ def document(offered: Offered) -> str:
 
 def judged(offered: Offered) -> Judged:
     """Judge a load by its files, with both hosts in order."""
-    limits, load = builders.thresholds(), offered.load
+    thresholds, load = builders.thresholds(), offered.load
     oha = registry.get("oha")
     assert oha.keep is not None
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         folder = Path(directory)
         write(folder, offered)
-        oha.keep(folder, load, limits, False)
-        measured, _ = oha.measure(folder, load, Answer(BODY_BYTES, None), limits)
+        oha.keep(folder, load, thresholds, False)
+        measured, _ = oha.measure(folder, load, Answer(BODY_BYTES, None), thresholds)
     evidence = ClientEvidence(
         measurement=measured,
         cell=builders.cell(load=load),
         server=builders.telemetry(samples=10**6, cpu_busy=0.95),
-        limits=limits,
+        thresholds=thresholds,
         nginx_requests=measured.requests,
         client=builders.telemetry(samples=10**6),
         calibration=builders.calibration_at(1e9),
         exit_code=0,
     )
-    censored = response_time.censored(measured, load, limits)
+    censored = response_time.censored(measured, load, thresholds)
     lateness, scheduled = measured.lateness, measured.scheduled
     assert lateness is not None
     assert scheduled
@@ -180,7 +180,7 @@ def judged(offered: Offered) -> Judged:
         measured.latency_us,
         measured.histogram,
         censored,
-        withheld(lateness.late / scheduled, limits.late_max),
+        withheld(lateness.late / scheduled, thresholds.late_max),
     )
     return Judged(measured, latency, judge(evidence))
 

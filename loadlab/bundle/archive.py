@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import tarfile
 import tempfile
 import zlib
@@ -339,7 +340,7 @@ def _extract(stream: Path, into: Path) -> Path:
                 if len(sizes) > FILES_MAX:
                     raise BundleError(f"has more than {FILES_MAX:,} files, the limit")
                 _limit(name, member.size)
-                tar.extract(member, into, set_attrs=False, filter="data")
+                _unpack(tar, member, into / name)
     except BundleError:
         raise
     # tarfile raises any of these for a header it cannot interpret.
@@ -350,6 +351,15 @@ def _extract(stream: Path, into: Path) -> Path:
     if f"{top}/{SUMS}" not in sizes:
         raise BundleError(f"has no {SUMS}")
     return into / top
+
+
+def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write a plain file. Python before 3.11.4 has no filter for TarFile.extract."""
+    content = tar.extractfile(member)
+    assert content is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with content, path.open("xb") as out:
+        shutil.copyfileobj(content, out)
 
 
 def _compare(sums: str, unpacked_sums: bytes) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from loadlab.model.base import Json
 from loadlab.run import documents
 from loadlab.run.errors import LabError
 from loadlab.stats import histograms
@@ -61,7 +61,7 @@ class Comparison:
         if not self.differences and both[0] != both[1]:
             self.more.append("its figures are the same; its words, layout or drawings are not")
 
-    def _json(self, bundled: Json, derived: Json, place: str) -> None:
+    def _json(self, bundled: Any, derived: Any, place: str) -> None:
         if isinstance(bundled, dict) and isinstance(derived, dict):
             if not _same_histogram(bundled, derived):
                 for key in sorted({*bundled, *derived}):
@@ -107,7 +107,7 @@ class Comparison:
             self.differences.append(_difference(f"after {here} figures", piece, following))
 
 
-def _rows(path: Path) -> list[dict[str, Json]]:
+def _rows(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a CSV file by the names of its columns, with numbers where they are some.
 
     Raises ValueError or csv.Error where it is no table.
@@ -120,7 +120,7 @@ def _rows(path: Path) -> list[dict[str, Json]]:
         return [{name: _value(text) for name, text in row.items()} for row in reader]
 
 
-def _value(text: Json) -> Json:
+def _value(text: Any) -> Any:
     try:
         return float(text)
     except (ValueError, TypeError):
@@ -144,7 +144,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same_histogram(bundled: Mapping[str, Json], derived: Mapping[str, Json]) -> bool:
+def _same_histogram(bundled: Mapping[str, Any], derived: Mapping[str, Any]) -> bool:
     """Return whether both are the same histogram; another zlib compresses equal
     counts differently."""
     formats = {bundled.get("format"), derived.get("format")}

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
-import stat
 import subprocess
 import tempfile
-import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 from loadlab.run.errors import LabError
@@ -81,25 +76,11 @@ def refuse_signers(signers: Path) -> None:
         )
 
 
-def terminal_of(process: int) -> Path | None:
-    """Return the terminal that is the standard input of a process, or None."""
-    place = Path(f"/proc/{process}/fd/0")
-    try:
-        if not stat.S_ISCHR(place.stat().st_mode):
-            return None
-        with place.open("rb") as file:
-            return Path(os.ttyname(file.fileno())) if file.isatty() else None
-    except OSError:
-        return None
-
-
-def sign(
-    content: bytes, key: Path, terminal: Path | None, announce: Callable[[str], None]
-) -> Signed:
+def sign(content: bytes, key: Path, announce: Callable[[str], None] | None) -> Signed:
     """Return the signature of ``content`` by a key, or by the agent that has it.
 
-    ssh-keygen asks for a passphrase on ``terminal``; ``announce`` is called with a line for the
-    user before. Raises SignatureError where it does not sign.
+    ``announce``: called with a line for the user before ssh-keygen asks for a passphrase on the
+    terminal; None where there is no terminal. Raises SignatureError where it does not sign.
     """
     with tempfile.TemporaryDirectory(prefix="loadlab-sign-") as scratch:
         signed = Path(scratch) / "SHA256SUMS"
@@ -108,21 +89,14 @@ def sign(
         file = Path(f"{signed}.sig")
         obstacle = _last(_keygen(words)[1])
         if not file.exists() and "passphrase" in obstacle:
-            if terminal is None:
+            if announce is None:
                 raise SignatureError(
                     f"sign: '{key}' has a passphrase, and there is no terminal to ask for it. Add "
                     "the key to an agent (eval $(ssh-agent); ssh-add) and try again. Nothing was "
                     "written."
                 )
             announce(f"ssh-keygen asks for the passphrase of {key}; type it, then Enter.")
-            with terminal.open("r+b", buffering=0) as prompt, _without_echo(prompt.fileno()):
-                subprocess.run(
-                    ["ssh-keygen", *words],
-                    stdin=prompt,
-                    stdout=subprocess.DEVNULL,
-                    stderr=prompt,
-                    check=False,
-                )
+            subprocess.run(["ssh-keygen", *words], capture_output=True, check=False)
             obstacle = "the passphrase was wrong"
         if not file.exists():
             raise SignatureError(f"sign: '{key}' did not sign: {obstacle}. Nothing was written.")
@@ -154,35 +128,6 @@ def check(content: bytes, signature: bytes, signers: Path | None = None) -> Sign
             if _keygen(["-Y", "verify", *listed, "-I", name, *about], content)[0] == 0:
                 return Signer(fingerprint[1], name)
         return Signer(fingerprint[1], None)
-
-
-@contextlib.contextmanager
-def _without_echo(terminal: int) -> Iterator[None]:
-    """Hide what is typed on a terminal, until a signal at the latest.
-
-    ssh-keygen hides it only on the terminal of its own session.
-    """
-    before = termios.tcgetattr(terminal)
-    hidden = list(before)
-    hidden[3] = (hidden[3] & ~termios.ECHO) | termios.ECHONL
-    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
-
-    def end(number: int, frame: FrameType | None) -> None:
-        restore()
-        os.kill(os.getpid(), number)
-
-    for number in earlier:
-        signal.signal(number, end)
-    termios.tcsetattr(terminal, termios.TCSAFLUSH, hidden)
-    try:
-        yield
-    finally:
-        restore()
 
 
 def _keygen(words: list[str], content: bytes = b"") -> tuple[int, str]:

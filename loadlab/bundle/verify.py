@@ -213,7 +213,7 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
     outcome = Outcome(derived, str(its.revision), other, signer, signers)
     if other is not None:
         outcome.notes.append(f"The run was {other}.")
-    outcome.notes += _limits(begun.thresholds, root)
+    outcome.notes += _threshold_notes(begun.thresholds, root)
     outcome.files = {name: Checked("not verified", (_ONLY_LISTED,)) for name in raw}
     _Derivation(bundled, derived, root, outcome).all(manifest, begun)
     listed = archives.listed(sums)
@@ -302,7 +302,7 @@ def _lab(source: LabRevision) -> str:
     return f"lab {version}revision {one_line(source.revision or 'unknown', 40)}{changed}"
 
 
-def _limits(recorded: Thresholds, root: Path) -> list[str]:
+def _threshold_notes(recorded: Thresholds, root: Path) -> list[str]:
     """Return notes on thresholds of the run that differ from this lab's, and which were used."""
     its, own = msgspec.structs.asdict(recorded), msgspec.structs.asdict(thresholds_file.of(root))
     return [
@@ -379,12 +379,12 @@ class _Derivation:
         outcome.files[name] = checked
 
     def _calibrations(self) -> None:
-        limits = plans.read(self.derived).thresholds
+        thresholds = plans.read(self.derived).thresholds
         for folder in RunDir(self.derived).calibrations():
             for number in folder.numbers():
                 try:
                     generator = judge_calibration.generator(folder, number)
-                    calibration = judge_calibration.derive(folder, number, generator, limits)
+                    calibration = judge_calibration.derive(folder, number, generator, thresholds)
                 except ValueError:
                     # It failed in the run too, or the bundle has a calibration.json that it should
                     # not have.

@@ -23,7 +23,6 @@ from loadlab.model import (
     InputHashes,
     Load,
     Purpose,
-    Record,
     RepetitionSetup,
 )
 from loadlab.run.errors import LabError
@@ -100,7 +99,7 @@ class Item(Struct):
     block: int | None = None
 
 
-class LoadRunInput(Record, kw_only=True, frozen=True):
+class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """The input, which is the variables of the role; see its meta/argument_specs.yml.
 
     ``client`` leads and is the first of ``clients``, which may be empty where it is the only one.

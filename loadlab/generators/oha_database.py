@@ -52,13 +52,13 @@ class Limits(Struct, frozen=True):
       the latency that an ideal generator would have had
     - tail_s: a request due in this time before the end and not sent says nothing, seconds
     - opening_s: the latencies of requests due in this time at the start, for each connection, are
-      apart, seconds; 0 in earlier runs
+      apart, seconds
     """
 
     least_s: float
     least_fraction: float
     tail_s: float
-    opening_s: float = 0.0
+    opening_s: float
 
 
 class ServiceTime(Struct):
@@ -95,7 +95,7 @@ class Reduction(Struct):
       that were sent and are in no row; limits: those that lateness was found with
     - answers: (status, body bytes, count, count before the deadline)
     - latency_us: (status, body bytes, [(µs, count)]) from when the request was due; opening_us: the
-      same of the requests that were due in the opening, none in earlier runs
+      same of the requests that were due in the opening
     - offset_s: when request 0 was due, seconds from the start: the delay that all requests share
     - issue_s: sum of the seconds from when a request was due until oha issued it, from which oha
       counts its own latencies
@@ -114,9 +114,8 @@ class Reduction(Struct):
     issue_s: float
     lateness: Lateness
     per_second: AnswerSeries
-    # 0 in reductions of earlier runs, whose latencies count from request/rate.
-    offset_s: float = 0.0
-    opening_us: list[tuple[int, int, Pairs]] = []
+    offset_s: float
+    opening_us: list[tuple[int, int, Pairs]]
     sha256: str = ""
 
 

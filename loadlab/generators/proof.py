@@ -13,7 +13,7 @@ from msgspec import Struct
 from loadlab.generators import load_run, registry
 from loadlab.generators.generator import Request
 from loadlab.model import GeneratorProgram
-from loadlab.model.base import Count, Record
+from loadlab.model.base import Count
 from loadlab.run import documents
 from loadlab.run.errors import LabError
 
@@ -43,7 +43,7 @@ class Proof(Struct, frozen=True):
     command: str
 
 
-class Outcome(Record, kw_only=True, frozen=True):
+class Outcome(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """What became of a proof: exit code, requests answered, and what the generator said."""
 
     exit_code: int

@@ -33,8 +33,7 @@ class AnswerSeries(Struct):
     p50_us: list[int | None]
     p99_us: list[int | None]
     max_us: list[int | None]
-    # Absent in reductions of earlier runs.
-    latency_bins: LatencyBins | None = None
+    latency_bins: LatencyBins
 
 
 def rounded(us: histograms.Integers) -> histograms.Integers:
@@ -70,6 +69,7 @@ class Seconds:
             p50_us=[],
             p99_us=[],
             max_us=[],
+            latency_bins=latency_bins.record([]),
         )
         self._bins: list[latency_bins.Second] = []
 

@@ -11,14 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.model import (
-    Answer,
-    CellSummary,
-    ComparedCell,
-    Comparison,
-    RunComparison,
-    Summary,
-)
+from loadlab.model import Answer, CellSummary, ComparedCell, Comparison, RunComparison, Summary
 from loadlab.model.metric_rows import COMPARED
 from loadlab.results import comparison, effect, noise
 from loadlab.results.comparison import Pair

@@ -22,14 +22,13 @@ _HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}…?")
 RULE = (
     "A run is compared with earlier runs only, and only with those of the same environment. The "
     f"newest {NEWEST} runs of a level are compared with the {inference.LEAST} or more before them, "
-    "as python -m loadlab compare does: goodput, p50 and p99, a run's value being the median "
-    "of its repetitions, by Welch's t on logarithms. A step is marked where p, corrected for all "
-    "cells of the run and all earlier comparisons of the level, is at most "
-    f"{inference.ALPHA:g}, the difference exceeds the noise floor of the runs' A/A controls, and "
-    f"its interval is not within {formatting.percent(comparison_rule().margin)}. The coloured runs "
-    "then begin a new level. A later run moves no mark; only the removal of a run, or more "
-    "repetitions in it, can. Of a single run nothing tells a step from the difference between two "
-    "sittings."
+    "as python -m loadlab compare does: goodput, p50 and p99, a run's value being the median of "
+    "its repetitions, by Welch's t on logarithms. A step is marked where p, corrected for all "
+    f"cells of the run and all earlier comparisons of the level, is at most {inference.ALPHA:g}, "
+    "the difference exceeds the noise floor of the runs' A/A controls, and its interval is not "
+    f"within {formatting.percent(comparison_rule().margin)}. The coloured runs then begin a new "
+    "level. A later run moves no mark; only the removal of a run, or more repetitions in it, can. "
+    "Of a single run nothing tells a step from the difference between two sittings."
 )
 
 

@@ -24,12 +24,7 @@ from loadlab.model import (
     UnmeasuredCell,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.results import (
-    build_manifest,
-    client_part,
-    derive_result,
-    judge_calibration,
-)
+from loadlab.results import build_manifest, client_part, derive_result, judge_calibration
 from loadlab.results import summarize as summaries
 from loadlab.results.build_manifest import Locked
 from loadlab.results.exports import cells_table, openmetrics, percentile_files
@@ -47,13 +42,13 @@ def results(run_dir: Path) -> None:
 def repetition(rep_dir: Path) -> None:
     """Write result.json of cells/<cell_id>/rep-<n> if it is absent, and reduce its raw files."""
     path, run_dir = RepetitionDir(rep_dir).result, rep_dir.parents[2]
-    limits = plans.read(run_dir).thresholds
+    thresholds = plans.read(run_dir).thresholds
     if not path.exists():
-        derive_result.keep(rep_dir, limits)
-        in_force = judge_calibration.in_force(run_dir, rep_dir, limits)
-        built = derive_result.build(rep_dir, limits, *in_force)
+        derive_result.keep(rep_dir, thresholds)
+        in_force = judge_calibration.in_force(run_dir, rep_dir, thresholds)
+        built = derive_result.build(rep_dir, thresholds, *in_force)
         documents.write(path, documents.encode(built))
-    derive_result.discard(rep_dir, limits)
+    derive_result.discard(rep_dir, thresholds)
 
 
 @dataclass(frozen=True)
@@ -153,7 +148,7 @@ def describe_again(run_dir: Path, manifest: Manifest) -> None:
         manifest.hosts,
         manifest.controller,
         manifest.lab,
-        Locked(manifest.pins, manifest.locks or {}),
+        Locked(manifest.pins, manifest.locks),
         manifest.certificate,
         manifest.instances,
     )

@@ -21,6 +21,7 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
+from loadlab.reasons.row import ReasonPart
 from loadlab.report.html import Headline, Section
 from loadlab.report.terminal import cell_lines
 from loadlab.run.run_dir import RunDir
@@ -69,6 +70,7 @@ class Kind:
     - keeps_order: whether its cells are measured in the order of the plan, not in a random one
     - drops_failures: whether it judges without the cells that fail; then these are no failure
     - expects_void: whether it judges its void measurements itself
+    - reasons: the rows of the reasons that it alone returns
     """
 
     name: ClassVar[str] = ""
@@ -82,6 +84,7 @@ class Kind:
     keeps_order: ClassVar[bool] = False
     drops_failures: ClassVar[bool] = False
     expects_void: ClassVar[bool] = False
+    reasons: ClassVar[ReasonPart | None] = None
 
     # The plan.
 
@@ -103,7 +106,7 @@ class Kind:
 
         Raises PlanError where that run is none of this kind. ``recorded``: its plan.json.
         """
-        return request.given
+        return request.given_options
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         """Return the study that names the cells; None where the options alone do.

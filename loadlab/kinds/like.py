@@ -12,7 +12,6 @@ from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Recipe, Source
 from loadlab.plan import check_options
 from loadlab.plan.check_options import Specs
-from loadlab.plan.user_options import RENAMED
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir
@@ -38,8 +37,7 @@ def options(
     decides, and of variants the lab. The inventory's own options are left out, as the original did
     not have them. ``call``: all options of this call; ``user``: names of those given with -e.
     """
-    before = {RENAMED.get(name, name): value for name, value in filled(recipe.given).items()}
-    original: GivenOptions = {**_defaults(recipe, specs), **before}
+    original: GivenOptions = {**_defaults(recipe, specs), **filled(recipe.given_options)}
     if recipe.scale is not None:
         original["scale"] = recipe.scale
     original = {
@@ -52,7 +50,9 @@ def options(
 
 def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     """Return the options that the original took from defaults which are others here."""
-    if any(name in filled(recipe.given) for kind in all_kinds.KINDS for name in kind.options):
+    if any(
+        name in filled(recipe.given_options) for kind in all_kinds.KINDS for name in kind.options
+    ):
         return {}
     before: GivenOptions = msgspec.structs.asdict(recipe.options)
     now: GivenOptions = msgspec.structs.asdict(check_options.options(specs, {}))

@@ -54,9 +54,9 @@ def plan(request: Request) -> Plan:
         return _plan(request)
     source, recipe = request.original.source, request.original.recipe
     like.refuse(source, recipe, request.root / "results", named_run(request), request.clients)
-    options = like.options(source, recipe, request.specs, request.given, request.user)
+    options = like.options(source, recipe, request.specs, request.given_options, request.user)
     try:
-        return _plan(replace(request, given=options))
+        return _plan(replace(request, given_options=options))
     except PlanError as problem:
         raise PlanError(
             f"like: the run {source.run_id} cannot be repeated here. {problem}"
@@ -64,7 +64,7 @@ def plan(request: Request) -> Plan:
 
 
 def _plan(request: Request) -> Plan:
-    all_kinds.of_request(request, filled(request.given)).refuse_request(request)
+    all_kinds.of_request(request, filled(request.given_options)).refuse_request(request)
     run = resolve_run(request)
     kind = all_kinds.of_request(request, filled(run.options))
     study = kind.study(request, run)
@@ -175,7 +175,7 @@ def _of_cells(
         host_kind=request.host_kind,
         inventory_args=request.inventory_args,
         resume_args=f"-e run_id={run_id} {request.inventory_args}".rstrip(),
-        given={name: options.get(name) for name in request.specs},
+        given_options={name: options.get(name) for name in request.specs},
         options=planned.options,
         experiments=[],
         stacks=planned.stacks,

@@ -7,7 +7,7 @@ from loadlab.kinds import all_kinds
 from loadlab.kinds.kind import ResolvedRun
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions
-from loadlab.plan import check_options, records, user_options
+from loadlab.plan import check_options, records
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
 from loadlab.plan.user_options import Request
@@ -25,9 +25,11 @@ def resolve_run(request: Request) -> ResolvedRun:
     run_id = named_run(request)
     _refuse_absent_run(request, run_id)
     resumes = request.begin or request.needs_framework
-    if run_id is None or not (resumes or request.needs_run or _says_what_to_measure(request.given)):
+    if run_id is None or not (
+        resumes or request.needs_run or _says_what_to_measure(request.given_options)
+    ):
         # Hosts can be untuned whatever lab began the latest run.
-        return ResolvedRun(run_id=run_id, recorded=None, records={}, options=request.given)
+        return ResolvedRun(run_id=run_id, recorded=None, records={}, options=request.given_options)
     run_dir = request.root / "results" / run_id
     recorded = plans.read(run_dir) if RunDir(run_dir).plan.exists() else None
     measured = records.load(run_dir)
@@ -37,15 +39,15 @@ def resolve_run(request: Request) -> ResolvedRun:
             f"run_id: '{run_id}' was begun on {recorded.plan.host_kind}, and would go on with "
             f"{request.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
-    kind = all_kinds.of_request(request, filled(request.given))
+    kind = all_kinds.of_request(request, filled(request.given_options))
     options = kind.own_options(request, run_id, recorded)
-    options = _with_recorded(recorded, options) if resumes else request.given
+    options = _with_recorded(recorded, options) if resumes else request.given_options
     return ResolvedRun(run_id=run_id, recorded=recorded, records=measured, options=options)
 
 
 def named_run(request: Request) -> str | None:
     """Return the run_id that was given, or that of the latest run where none begins; else None."""
-    run_id = filled(request.given).get("run_id")
+    run_id = filled(request.given_options).get("run_id")
     if run_id is not None:
         return check_options.run_id(str(run_id))
     latest = request.root / "results" / LATEST
@@ -60,7 +62,7 @@ def _refuse_absent_run(request: Request, run_id: str | None) -> None:
     results = request.root / "results"
     if run_id is not None and RunDir(results / run_id).plan.exists():
         return
-    options = filled(request.given)
+    options = filled(request.given_options)
     begins = ["app", *(kind.subject for kind in all_kinds.KINDS)]
     begins += [] if request.begin else ["tuning", "network"]
     playbook = "" if request.begin else "lab.yml and "
@@ -81,9 +83,7 @@ def _with_recorded(recorded: Run | None, options: GivenOptions) -> GivenOptions:
     """Return the options given, on top of those of the run unless they say what to measure."""
     if recorded is None or _says_what_to_measure(options):
         return options
-    before = filled(recorded.plan.given)
-    renamed = {user_options.RENAMED.get(name, name): value for name, value in before.items()}
-    return {**options, **renamed, **filled(options)}
+    return {**options, **filled(recorded.plan.given_options), **filled(options)}
 
 
 def _says_what_to_measure(options: GivenOptions) -> bool:

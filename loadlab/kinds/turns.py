@@ -22,8 +22,9 @@ from loadlab.plan.plan_document import Plan, Setup
 from loadlab.plan.progress import Began
 from loadlab.plan.records import Records
 from loadlab.plan.schedule import NextMeasurement
+from loadlab.report import words
 from loadlab.report.terminal import cell_lines
-from loadlab.report.words import applications_words, disturbances, outcomes
+from loadlab.report.words import disturbances, labels
 from loadlab.run import documents, formatting, lock
 from loadlab.run.run_dir import RunDir
 
@@ -126,10 +127,7 @@ def _ended(last: NextMeasurement | None, following: NextMeasurement | None) -> i
 
 def _notices(disturbance: Disturbance, total: int, began: Began) -> list[str]:
     """Return what is news of a disturbance: that results will be few, that repeats are over."""
-    notable = {
-        "early": repeats.is_early(disturbance, total),
-        "spent": disturbance.withheld > 0,
-    }
+    notable = {"early": repeats.is_early(disturbance, total), "spent": disturbance.withheld > 0}
     return [name for name, holds in notable.items() if holds and name not in began.notices]
 
 
@@ -151,14 +149,18 @@ def lines(turn: Turn) -> Iterator[str]:
 
 def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
     plan, endpoint = turn.plan, item.cell.endpoint
-    path = applications_words.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
+    path = labels.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
     if len(plan.tunings) > 1:
         path += f", tuning {item.cell.tuning}"
     pairs = {experiment.pair for experiment in plan.experiments}
-    return progress.measurement(item, path, (result.server or "") if len(pairs) > 1 else "")
+    return progress.measurement(item, path, result.server if len(pairs) > 1 else "")
 
 
 def _result(item: NextMeasurement, result: Result) -> str:
     if item.slo is None or result.error is not None:
         return cell_lines.result(result)
-    return f"{cell_lines.result(result)}{outcomes.objective_met(search.judge(item, result))}"
+    judged = search.judge(item, result)
+    if judged.met is None:
+        return cell_lines.result(result)
+    figures = ", ".join(map(words.reason, judged.reasons))
+    return f"{cell_lines.result(result)}; {figures}: {'met' if judged.met else 'not met'}"

@@ -1,11 +1,12 @@
 """Base classes, number types and the reason that all records share."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
 
 # Version of the documents of a run, their key `schema`.
-SCHEMA = "lab/2"
+SCHEMA = "lab/3"
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -18,8 +19,11 @@ Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
-# A JSON value of free form.
-Json = Any
+# A JSON value of free form. msgspec has no recursive types, and takes any value for it.
+if TYPE_CHECKING:
+    Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+else:
+    Json = Any
 
 
 def doc(text: str) -> Meta:

@@ -295,7 +295,7 @@ class Cell(Record, kw_only=True, frozen=True):
         list[str] | None,
         doc("Void reasons that are the subject of the cell and therefore do not void it."),
     ] = None
-    load: Annotated[Load, doc("The offered load.")]
+    load: Load
 
 
 class InputHashes(Record, kw_only=True, frozen=True):

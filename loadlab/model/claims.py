@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from loadlab.model.base import SCHEMA, Count, Json, NotNegative, Reason, Record, doc
+from loadlab.model.base import SCHEMA, Count, NotNegative, Reason, Record, doc
 from loadlab.model.statistics import Median, Ratio
 
 Outcome = Literal["confirmed", "refuted", "inconclusive"]
@@ -246,7 +246,7 @@ class Claims(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
         str | None, doc("Question of the published study; null where there is none.")
     ]
     source: Annotated[
-        dict[str, Json] | None,
+        dict[str, str] | None,
         doc("Publication: title, author, date, url and more; null where nothing was published."),
     ]
     claims: Annotated[list[Claim], doc("Claims in the order of the file.")]

@@ -58,8 +58,7 @@ class Nic(Record, kw_only=True, frozen=True):
 
 class Hardware(Record, kw_only=True, frozen=True):
     """Hardware properties that affect the steadiness of a measurement, read when the load
-    began; null where the host lacks or does not report a property. Absent from runs of an older
-    lab.
+    began; null where the host lacks or does not report a property.
     """
 
     nic: Annotated[
@@ -91,7 +90,7 @@ class Hardware(Record, kw_only=True, frozen=True):
         str | None,
         doc(
             "Driver of the processors' idle states; none where the kernel has no such states; "
-            "absent from earlier runs."
+            "absent where unknown."
         ),
     ] = None
     idle_states_us: Annotated[
@@ -107,19 +106,19 @@ class Hardware(Record, kw_only=True, frozen=True):
     ] = None
     irqbalance: Annotated[
         str | None,
-        doc("State of the service irqbalance, absent where not installed; no key in earlier runs."),
+        doc("State of the service irqbalance; absent where it is not installed."),
     ] = None
     firewall_rules: Annotated[
         Count | None, doc("Number of firewall rules; absent where no program reads them.")
     ] = None
     conntrack_entries: Annotated[
-        Count | None, doc("Connections that the kernel tracks; absent from earlier runs.")
+        Count | None, doc("Connections that the kernel tracks; absent where unknown.")
     ] = None
     conntrack_max: Annotated[
         Count | None,
         doc(
-            "Most connections that it tracks, 0 where the module is not loaded; absent from "
-            "earlier runs."
+            "Most connections that it tracks, 0 where the module is not loaded; absent where "
+            "unknown."
         ),
     ] = None
 

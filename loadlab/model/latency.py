@@ -174,15 +174,15 @@ class ResponseTime(Record, kw_only=True, frozen=True):
     ]
     p90_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("90 % waited this long or less, µs; absent from summaries and older results."),
+        doc("90 % waited this long or less, µs; absent from summaries."),
     ] = None
     p95_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("95 % waited this long or less, µs; absent from summaries and older results."),
+        doc("95 % waited this long or less, µs; absent from summaries."),
     ] = None
     p99_9_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("99.9 % waited this long or less, µs; absent from summaries and older results."),
+        doc("99.9 % waited this long or less, µs; absent from summaries."),
     ] = None
     requests: Annotated[
         Positive,

@@ -191,7 +191,7 @@ class PredictionResult(Record, kw_only=True, frozen=True):
     """A prediction beside what was measured."""
 
     question: Annotated[str, doc("The question.")]
-    given: Annotated[str | None, doc("The answer: a letter or a number; null where none was.")]
+    answer: Annotated[str | None, doc("The answer: a letter or a number; null where none was.")]
     truth: Annotated[
         float | str | None,
         doc("Measured number in its unit, or letter of the option that holds; null where none is."),

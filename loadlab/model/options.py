@@ -2,17 +2,12 @@
 
 from typing import Annotated
 
-from msgspec import field
-
 from loadlab.model.base import Record, doc
 from loadlab.model.study import SaturationRate
 
 
 class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
-    """The main variables (roles/run/meta/argument_specs.yml), checked and with defaults.
-
-    plan.json keeps the first name of a variable that was renamed, so that it can be read.
-    """
+    """The main variables (roles/run/meta/argument_specs.yml), checked and with defaults."""
 
     framework: Annotated[
         str | None,
@@ -21,7 +16,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     server: Annotated[str | None, doc("Application server; null: the first that fits.")]
     transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
     protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
-    reverse_proxy: Annotated[str, doc("nginx, or none.")] = field(name="front")
+    reverse_proxy: Annotated[str, doc("nginx, or none.")]
     worker_class: Annotated[str | None, doc("Gunicorn's worker class; null: the first that fits.")]
     event_loop: Annotated[str | None, doc("asyncio or uvloop; null: the first that fits.")]
     upstream_keepalive: Annotated[
@@ -32,12 +27,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     server_keepalive: Annotated[
         int | None,
         doc("Seconds until the application server closes an idle connection; null: the lab's."),
-    ] = None
+    ]
     backlog: Annotated[int | None, doc("Accept queue, connections; null: the tuning profile's.")]
     driver: Annotated[str | None, doc("Database driver; null: the app's first.")]
-    python: Annotated[
-        str | None, doc("Python of the application; null or absent: the server's own.")
-    ] = None
+    python: Annotated[str | None, doc("Python of the application; null: the server's own.")]
     endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
     duration: Annotated[float, doc("Seconds measured.")]
@@ -50,28 +43,18 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         dict[str, float] | None,
         doc("Objective of a search: p50_ms and so on in ms, errors as a fraction; else null."),
     ]
-    curve: Annotated[
-        bool, doc("Whether a run at one rate has a curve; absent in earlier versions: false.")
-    ] = False
+    curve: Annotated[bool, doc("Whether a run at one rate has a curve.")]
     repetitions: Annotated[int, doc("Repetitions of each cell.")]
     generator: Annotated[str, doc("Load generator or Python client.")]
-    default_generator: Annotated[
-        str | None, doc("The inventory's default generator, in earlier versions; else null.")
-    ] = None
     requests: Annotated[int, doc("Requests of a Python client.")]
     open_files: Annotated[int, doc("Limit of open files of a Python client.")]
-    python_keepalive: Annotated[bool, doc("Whether a Python client keeps its connections.")] = (
-        field(name="reuse")
-    )
+    python_keepalive: Annotated[bool, doc("Whether a Python client keeps its connections.")]
     keepalive: Annotated[bool, doc("Whether a load generator keeps its connections.")]
     tls: Annotated[bool, doc("HTTPS.")]
     http2: Annotated[bool, doc("HTTP/2.")]
     headers: Annotated[dict[str, str], doc("Name -> value, added to each request.")]
     profile: Annotated[bool, doc("Whether each cell is measured once more with py-spy.")]
-    trace: Annotated[
-        bool,
-        doc("Whether each cell is measured once more with bpftrace; absent in earlier versions."),
-    ] = False
+    trace: Annotated[bool, doc("Whether each cell is measured once more with bpftrace.")]
     tuning: Annotated[list[str], doc("Tuning profiles.")]
     network: Annotated[str, doc("Network profile.")]
     study: Annotated[str | None, doc("Study to measure.")]
@@ -84,38 +67,30 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     cross_check: Annotated[
         bool,
         doc(
-            "Whether each constant rate is measured once more with wrk2, where every client has "
-            "it; absent in earlier versions: false."
+            "Whether each constant rate is measured once more with wrk2, where every client has it."
         ),
-    ] = False
+    ]
     recalibrate: Annotated[bool, doc("Whether a calibration of the last hour is not used again.")]
     run_id: Annotated[str | None, doc("Name of the run's folder; null: by time.")]
-    untune: Annotated[
-        bool,
-        doc("Whether the hosts' settings are restored at the end; absent in earlier versions."),
-    ] = False
-    clients: Annotated[int, doc("Clients of each server, from the inventory.")] = 1
+    untune: Annotated[bool, doc("Whether the hosts' settings are restored at the end.")]
+    clients: Annotated[int, doc("Clients of each server, from the inventory.")]
     saturation_rate: Annotated[
         SaturationRate | None, doc("A study's rate that is not known yet; else null.")
     ] = None
-    like: Annotated[str | None, doc("Bundle or run that the run repeats; null: none.")] = None
+    like: Annotated[str | None, doc("Bundle or run that the run repeats; null: none.")]
     app: Annotated[
         str | None, doc("Folder that is deployed in place of apps/<framework>; null: none.")
-    ] = None
+    ]
     module: Annotated[
         str | None, doc("module:callable of the application; null: as its manifest says, or found.")
-    ] = None
-    base: Annotated[str | None, doc("Variant that is compared with; null: none.")] = None
-    head: Annotated[
-        str | None, doc("Variants that are compared, semicolons between; null: none.")
-    ] = None
+    ]
+    base: Annotated[str | None, doc("Variant that is compared with; null: none.")]
+    head: Annotated[str | None, doc("Variants that are compared, semicolons between; null: none.")]
     baseline: Annotated[
         str | None, doc("verdict.json that has the base, of another sitting; null: none.")
-    ] = None
-    budget: Annotated[
-        str | None, doc("Time to compare variants or candidates in, such as 20m.")
-    ] = None
+    ]
+    budget: Annotated[str | None, doc("Time to compare variants or candidates in, such as 20m.")]
     matrix: Annotated[
         int | None,
         doc("Cores that a matrix has candidates for; 0: not known yet; null: it is no matrix."),
-    ] = None
+    ]

@@ -55,9 +55,7 @@ class RepetitionSetup(Record, kw_only=True, frozen=True):
         doc("cell_id of the cell that this one repeats, probes or limits; absent for `measure`."),
     ] = None
     cell: Annotated[Cell, doc("What is measured.")]
-    server: Annotated[
-        str | None, doc("Inventory name of the server of the pair of hosts that measures it.")
-    ] = None
+    server: Annotated[str, doc("Inventory name of the server of the pair that measures it.")]
     input_hashes: Annotated[
         InputHashes | None,
         doc("What the cell is made of beside its own words; null of a calibration."),

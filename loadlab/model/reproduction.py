@@ -51,14 +51,14 @@ class Source(Record, kw_only=True, frozen=True):
 class Recipe(Record, kw_only=True, frozen=True):
     """What decides what a run measures, but its hosts."""
 
-    given: Annotated[GivenOptions, doc("Main variables that were given, name -> value.")]
+    given_options: Annotated[GivenOptions, doc("Main variables that were given, name -> value.")]
     options: Annotated[Options, doc("The checked values; of a study those of its first cell.")]
     scale: Annotated[str | None, doc("Scale of the study; absent without one.")] = None
     made_with: Annotated[
         dict[str, str],
         doc(
             "Variables of the role that made its hosts, such as the instance types; absent where "
-            "no role made them, or an older lab did not record them."
+            "no role made them."
         ),
     ] = field(default_factory=dict)
     inputs: Annotated[
@@ -68,10 +68,7 @@ class Recipe(Record, kw_only=True, frozen=True):
     thresholds: Annotated[Thresholds, doc("Thresholds that the run is judged by.")]
     lab: Annotated[LabRevision, doc("Version and revision of the lab.")]
     pins: Annotated[dict[str, str], doc("Every pinned item, name to version.")]
-    locks: Annotated[
-        dict[str, Sha256] | None,
-        doc("Lock file to its SHA-256; absent where an older lab did not record them."),
-    ] = None
+    locks: Annotated[dict[str, Sha256], doc("Lock file to its SHA-256.")]
 
 
 class Original(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
@@ -80,7 +77,7 @@ class Original(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     source: Annotated[Source, doc("Where it comes from.")]
     recipe: Annotated[Recipe, doc("What decided what it measured.")]
     hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
-    controller: Annotated[dict[str, Json], doc("Properties of its controller.")]
+    controller: Annotated[dict[str, str], doc("Properties of its controller.")]
     summary: Annotated[Summary, doc("Its summary.json.")]
     ledgers: Annotated[list[TuningLedger], doc("Its ledgers, that of the first profile first.")]
 
@@ -94,7 +91,7 @@ class Deviation(Record, kw_only=True, frozen=True):
     name: Annotated[str, doc("Name of the thing.")]
     original: Annotated[Json, doc("Value in the original; null where it has none.")]
     here: Annotated[Json, doc("Value here; null where there is none.")]
-    given: Annotated[
+    requested: Annotated[
         bool, doc("True where the user asked for it with -e beside like; absent otherwise.")
     ] = False
 

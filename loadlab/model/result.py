@@ -113,7 +113,7 @@ class PerSecond(Record, kw_only=True, frozen=True):
         doc(
             "Answers of that second's requests by latency; for a batch, ok answers that arrived in "
             "it. An entry for each second. Absent where the generator keeps no record of each "
-            "request, and in earlier runs."
+            "request."
         ),
     ] = None
 
@@ -148,7 +148,7 @@ class PythonClient(Record, kw_only=True, frozen=True):
     seconds: Annotated[
         NotNegative, doc("Seconds from before the first request to after the last request.")
     ]
-    cpu_s: Annotated[ClientCpu, doc("CPU time of the client's process during `seconds`.")]
+    cpu_s: ClientCpu
     max_rss_bytes: Annotated[
         Count,
         doc(
@@ -214,24 +214,12 @@ class Repetition(Record, kw_only=True, frozen=True):
     repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
     block: Annotated[
         Positive | None,
-        doc(
-            "Number of the block of the schedule that it belongs to; absent outside the schedule, "
-            "or where an earlier version did not record it."
-        ),
+        doc("Number of the block of the schedule that it belongs to; absent outside the schedule."),
     ] = None
-    server: Annotated[
-        str | None,
-        doc(
-            "Inventory name of the server of the pair that measured it; absent where an earlier "
-            "version did not record it."
-        ),
-    ] = None
+    server: Annotated[str, doc("Inventory name of the server of the pair that measured it.")]
     input_hashes: Annotated[
         InputHashes | None,
-        doc(
-            "Input hashes of the cell and revision of the lab; absent for a calibration, or where "
-            "an earlier version did not record them."
-        ),
+        doc("Input hashes of the cell and revision of the lab; absent for a calibration."),
     ] = None
     error: Annotated[
         str | None,
@@ -351,7 +339,7 @@ class Repetition(Record, kw_only=True, frozen=True):
             "or where the repetition failed."
         ),
     ] = None
-    validity: Annotated[Validity, doc("Whether the repetition is valid.")]
+    validity: Validity
     started: Annotated[
         NotNegative | None,
         doc(

@@ -21,6 +21,7 @@ from loadlab.model.base import (
 from loadlab.model.certificate import CertificateReference
 from loadlab.model.hardware import CloudInstance, Hardware
 from loadlab.model.latency import Latency
+from loadlab.model.study import GivenOptions
 
 
 class LabRevision(Record, kw_only=True, frozen=True):
@@ -38,7 +39,7 @@ class Command(Record, kw_only=True, frozen=True):
 
     argv: Annotated[list[str], doc("Words of the command line.")]
     extra_vars: Annotated[
-        dict[str, Json], doc("Variables given with -e, without secrets; values as given.")
+        GivenOptions, doc("Variables given with -e, without secrets; values as given.")
     ]
 
 
@@ -62,15 +63,11 @@ class HostDescription(Record, kw_only=True, frozen=True):
         str | None, doc("CPU frequency governor; null where the kernel shows none.")
     ]
     nofile: Annotated[Positive, doc("Open file limit of a service, 1 or more.")]
+    packages: Annotated[dict[str, str], doc("Package name to installed version.")]
     hardware: Annotated[
         Hardware | None,
-        doc(
-            "Hardware properties that affect the steadiness of a measurement, read when the "
-            "load began; null where the host lacks or does not report a property. Absent "
-            "from runs of an older lab."
-        ),
+        doc("What of its hardware affects the steadiness of a measurement; absent until the load."),
     ] = None
-    packages: Annotated[dict[str, str], doc("Package name to installed version.")]
 
 
 class GeneratorProgram(Record, kw_only=True, frozen=True):
@@ -87,12 +84,13 @@ class ManifestHost(HostDescription, kw_only=True, frozen=True):
     """One host of the run."""
 
     role: Annotated[Literal["server", "client"], doc("server: under test. client: load generator.")]
+    hardware: Annotated[
+        Hardware,
+        doc("What of its hardware affects the steadiness of a measurement."),
+    ]
     generators: Annotated[
         dict[str, GeneratorProgram] | None,
-        doc(
-            "Load generator of the run to its executable on this client; absent of a server and "
-            "from runs of an older lab."
-        ),
+        doc("Load generator of the run to its executable on this client; absent of a server."),
     ] = None
 
 
@@ -104,10 +102,10 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     finished: Annotated[
         str | None, doc("End of the run, ISO 8601 with its offset; null while it runs.")
     ]
-    lab: Annotated[LabRevision, doc("Version and revision of the lab's own source.")]
-    command: Annotated[Command, doc("Command line and variables of the call, without secrets.")]
+    lab: LabRevision
+    command: Command
     controller: Annotated[
-        dict[str, Json],
+        dict[str, str],
         doc(
             "Properties of the controller, names and values as found: operating system, "
             "kernel, Python, Ansible."
@@ -115,10 +113,7 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     ]
     hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
     pins: Annotated[dict[str, str], doc("Every pinned or resolved item, name to version.")]
-    locks: Annotated[
-        dict[str, Sha256] | None,
-        doc("Lock file of the lab to its SHA-256; absent in runs of an older lab."),
-    ] = None
+    locks: Annotated[dict[str, Sha256], doc("Lock file of the lab to its SHA-256.")]
     plan: Annotated[
         dict[str, Json],
         doc("Plan of the run: options, cells in their order, seed. Free in form."),
@@ -195,8 +190,7 @@ class TuningLedger(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=
 
 class CalibrationOrigin(Record, kw_only=True, frozen=True):
     """Source of the raw calibration files: this run, or a run of the hour before whose
-    calibration is reused. Absent from runs of an older lab.
-    """
+    calibration is reused."""
 
     run_id: Annotated[str, doc("Name of the run that measured the calibration.")]
     measured: Annotated[
@@ -236,31 +230,29 @@ class Iperf3Direction(Record, kw_only=True, frozen=True):
     bits_per_second: Annotated[Above0, doc("Throughput at the receiver, bits/s, above 0.")]
     retransmits: Annotated[Count, doc("Segments that the sender retransmitted.")]
     seconds: Annotated[Above0, doc("Duration of the measurement, seconds, above 0.")]
-    cpu_percent: Annotated[Iperf3Cpu, doc("CPU use of both ends, percent of one core.")]
+    cpu_percent: Iperf3Cpu
     spread: Annotated[
         NotNegative | None,
         doc(
             "(Fastest - slowest second) / mean of the throughput; absent for fewer than two whole "
-            "seconds, or in earlier runs."
+            "seconds."
         ),
     ] = None
     retransmitted: Annotated[
         Fraction | None,
         doc(
-            "Segments retransmitted / segments sent, with segments of the largest size; absent in "
-            "earlier runs."
+            "Segments retransmitted / segments sent, with segments of the largest size; absent "
+            "where iperf3 does not tell that size."
         ),
     ] = None
-    streams: Annotated[
-        Positive | None, doc("TCP connections at once; absent in earlier runs, which had one.")
-    ] = None
+    streams: Annotated[Positive, doc("TCP connections at once.")]
     core_limited: Annotated[
-        bool | None,
+        bool,
         doc(
             "True where iperf3 filled the cores that it can use, one for each stream (before "
-            "iperf3 3.16 one in all): the link may carry more. Absent in earlier runs."
+            "iperf3 3.16 one in all): the link may carry more."
         ),
-    ] = None
+    ]
 
 
 class Iperf3(Record, kw_only=True, frozen=True):
@@ -308,19 +300,10 @@ class ClockOffsets(Record, kw_only=True, frozen=True):
 class Calibration(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     """calibration.json: limits of the network and the generator, measured before any stack."""
 
-    origin: Annotated[
-        CalibrationOrigin | None,
-        doc(
-            "Source of the raw calibration files: this run, or a run of the hour before "
-            "whose calibration is reused. Absent from runs of an older lab."
-        ),
-    ] = None
+    origin: Annotated[CalibrationOrigin, doc("Where its raw files come from.")]
     generator: Annotated[str, doc("Name of the constant-rate generator that was calibrated.")]
-    iperf3: Annotated[Iperf3, doc("TCP throughput over the interface that carries the load.")]
-    ceiling: Annotated[
-        Ceiling,
-        doc("Highest request rate of the closed-loop generator against nginx's own static answer."),
-    ]
+    iperf3: Iperf3
+    ceiling: Ceiling
     send_delay_us: Annotated[
         Latency | None,
         doc(
@@ -335,13 +318,8 @@ class Calibration(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=T
             "no latency below it. Null where only the closed loop is used."
         ),
     ]
-    round_trip_us: Annotated[
-        RoundTrip, doc("Round-trip time of ping over the interface that carries the load, µs.")
-    ]
-    clock_offset_s: Annotated[
-        ClockOffsets,
-        doc("Offset of each host's clock: host minus controller, seconds, either sign."),
-    ]
+    round_trip_us: RoundTrip
+    clock_offset_s: ClockOffsets
     link_reasons: Annotated[
         list[Reason] | None,
         doc(

@@ -171,7 +171,7 @@ class Variant(Record, kw_only=True, frozen=True):
     """One of the variants that are compared."""
 
     name: Annotated[str, doc("base; head, or of several head1, head2 and so on.")]
-    given: Annotated[str, doc("What the user gave, such as workers=2,tuning=stock.")]
+    definition: Annotated[str, doc("As the user defined it, such as workers=2,tuning=stock.")]
     options: Annotated[GivenOptions, doc("Main variables that it overrides, name -> value.")]
     commit: Annotated[
         str | None, doc("Commit of its application, where a git ref was given; else null.")
@@ -218,7 +218,7 @@ class Study(Record, kw_only=True, frozen=True):
     lesson: Annotated[Lesson | None, doc("What a lesson asks and explains; absent of a study.")] = (
         None
     )
-    publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+    publication: StudyPublication
     variants: Annotated[
         list[Variant], doc("The variants that it compares, the base first; else empty.")
     ] = field(default_factory=list)
@@ -253,7 +253,7 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
     lesson: Annotated[Lesson | None, doc("What a lesson asks and explains; absent of a study.")] = (
         None
     )
-    publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+    publication: StudyPublication
 
 
 class FileCell(StudyLoad, kw_only=True, frozen=True):

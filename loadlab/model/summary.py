@@ -59,7 +59,7 @@ class CellSummary(Record, kw_only=True, frozen=True):
         CellLimit | None,
         doc(
             "What limited the cell, and where the time of its requests went; absent where every "
-            "repetition failed, and in earlier versions."
+            "repetition failed."
         ),
     ] = None
 
@@ -266,7 +266,7 @@ class SearchSummary(Record, kw_only=True, frozen=True):
     trace: Annotated[
         list[SearchStep], doc("All measurements of the search, in the order of measurement.")
     ]
-    found: Annotated[
+    highest_rate: Annotated[
         Above0 | None,
         doc(
             "Highest rate that meets the objective, requests/s; the confirming measurements "
@@ -295,7 +295,7 @@ class CurveSummary(Record, kw_only=True, frozen=True):
     cell_id: Annotated[Name, doc("Name of the cell at the rate asked for.")]
     cell: Annotated[Cell, doc("Definition of that cell.")]
     slo: Annotated[dict[str, NotNegative], doc("The objective, as of a search.")]
-    duration_s: Annotated[Above0, doc("Length of each measurement of the curve, seconds.")]
+    duration_s: Annotated[Above0, doc("Length of the measurements of the curve, seconds.")]
     saturation_id: Annotated[Name, doc("Name of the closed-loop cell.")]
     saturation: Annotated[
         NotNegative | None,
@@ -321,6 +321,13 @@ class CurveSummary(Record, kw_only=True, frozen=True):
     ]
     reason: Annotated[
         Reason | None, doc("Why nothing of the curve was measured; absent where something was.")
+    ] = None
+    duration_min_s: Annotated[
+        Above0 | None,
+        doc(
+            "Length of the shortest of them, seconds: a higher rate has the requests that its p99 "
+            "needs sooner. Absent where all are as long."
+        ),
     ] = None
 
 

@@ -31,7 +31,7 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
         Word | None, doc("Codes of the remarks that do not make it void, separated by spaces.")
     ]
     host: Annotated[
-        Word | None, doc("Inventory name of the server of the pair of hosts that measured it.")
+        Word, doc("Inventory name of the server of the pair of hosts that measured it.")
     ]
     started_unix_s: Annotated[NotNegative | None, doc("Start of the load, unix seconds.")]
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from loadlab.model.base import Count, Fraction, NotNegative, Positive, Record, doc
 from loadlab.model.limits import NginxLog, Sessions, TcpConnections
@@ -185,7 +185,7 @@ class Frequency(Record, kw_only=True, frozen=True):
 class ServiceProcesses(Record, kw_only=True, frozen=True):
     """Processes of the server's services over the load, from readings once a second. The window is
     the start of the load (interpolated between two readings where a warm-up came before) to the
-    first reading after its last answer. For the server only; absent where they were not recorded.
+    first reading after its last answer.
     """
 
     nginx: Annotated[Processes | None, doc("nginx: master and workers.")]
@@ -238,19 +238,22 @@ class Database(Record, kw_only=True, frozen=True):
         doc(
             "Flushes of the write-ahead log to the disk (pg_stat_wal.wal_sync), of the whole "
             "server; counted like sessions. Absent where PostgreSQL does not count them there "
-            "(from version 18 on) and in earlier runs."
+            "(from version 18 on)."
         ),
     ] = None
     connections_limit: Annotated[
-        Count | None,
+        Count,
         doc(
             "Connections that applications may open: max_connections less those reserved, or the "
-            "database's own limit, if that is lower; absent in earlier runs."
+            "database's own limit, if that is lower."
         ),
-    ] = None
+    ]
     activity: Annotated[
         list[Sessions] | None,
-        doc("Connections by state and wait, from pg_stat_activity; absent in earlier runs."),
+        doc(
+            "Connections by state and wait, from pg_stat_activity; absent without a reading "
+            "during the load."
+        ),
     ] = None
     statements: Annotated[
         Annotated[list[Query], Meta(max_length=5)],
@@ -274,16 +277,12 @@ class HostSeries(Record, kw_only=True, frozen=True):
     cpu_iowait: Annotated[list[Fraction], doc("Time in mode iowait, fraction 0 to 1.")]
     cpu_steal: Annotated[list[Fraction], doc("Time in mode steal, fraction 0 to 1.")]
     cpu_busiest_core: Annotated[
-        list[Fraction] | None,
-        doc("Busy time of the core that had most of it, fraction 0 to 1; absent in earlier runs."),
-    ] = None
+        list[Fraction], doc("Busy time of the core that had most of it, fraction 0 to 1.")
+    ]
     softirq_busiest_core: Annotated[
-        list[Fraction] | None,
-        doc(
-            "Time in mode softirq of the core that had most of it, fraction 0 to 1; absent in "
-            "earlier runs."
-        ),
-    ] = None
+        list[Fraction],
+        doc("Time in mode softirq of the core that had most of it, fraction 0 to 1."),
+    ]
     foreign_cpu: Annotated[
         list[Fraction] | None,
         doc("As foreign_cpu of the host; absent where that is."),
@@ -293,12 +292,12 @@ class HostSeries(Record, kw_only=True, frozen=True):
         doc("As cpu_pressure of the host; absent where that is."),
     ] = None
     disturbed: Annotated[
-        list[bool] | None,
+        list[bool],
         doc(
-            "Whether foreign CPU or steal was above its threshold (foreign_cpu_second_max, "
-            "steal_second_max of files/validity.yml); absent in earlier runs."
+            "Whether foreign CPU or steal was above its threshold (foreign_cpu_disturbing, "
+            "steal_disturbing of files/validity.yml)."
         ),
-    ] = None
+    ] = field(default_factory=list)
     rx_bits: Annotated[list[NotNegative], doc("Rate received, bits/s.")]
     tx_bits: Annotated[list[NotNegative], doc("Rate sent, bits/s.")]
 
@@ -324,10 +323,7 @@ class AcceptQueue(Record, kw_only=True, frozen=True):
             "without a reading."
         ),
     ]
-    mean_depth: Annotated[
-        NotNegative | None,
-        doc("Mean of all readings during the load; absent in earlier runs."),
-    ] = None
+    mean_depth: Annotated[NotNegative, doc("Mean of all readings during the load.")]
 
 
 class HostTelemetry(Record, kw_only=True, frozen=True):
@@ -337,7 +333,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     machine; TCP and sockets are those of the host's network namespace.
     """
 
-    cpu: Annotated[CpuModes, doc("Fractions of the listed cores' time; their sum is 1.")]
+    cpu: CpuModes
     cpu_busy: Annotated[
         Fraction,
         doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
@@ -351,19 +347,13 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         ),
     ] = None
     cpu_busiest_core: Annotated[
-        Fraction | None,
-        doc(
-            "Busy time of the core that had most of it over the load, fraction 0 to 1; absent in "
-            "earlier runs."
-        ),
-    ] = None
+        Fraction,
+        doc("Busy time of the core that had most of it over the load, fraction 0 to 1."),
+    ]
     softirq_busiest_core: Annotated[
-        Fraction | None,
-        doc(
-            "Time in mode softirq of the core that had most of it over the load, fraction 0 to 1; "
-            "absent in earlier runs."
-        ),
-    ] = None
+        Fraction,
+        doc("Time in mode softirq of the core that had most of it over the load, fraction 0 to 1."),
+    ]
     foreign_cpu: Annotated[
         Fraction | None,
         doc(
@@ -383,7 +373,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         Fraction | None,
         doc(
             "PSI: the fraction of the time in which a process of the machine waited for memory, 0 "
-            "to 1; absent as cpu_pressure is, and in earlier runs."
+            "to 1; absent as cpu_pressure is."
         ),
     ] = None
     io_pressure: Annotated[
@@ -421,7 +411,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         doc("Processes of the generator; on a client only, absent where they were not recorded."),
     ] = None
     cores: Annotated[Positive, doc("Cores that the host may use, 1 or more.")]
-    memory: Annotated[Memory, doc("Memory of the machine.")]
+    memory: Memory
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
     oom_kills: Annotated[
         Count,
@@ -430,13 +420,13 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
             "no memory left."
         ),
     ]
-    tcp: Annotated[TcpCounts, doc("Counts of TCP events.")]
+    tcp: TcpCounts
     drops: Annotated[
         Drops | None,
         doc("Packets that the host received and lost; absent where it was not recorded."),
     ] = None
-    sockets: Annotated[SocketCounts, doc("Largest counts at any scrape during the load.")]
-    network: Annotated[Traffic, doc("Traffic on the interface that carries the load.")]
+    sockets: SocketCounts
+    network: Traffic
     allowances_exceeded: Annotated[
         dict[str, Count] | None,
         doc(
@@ -457,12 +447,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     missed: Annotated[Count, doc("Failed scrapes between the first and the last one used.")]
     processes: Annotated[
         ServiceProcesses | None,
-        doc(
-            "Processes of the server's services over the load, from readings once a second. "
-            "The window is the start of the load (interpolated between two readings where a "
-            "warm-up came before) to the first reading after its last answer. For the server "
-            "only; absent where they were not recorded."
-        ),
+        doc("Of the server only; absent where they were not recorded."),
     ] = None
     database: Annotated[
         Database | None,
@@ -474,11 +459,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     ] = None
     per_second: Annotated[
         HostSeries | None,
-        doc(
-            "Series over the load: each second where the host recorded itself, else each interval "
-            "between scrapes; the first begins and the last ends with the load. All arrays have "
-            "the same length."
-        ),
+        doc("Absent of each of several clients."),
     ] = None
     accept_queues: Annotated[
         list[AcceptQueue] | None,
@@ -538,7 +519,7 @@ class PySpyProfile(Record, kw_only=True, frozen=True):
         Annotated[list[Count], Meta(min_length=2, max_length=2)] | None,
         doc(
             "95 % interval of depth_median, for the sampling error of these samples; absent "
-            "where the samples are too few or no interval was recorded."
+            "where the samples are too few."
         ),
     ] = None
     gil_fraction: Annotated[

@@ -6,10 +6,7 @@ from loadlab.model.base import Above0, Count, Fraction, NotNegative, Record, doc
 
 
 class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
-    """Thresholds that make a repetition void, and thresholds of findings, which do not.
-
-    A default is that of runs that began without the threshold; most of them judge nothing.
-    """
+    """Thresholds that make a repetition void, and thresholds of findings, which do not."""
 
     generator_cpu_max: Annotated[
         Fraction,
@@ -28,18 +25,18 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
             "recorded. Half of the requests above the p99. p99.9 and p99.99 are withheld above a "
             "tenth and a hundredth of it."
         ),
-    ] = 0.005
+    ]
     late_least_s: Annotated[
         NotNegative,
         doc(
             "A request counts as made later where the generator added more than this, seconds, "
             "and more than late_least_fraction, and its latency is the median or above."
         ),
-    ] = 0.005
+    ]
     late_least_fraction: Annotated[
         NotNegative,
         doc("Part of the latency with an ideal generator that the generator added, fraction."),
-    ] = 0.1
+    ]
     own_fraction_max: Annotated[
         Fraction,
         doc(
@@ -47,25 +44,25 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
             "more than own_least_us too. Void if it is the median. Where the generator reports its "
             "part."
         ),
-    ] = 1.0
+    ]
     own_least_us: Annotated[
         NotNegative, doc("The generator's own part up to which a percentile is kept, µs.")
-    ] = 0.0
+    ]
     stop_max_s: Annotated[
         NotNegative, doc("Void above: longest time in which the generator stood still, seconds.")
-    ] = 86_400.0
+    ]
     stops_max: Annotated[
         Fraction,
         doc("Void above: time in which the generator stood still / duration, of each thread."),
-    ] = 1.0
+    ]
     opening_connection_s: Annotated[
         NotNegative,
         doc(
             "Time in which oha opens a connection, seconds. Where it is more than half of the time "
             "between two requests, those due before all are open, at most in a quarter of the "
-            "load, are in no latency. 0 in earlier runs."
+            "load, are in no latency."
         ),
-    ] = 0.0
+    ]
     sent_min: Annotated[
         Fraction,
         doc(
@@ -94,52 +91,52 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
             "Void above: fraction of the seconds in which the client's CPU utilization was above "
             "generator_cpu_max."
         ),
-    ] = 1.0
-    steal_second_max: Annotated[
+    ]
+    steal_disturbing: Annotated[
         Fraction,
         doc("Steal above which a second counts as disturbed, fraction of the cores' time."),
-    ] = 1.0
+    ]
     steal_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds disturbed by steal, either host.")
-    ] = 1.0
-    foreign_cpu_second_max: Annotated[
+    ]
+    foreign_cpu_disturbing: Annotated[
         Fraction,
         doc("Foreign CPU above which a second counts as disturbed, fraction of the cores' time."),
-    ] = 1.0
+    ]
     foreign_cpu_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds disturbed by foreign CPU, either host.")
-    ] = 1.0
+    ]
     link_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds in which the link was above link_max.")
-    ] = 1.0
+    ]
     iperf3_spread_max: Annotated[
         NotNegative,
         doc(
             "Link not judged above: (fastest - slowest second) / mean of iperf3, in either "
             "direction."
         ),
-    ] = 100.0
+    ]
     iperf3_retransmits_max: Annotated[
         Fraction,
         doc(
             "Link not judged above: segments retransmitted / sent by iperf3, in either direction; "
             "more than the loss of any network profile."
         ),
-    ] = 1.0
+    ]
     core_full: Annotated[
         Fraction,
         doc("Finding from: utilization of a host's busiest core, where its mean is below."),
-    ] = 1.0
+    ]
     retransmits_max: Annotated[
         Fraction, doc("Finding above: TCP segments retransmitted / sent, either host.")
-    ] = 1.0
+    ]
     drops_max: Annotated[
         Fraction,
         doc(
             "Finding above: packets dropped by a host's card, its driver or the kernel's backlog / "
             "received."
         ),
-    ] = 1.0
+    ]
     link_max: Annotated[
         Fraction,
         doc(
@@ -166,7 +163,7 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
             "Void above: packets that the cloud held back or dropped because either host was above "
             "one allowance of its instance type."
         ),
-    ] = 0
+    ]
     swap_pages_max: Annotated[Count, doc("Void above: pages swapped in and out, either host.")]
     duration_min: Annotated[Fraction, doc("Void below: measured / requested duration.")]
     samples_min: Annotated[NotNegative, doc("Void below: telemetry scrapes a second, either host.")]

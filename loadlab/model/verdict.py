@@ -48,7 +48,7 @@ class Baseline(Record, kw_only=True, frozen=True):
     values: Annotated[dict[str, float], doc("Metric -> median of its base's blocks.")]
 
 
-class PlannedAb(Record, kw_only=True, frozen=True):
+class PlannedGate(Record, kw_only=True, frozen=True):
     """What a plan keeps of a comparison of variants."""
 
     budget_s: Annotated[Above0, doc("Seconds of measuring after which no block is begun.")]

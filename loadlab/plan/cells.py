@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell
-from loadlab.model.base import Json
 from loadlab.plan import cell_ids
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
@@ -23,10 +23,10 @@ from loadlab.stacks.stacks import default_driver
 CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
 
-Contracts = dict[str, dict[str, Json]]
+Contracts = dict[str, dict[str, Any]]
 
 
-def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Json]) -> Contracts:
+def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Any]) -> Contracts:
     """Return the contracts of the endpoints to measure, name -> contract, in the order asked.
 
     ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
@@ -49,7 +49,7 @@ def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Json]) -
     return {name: contracts[name] for name in names}
 
 
-def _refuse_request(options: Options, name: str, contract: Mapping[str, Json]) -> None:
+def _refuse_request(options: Options, name: str, contract: Mapping[str, Any]) -> None:
     """Raise PlanError where the generator cannot send an endpoint's request."""
     generator = registry.get(options.generator)
     method, plain_get = contract.get("method", "GET"), not contract.get("headers")
@@ -138,7 +138,7 @@ def closed_loop(load: Load) -> Load:
     )
 
 
-def expected_s(load: Load, contract: Mapping[str, Json]) -> float:
+def expected_s(load: Load, contract: Mapping[str, Any]) -> float:
     """Return about how many seconds the load takes, warm-up included."""
     if load.requests is None:
         return (load.duration_s or 0) + load.warmup_s
@@ -151,7 +151,7 @@ def expected_s(load: Load, contract: Mapping[str, Json]) -> float:
 
 def items(
     options: Options,
-    stack: Mapping[str, Json],
+    stack: Mapping[str, Any],
     backlogs: Mapping[str, int],
     contracts: Contracts,
     entry: StudyCell | None = None,
@@ -186,7 +186,7 @@ def items(
 
 def _cell(
     options: Options,
-    stack: Mapping[str, Json],
+    stack: Mapping[str, Any],
     backlog: int,
     endpoint: str,
     tuning: str,
@@ -235,7 +235,7 @@ def _with_entry(load: Load, entry: StudyCell | None) -> Load:
     )
 
 
-def _item(cell: Cell, contract: Mapping[str, Json], purpose: Purpose) -> Item:
+def _item(cell: Cell, contract: Mapping[str, Any], purpose: Purpose) -> Item:
     return Item(
         cell_id=cell_ids.cell_id(cell, purpose),
         purpose=purpose,

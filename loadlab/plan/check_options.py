@@ -10,14 +10,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
-from loadlab.model.base import Json
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -70,7 +69,7 @@ class Spec(Struct, frozen=True):
     description: str | list[str] = ""
     elements: str | None = None
     default: OptionValue = None
-    choices: list[Json] = []
+    choices: list[Any] = []
 
     @property
     def of_element(self) -> Spec:
@@ -123,8 +122,7 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
         checked["generator"] = registry.speaking_http2()[0]
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
-    stored = {field.name: field.encode_name for field in fields(Options)}
-    return msgspec.convert({stored.get(name, name): checked[name] for name in checked}, Options)
+    return msgspec.convert(checked, Options)
 
 
 def saturation_rate(value: object) -> SaturationRate:
@@ -247,7 +245,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_generator(options)
 
 
-def refuse_cells(options: Options, stack: Mapping[str, Json]) -> None:
+def refuse_cells(options: Options, stack: Mapping[str, Any]) -> None:
     """Raise PlanError for values that cannot be combined in a cell of this stack."""
     _refuse_protocol(options)
     _refuse_clients(options)
@@ -413,7 +411,7 @@ def _refuse_observed(options: Options, name: str, observation: str) -> None:
         )
 
 
-def _refuse_profile(options: Options, stack: Mapping[str, Json]) -> None:
+def _refuse_profile(options: Options, stack: Mapping[str, Any]) -> None:
     """Refuse a profile where py-spy cannot take it, or beside a load that it does not fit."""
     if not options.profile:
         return

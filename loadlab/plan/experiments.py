@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,7 @@ from loadlab.model import (
     Record,
     StudyCell,
 )
-from loadlab.model.base import Json
+from loadlab.model.base import doc
 from loadlab.plan import cell_ids, cells, check_options, user_options
 from loadlab.plan.cells import Contracts
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
@@ -43,17 +43,19 @@ from loadlab.tuning.profiles import tuning_profile
 
 R = TypeVar("R", bound=Record)
 
-Stacks = dict[str, dict[str, Json]]
+Stacks = dict[str, dict[str, Any]]
 
 
 class CurveRule(Record, kw_only=True, frozen=True):
     """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
 
-    curve_fractions: list[float]
-    curve_duration_s: float
-    curve_warmup_s: float
-    curve_slo: dict[str, float]
-    sent_min: float
+    curve_fractions: Annotated[list[float], doc("Rates, as fractions of the saturation.")]
+    curve_duration_min_s: Annotated[float, doc("Shortest duration of a measurement, seconds.")]
+    curve_requests: Annotated[int, doc("Requests of a measurement, within its durations.")]
+    curve_duration_s: Annotated[float, doc("Longest duration of a measurement, seconds.")]
+    curve_warmup_s: Annotated[float, doc("Its warm-up, seconds.")]
+    curve_slo: Annotated[dict[str, float], doc("The objective: p99_ms, errors.")]
+    sent_min: Annotated[float, doc("Fraction of the schedule that must be sent to meet it.")]
 
 
 class PlannedCells(Struct, kw_only=True, frozen=True):
@@ -98,7 +100,7 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         name: check_options.backlog(options, name, tuning_profile(ask.root, name))
         for name in options.tuning
     }
-    served: dict[str, Json] = {**stack(ask.root, msgspec.to_builtins(options), ask.python)}
+    served: dict[str, Any] = {**stack(ask.root, msgspec.to_builtins(options), ask.python)}
     check_options.refuse_cells(options, served)
     if "curve" in ask.user:
         refuse_curve(ask.root, options, study=entry is not None)
@@ -169,10 +171,10 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
     if options.slo is not None:
-        limits = thresholds_file.of(root)
-        check_options.refuse_beyond_timeout(options.slo, limits.timeout_s)
+        thresholds = thresholds_file.of(root)
+        check_options.refuse_beyond_timeout(options.slo, thresholds.timeout_s)
         # The item carries what is needed to judge a measurement of it.
-        start = replace(first, slo=options.slo, sent_min=limits.sent_min)
+        start = replace(first, slo=options.slo, sent_min=thresholds.sent_min)
         rule = _rule(root, SearchRule)
         return Search(start=start, rule=rule, whole=whole, void_tries=tries)
     if load.fraction is not None:
@@ -187,8 +189,8 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
 
 def _rule(root: Path, kind: type[R]) -> R:
     """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
-    limits = msgspec.to_builtins(thresholds_file.of(root))
-    values = {**load_yaml(root / "files/methods.yml"), **limits}
+    thresholds = msgspec.to_builtins(thresholds_file.of(root))
+    values = {**load_yaml(root / "files/methods.yml"), **thresholds}
     return msgspec.convert({field.name: values[field.name] for field in fields(kind)}, kind)
 
 
@@ -292,6 +294,8 @@ def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) 
         fraction=fraction,
         saturations={loop_id: loop_id},
         whole=registry.get(own.generator).whole,
+        requests_min=rule.curve_requests,
+        duration_min_s=rule.curve_duration_min_s,
         # Most measurements of a run are points of its curve.
         void_tries=min(CURVE_TRIES, closed_loop.void_tries),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import field
 from msgspec.structs import replace
 
-from loadlab.model import SCHEMA, Item, PlannedAb, PlannedMatrix, Reason, Record, Thresholds
-from loadlab.model.base import Count, Json, Name, NotNegative, Positive, doc
+from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Record, Thresholds
+from loadlab.model.base import Count, Name, NotNegative, Positive, doc
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
@@ -73,25 +73,23 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         str, doc("Command-line options that select the hosts; empty where none are needed.")
     ]
     resume_args: Annotated[str, doc("Command-line options that resume the run in any playbook.")]
-    given: Annotated[GivenOptions, doc("Main variable -> the value given; null: not given.")]
+    given_options: Annotated[
+        GivenOptions, doc("Main variable -> the value given; null: not given.")
+    ]
     options: Annotated[Options, doc("The checked values; of a study those of its first cell.")]
     experiments: Annotated[list[PlannedExperiment], doc("What is measured, each on its host pair.")]
     stacks: Annotated[
-        dict[str, dict[str, Json]],
+        dict[str, dict[str, Any]],
         doc("Id -> stack, as loadlab/stacks/stacks.py describes it, with backlog and measured."),
     ]
-    stack: Annotated[dict[str, Json] | None, doc("The first stack; null where there is none.")]
-    endpoints: Annotated[dict[str, dict[str, Json]], doc("Name -> contract (files/endpoints.yml).")]
-    tunings: Annotated[dict[str, dict[str, Json]], doc("Name -> tuning profile (files/tuning).")]
-    networks: Annotated[dict[str, dict[str, Json]], doc("Name -> network profile (files/network).")]
+    stack: Annotated[dict[str, Any] | None, doc("The first stack; null where there is none.")]
+    endpoints: Annotated[dict[str, dict[str, Any]], doc("Name -> contract (files/endpoints.yml).")]
+    tunings: Annotated[dict[str, dict[str, Any]], doc("Name -> tuning profile (files/tuning).")]
+    networks: Annotated[dict[str, dict[str, Any]], doc("Name -> network profile (files/network).")]
     generators: Annotated[
         list[str],
         doc("Load generators and Python clients, sorted."),
     ]
-    choice: Annotated[
-        dict[str, Json] | None,
-        doc("How an earlier version chose the generator of cells of which nothing named it."),
-    ] = None
     no_curve: Annotated[
         Reason | None,
         doc("Why the generator cannot measure the curve of the run; null otherwise."),
@@ -101,8 +99,8 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     aa_controls: Annotated[
         list[tuple[str, str]], doc("cell_id of a cell, and of the cell that repeats it (A/A).")
     ]
-    ab: Annotated[
-        PlannedAb | None, doc("The comparison of variants; null where the run has none.")
+    gate: Annotated[
+        PlannedGate | None, doc("The comparison of variants; null where the run has none.")
     ] = None
     matrix: Annotated[
         PlannedMatrix | None, doc("The candidates of a matrix; null where the run has none.")
@@ -147,7 +145,7 @@ class Run(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
         doc("Those of validity when the run was begun, so that a later lab does not change them."),
     ]
     hosts: Annotated[
-        dict[str, dict[str, Json]] | None, doc("Identity of each host by name; absent before.")
+        dict[str, dict[str, Any]] | None, doc("Identity of each host by name; absent before.")
     ] = None
     made_with: Annotated[
         dict[str, Scalar],

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from loadlab.model import Cell, Progress, Purpose, Record
+from loadlab.model import Cell, Progress, Purpose
 from loadlab.plan import schedule
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
@@ -15,14 +15,18 @@ from loadlab.plan.schedule import NextMeasurement, Outlook
 from loadlab.run import formatting
 
 
-class Began(Record, kw_only=True, frozen=True):
-    """A pair at the start of this invocation of the playbook."""
+class Began(Struct, kw_only=True, frozen=True):
+    """A pair at the start of this invocation of the playbook.
 
-    at: float  # unix seconds
-    since: dict[str, int]  # cell_id -> its highest repetition
+    - at: unix seconds; since: cell_id -> its highest repetition
+    - blocks: finished ones; notices: those of a disturbance that this invocation printed
+    """
+
+    at: float
+    since: dict[str, int]
     outlook: Outlook
-    blocks: int = 0  # finished ones
-    notices: tuple[str, ...] = ()  # those of a disturbance that this invocation printed
+    blocks: int = 0
+    notices: tuple[str, ...] = ()
 
 
 class Measuring(Struct, frozen=True, kw_only=True):

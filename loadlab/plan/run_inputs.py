@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.model import InputHashes, Item, Repetition
-from loadlab.model.base import Json
 from loadlab.plan.records import Records, finished
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import fingerprint
@@ -28,10 +28,10 @@ LAB = "lab"
 class Inputs(Struct, kw_only=True, frozen=True):
     """What cells are made of: stacks by id; endpoints, tunings and networks by name."""
 
-    stacks: Mapping[str, Mapping[str, Json]]
-    endpoints: Mapping[str, Mapping[str, Json]]
-    tunings: Mapping[str, Mapping[str, Json]]
-    networks: Mapping[str, Mapping[str, Json]]
+    stacks: Mapping[str, Mapping[str, Any]]
+    endpoints: Mapping[str, Mapping[str, Any]]
+    tunings: Mapping[str, Mapping[str, Any]]
+    networks: Mapping[str, Mapping[str, Any]]
 
 
 class Hasher:

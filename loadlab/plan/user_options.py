@@ -62,7 +62,7 @@ class StageRequest(Struct, kw_only=True, frozen=True):
     - needs_run: whether the run must exist
     - cross_check: whether each client has the generator of cross-checks
     - python: the server's Python version, None where it is not known yet
-    - kind: "study", "lesson" or "ab" (variants) where the user must name one; "matrix" where
+    - kind: "study", "lesson" or "gate" (variants) where the user must name one; "matrix" where
       candidates are compared, though the cores of the server may not be known yet
     - stage: of STAGES in kinds/lesson/plan.py; "run" of everything that is no lesson
     - pairs: number of host pairs; clients: of each pair
@@ -89,14 +89,14 @@ class Request(StageRequest, kw_only=True, frozen=True):
     """A stage's request with all that a plan follows from.
 
     - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
-    - given: option name -> value, from -e and the inventory; None or "" where it has none
+    - given_options: option name -> value, from -e and the inventory; None or "" where it has none
     - now: the time, for a new run's id
     - lab: the lab's revision, None where unknown
     - original: the run that the new one repeats, None where it repeats none
     """
 
     specs: Specs
-    given: GivenOptions
+    given_options: GivenOptions
     now: datetime.datetime
     lab: str | None = None
     original: Original | None = None
@@ -247,7 +247,7 @@ def refuse_unknown(names: Iterable[str], main: Sequence[str], readable: set[str]
 def refuse_empty(ask: Request) -> None:
     """Raise PlanError where a main variable was given with -e and without a value."""
     for name in ask.user:
-        value = ask.given.get(name)
+        value = ask.given_options.get(name)
         if name in ask.specs and (value is None or value == [] or not str(value).strip()):
             raise PlanError(f"{name}: it is empty. {_remedy(ask.root, name, ask.specs[name])}")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from loadlab.model import Reason
+from loadlab.reasons.row import fact, number, template, value
 from loadlab.run import formatting
 
 SERVICES = {"nginx": "nginx", "application": "the application", "postgresql": "PostgreSQL"}
@@ -33,31 +34,17 @@ class LimitRow(NamedTuple):
     part_of: Literal["hosts", "nginx", "application", "database"] | None = "hosts"
 
 
-def number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is not a number")
-    return float(value)
-
-
-def fact(reason: Reason, name: str) -> float:
-    return number(reason.facts[name])
-
-
-def value(reason: Reason) -> float:
-    return number(reason.value)
-
-
 def always(text: str) -> Callable[[Reason], str]:
     return lambda reason: text
 
 
 def part(name: str) -> Callable[[Reason], str]:
     """Return the words for a value that is a part of something."""
-    return lambda reason: f"{name} {formatting.percent(value(reason))}"
+    return template(f"{name} {{value:percent}}")
 
 
 def count(name: str) -> Callable[[Reason], str]:
-    return lambda reason: formatting.plural(int(value(reason)), name)
+    return template(f"{{value:n {name}}}")
 
 
 _CLIENT = {
@@ -97,15 +84,6 @@ def _client(reason: Reason) -> str:
     return (
         f"the client: {_CLIENT[str(reason.facts['cause'])]}{failures}; its cores were "
         f"{formatting.percent(value(reason))} busy"
-    )
-
-
-def _none(reason: Reason) -> str:
-    p99 = formatting.ms(value(reason))
-    return (
-        f"{fact(reason, 'rate'):,g} requests/s came back right with p99 {p99} ms, within "
-        f"{formatting.ms(number(reason.limit))} ms; the server's cores were "
-        f"{formatting.percent(fact(reason, 'busy'))} busy"
     )
 
 
@@ -253,10 +231,6 @@ def _by_cores(reason: Reason) -> str:
 _DATABASE_WAITS = {"lock": "a lock", "disk": "the disk", "other": "something else"}
 
 
-def _failed(reason: Reason) -> str:
-    return formatting.plural(int(fact(reason, "failed")), "failed request")
-
-
 def _queue(reason: Reason) -> str:
     service = reason.facts.get("service")
     where = f"the accept queue of {SERVICES[str(service)]}" if service else "an accept queue"
@@ -265,20 +239,6 @@ def _queue(reason: Reason) -> str:
     return (
         f"{where}{room}: it was full, and {int(value(reason)):,} connections were refused, while "
         "cores were idle"
-    )
-
-
-def _delayed_ack(reason: Reason) -> str:
-    return (
-        f"delayed acknowledgements: {formatting.significant(value(reason), 2)} for each answer, "
-        f"which took {formatting.ms(fact(reason, 'mean_us'))} ms, while cores were idle"
-    )
-
-
-def _lock(reason: Reason) -> str:
-    return (
-        f"a lock in the database: {formatting.significant(fact(reason, 'sessions'), 2)} of "
-        f"{formatting.significant(fact(reason, 'in_use'), 2)} connections in use waited for one"
     )
 
 
@@ -337,7 +297,11 @@ LIMITS: dict[str, LimitRow] = {
         ),
     ),
     "none": LimitRow(
-        _none, lambda reason: "the objective was missed",
+        template(
+            "{rate:,g} requests/s came back right with p99 {value:ms} ms, within {limit:ms} ms; "
+            "the server's cores were {busy:percent} busy"
+        ),
+        lambda reason: "the objective was missed",
         "The rate came back within the objective, without a failed request.",
         always("-e slo=p99_ms=100,errors=0 finds the highest rate"),
         part_of=None,
@@ -348,9 +312,9 @@ LIMITS: dict[str, LimitRow] = {
         always("fewer -e workers=, or a host or a unit (MemoryMax=) with more memory"),
     ),
     "nginx_connections": LimitRow(
-        lambda reason: (
-            f"nginx's worker_connections: {int(value(reason)):,} times none was free, "
-            f"{_failed(reason)}"
+        template(
+            "nginx's worker_connections: {value:,.0f} times none was free, "
+            "{failed:n failed request}"
         ),
         count("line of nginx on worker_connections"),
         "A worker of nginx had no connection left (worker_connections).",
@@ -358,9 +322,8 @@ LIMITS: dict[str, LimitRow] = {
         part_of="nginx",
     ),
     "open_files": LimitRow(
-        lambda reason: (
-            f"nginx's open files: {int(value(reason)):,} times none was free, "
-            f"{_failed(reason)}"
+        template(
+            "nginx's open files: {value:,.0f} times none was free, {failed:n failed request}"
         ),
         count("line of nginx on open files"),
         "A worker of nginx had no file descriptor left.",
@@ -369,22 +332,18 @@ LIMITS: dict[str, LimitRow] = {
         part_of="nginx",
     ),
     "database_connections": LimitRow(
-        lambda reason: (
-            f"the connections that the database admits: all {int(number(reason.limit)):,} were "
-            "open, "
-            f"{_failed(reason)}"
+        template(
+            "the connections that the database admits: all {limit:,.0f} were open, "
+            "{failed:n failed request}"
         ),
-        lambda reason: (
-            f"{int(value(reason)):,} of {int(number(reason.limit)):,} database "
-            "connections"
-        ),
+        template("{value:,.0f} of {limit:,.0f} database connections"),
         "PostgreSQL had as many connections as it admits, and requests failed.",
         always("fewer -e workers= or a smaller pool_size, or a profile with more max_connections"),
         always("connection_pool"),
         part_of="database",
     ),
     "syn_queue": LimitRow(
-        lambda reason: f"the SYN queue: {int(value(reason)):,} SYNs were dropped",
+        template("the SYN queue: {value:,.0f} SYNs were dropped"),
         count("dropped SYN"),
         "The kernel dropped SYNs although the accept queue had room.",
         always("-e backlog=<more>, or SYN cookies (net.ipv4.tcp_syncookies)"),
@@ -397,8 +356,9 @@ LIMITS: dict[str, LimitRow] = {
         always("listen_backlog"),
     ),
     "upstream_closed": LimitRow(
-        lambda reason: (
-            f"connections that the application closed while nginx used them: {_failed(reason)}"
+        template(
+            "connections that the application closed while nginx used them: "
+            "{failed:n failed request}"
         ),
         count("connection closed by the application"),
         "The application closed kept connections while nginx sent a request on them.",
@@ -447,18 +407,22 @@ LIMITS: dict[str, LimitRow] = {
         _lesson_of_opens,
     ),
     "delayed_ack": LimitRow(
-        _delayed_ack,
-        lambda reason: (
-            f"{formatting.significant(value(reason), 2)} delayed acknowledgements an "
-            "answer"
+        template(
+            "delayed acknowledgements: {value:two} for each answer, which took {mean_us:ms} ms, "
+            "while cores were idle"
         ),
+        template("{value:two} delayed acknowledgements an answer"),
         "Answers waited for acknowledgements that the other side held back.",
         always("TCP_NODELAY in the application, or one write for each answer"),
         always("nagle"),
         part_of=None,
     ),
     "database_lock": LimitRow(
-        _lock, part("waits for locks"),
+        template(
+            "a lock in the database: {sessions:two} of {in_use:two} connections in use waited for "
+            "one"
+        ),
+        part("waits for locks"),
         "Most connections of the database in use waited for a lock.",
         always("SELECT * FROM pg_locks WHERE NOT granted, during the load"),
         part_of="database",
@@ -490,7 +454,7 @@ LIMITS: dict[str, LimitRow] = {
         }.get(str(reason.facts["cause"]), ""),
     ),
     "too_few_threads": LimitRow(
-        _threads, lambda reason: f"{formatting.significant(value(reason), 2)} requests in line",
+        _threads, template("{value:two} requests in line"),
         "Requests waited for a thread or worker of the application, and all of these waited too.",
         always("-e threads=<twice as many>"),
         always("knee"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from loadlab.model import Reason
+from loadlab.run import formatting
 
 # What voids a repetition, which decides whether a repeat may help.
 # - outside: another machine, or another program on the host, took its CPU
@@ -37,6 +39,75 @@ class ReasonRow:
 ReasonTable: TypeAlias = dict[str, ReasonRow]
 
 
+@dataclass(frozen=True)
+class ReasonPart:
+    """Rows that docs/troubleshooting.md shows in one table, below a heading and a text."""
+
+    heading: str
+    text: str
+    rows: ReasonTable
+
+
+def number(value: object) -> float:
+    """Return a number of a reason; raises TypeError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def value(reason: Reason) -> float:
+    """Return the value of a reason."""
+    return number(reason.value)
+
+
+def limit(reason: Reason) -> float:
+    """Return the limit of a reason."""
+    return number(reason.limit)
+
+
+def fact(reason: Reason, name: str) -> float:
+    """Return a fact of a reason that is a number."""
+    return number(reason.facts[name])
+
+
+def names(reason: Reason, fact: str) -> list[str]:
+    """Return a fact of a reason that is a list; raises TypeError where it is none."""
+    listed = reason.facts[fact]
+    if not isinstance(listed, list):
+        raise TypeError(f"{listed!r} is not a list")
+    return listed
+
+
+# What a template says behind a colon, besides the formats of Python: how a number is shown, or
+# names. "n block" counts: 1 block, 2 blocks.
+_FORMS: dict[str, Callable[[Any], str]] = {
+    "percent": lambda fraction: formatting.percent(number(fraction)),
+    "part": lambda fraction: formatting.part_of(number(fraction)),
+    "signed": lambda fraction: formatting.signed(number(fraction)),
+    "two": lambda digits: formatting.significant(number(digits), 2),
+    "ms": lambda us: formatting.ms(number(us)),
+    "whole_ms": lambda us: f"{number(us) / 1000:g}",
+    "p": lambda p: formatting.significant(number(p), 2) if p >= 0.001 else "below 0.001",
+    "percentile": formatting.percentile,
+    "list": ", ".join,
+    "and": " and ".join,
+}
+
+
+class _Formatter(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if form := _FORMS.get(format_spec):
+            return form(value)
+        if format_spec.startswith("n "):
+            return formatting.plural(int(number(value)), format_spec.removeprefix("n "))
+        return super().format_field(value, format_spec)
+
+
+_FORMATTER = _Formatter()
+
+
 def template(text: str) -> Callable[[Reason], str]:
     """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
-    return lambda reason: text.format(value=reason.value, limit=reason.limit, **reason.facts)
+    return lambda reason: _FORMATTER.format(
+        text, value=reason.value, limit=reason.limit, **reason.facts
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, template
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, template
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
@@ -27,7 +27,7 @@ _SCHEDULE = (
 
 def _late(reason: Reason) -> str:
     late, scheduled, unsent, least_s, least_fraction = (
-        _number(reason.facts[name])
+        number(reason.facts[name])
         for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
     )
     lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
@@ -49,24 +49,24 @@ _CAUSES = {
 def _stopped(reason: Reason) -> str:
     facts = reason.facts
     causes = [
-        f"{_number(facts[name]) * 1000:,.0f} ms by {words}"
+        f"{number(facts[name]) * 1000:,.0f} ms by {words}"
         for name, words in _CAUSES.items()
-        if _number(facts.get(name) or 0) >= 0.0005
+        if number(facts.get(name) or 0) >= 0.0005
     ]
     return (
-        f"its loop stood still for {_number(facts['total_s']) * 1000:,.0f} ms in all "
-        f"({', '.join(causes)}), {_number(facts['longest_s']) * 1000:,.1f} ms at most"
+        f"its loop stood still for {number(facts['total_s']) * 1000:,.0f} ms in all "
+        f"({', '.join(causes)}), {number(facts['longest_s']) * 1000:,.1f} ms at most"
     )
 
 
 def _generator_stopped(reason: Reason) -> str:
-    return f"{_stopped(reason)}, limit {_number(reason.limit) * 1000:,.0f} ms"
+    return f"{_stopped(reason)}, limit {number(reason.limit) * 1000:,.0f} ms"
 
 
 def _generator_stops(reason: Reason) -> str:
     return (
-        f"{_stopped(reason)}: {_number(reason.value):.1%} of the load, limit "
-        f"{_number(reason.limit):.0%}"
+        f"{_stopped(reason)}: {number(reason.value):.1%} of the load, limit "
+        f"{number(reason.limit):.0%}"
     )
 
 
@@ -111,14 +111,14 @@ def _failure_kinds(reason: Reason) -> str:
 
 
 def _us(value: object) -> str:
-    number = _number(value)
-    return f"{number / 1000:,.2f} ms" if number >= 1000 else f"{number:.0f} µs"
+    us = number(value)
+    return f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:.0f} µs"
 
 
 def _self_check(reason: Reason) -> str:
     return (
-        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {_number(reason.value):,.3g}, limit "
-        f"{_number(reason.limit):,.3g}"
+        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {number(reason.value):,.3g}, limit "
+        f"{number(reason.limit):,.3g}"
     )
 
 
@@ -133,17 +133,9 @@ _SELF_CHECKS = {
 
 def _generator_late(reason: Reason) -> str:
     part, limit = (
-        formatting.part_of(_number(fraction)) for fraction in (reason.value, reason.limit)
+        formatting.part_of(number(fraction)) for fraction in (reason.value, reason.limit)
     )
     return f"{_late(reason)}; {part} of all, limit {limit}"
-
-
-def _number(value: object) -> float:
-    return float(str(value))
-
-
-def _failed(reason: Reason) -> str:
-    return str(reason.value)
 
 
 def _generator_cpu(reason: Reason) -> str:
@@ -183,23 +175,6 @@ def _retransmits(reason: Reason) -> str:
     return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
 
 
-def _packet_drops(reason: Reason) -> str:
-    fact = reason.facts
-    return (
-        f"{fact['host']} lost {reason.value:.2%} of {fact['received']:,} packets before TCP "
-        "saw them, "
-        f"limit {reason.limit:.2%}: {fact['card']:,} dropped by the card, {fact['softnet']:,} "
-        "for a "
-        f"full backlog of a core; {fact['squeezed']:,} times a core left packets for later"
-    )
-
-
-def _link_disturbed(reason: Reason) -> str:
-    codes = reason.facts["codes"]
-    assert isinstance(codes, list)
-    return f"the link was not judged, because its calibration was disturbed: {', '.join(codes)}"
-
-
 def _link(reason: Reason) -> str:
     fact = reason.facts
     count = fact["clients"]
@@ -218,10 +193,7 @@ def _late_tail(reason: Reason) -> str:
 
 
 # Which resource of the server was used up, by the fact `resource`.
-SATURATED = {
-    "cpu": "the server's CPU was the limit",
-    "connections": "all waited for the server",
-}
+SATURATED = {"cpu": "the server's CPU was the limit", "connections": "all waited for the server"}
 
 
 def _saturated(reason: Reason) -> str:
@@ -239,16 +211,17 @@ def _local_ports(reason: Reason) -> str:
         remedy = "Reuse the connections (-e python_keepalive=true)"
     return (
         f"{reason.value:,} of {fact['requests']:,} requests found no free local port "
-        "(EADDRNOTAVAIL): "
-        f"net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, and {cause}. "
-        f"{remedy}, or widen the range"
+        f"(EADDRNOTAVAIL): net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, "
+        f"and {cause}. {remedy}, or widen the range"
     )
 
 
 # Reasons that void a repetition.
 VOID: ReasonTable = {
     "failed": ReasonRow(
-        _failed, meaning="The measurement is not complete; the text is the error.", cause="passing"
+        template("{value}"),
+        meaning="The measurement is not complete; the text is the error.",
+        cause="passing",
     ),
     "generator_failed": ReasonRow(
         template("exit code {value}, {limit} expected"),
@@ -272,10 +245,8 @@ VOID: ReasonTable = {
     "generator_cpu": ReasonRow(
         _generator_cpu,
         "Give the client more cores, offer the load from several clients, or ask for less",
-        meaning=(
-            "The client's CPU was full: with a constant rate always, in a closed loop "
-            "where the server's was not."
-        ),
+        meaning="The client's CPU was full: with a constant rate always, in a closed loop where "
+        "the server's was not.",
         thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
         cause="hosts",
     ),
@@ -283,7 +254,7 @@ VOID: ReasonTable = {
         _steal,
         "Use a machine of your own, or an instance type whose CPU is not shared",
         meaning="Another machine on the same hardware took CPU time.",
-        thresholds=("steal_max", "steal_second_max", "steal_seconds_max"),
+        thresholds=("steal_max", "steal_disturbing", "steal_seconds_max"),
         cause="outside",
     ),
     "foreign_cpu": ReasonRow(
@@ -294,7 +265,7 @@ VOID: ReasonTable = {
         ),
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
-        thresholds=("foreign_cpu_second_max", "foreign_cpu_seconds_max"),
+        thresholds=("foreign_cpu_disturbing", "foreign_cpu_seconds_max"),
         cause="outside",
     ),
     "clock_jump": ReasonRow(
@@ -317,10 +288,8 @@ VOID: ReasonTable = {
         ),
         "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
         "ask for less",
-        meaning=(
-            "The cloud held back packets of a host that was above an allowance of its "
-            "instance type: bandwidth, packets per second or tracked connections."
-        ),
+        meaning="The cloud held back packets of a host that was above an allowance of its "
+        "instance type: bandwidth, packets per second or tracked connections.",
         thresholds=("allowance_packets_max",),
         cause="hosts",
     ),
@@ -347,9 +316,7 @@ VOID: ReasonTable = {
     "generator_stopped": ReasonRow(
         _generator_stopped,
         "Stop other work on the client's machine, and measure again",
-        meaning=(
-            "The generator stood still for so long that the server was not asked what was due."
-        ),
+        meaning="The generator stood still for so long that the server was not asked what was due.",
         thresholds=("stop_max_s",),
         cause="passing",
     ),
@@ -370,10 +337,8 @@ VOID: ReasonTable = {
     "generator_late": ReasonRow(
         _generator_late,
         "Give the client more cores or memory, stop its other work, or ask for less",
-        meaning=(
-            "The generator made so many requests later than an ideal generator that the "
-            "p99 may be its own."
-        ),
+        meaning="The generator made so many requests later than an ideal generator that the p99 "
+        "may be its own.",
         thresholds=("late_max", "late_least_s", "late_least_fraction"),
         cause="passing",
     ),
@@ -397,9 +362,8 @@ FINDINGS: ReasonTable = {
     "saturated": ReasonRow(
         _saturated,
         "Ask for less where the latency below saturation is wanted",
-        meaning=(
-            "The server did not keep the rate: its CPU was full, or all connections waited for it."
-        ),
+        meaning="The server did not keep the rate: its CPU was full, or all connections waited "
+        "for it.",
         thresholds=("sent_min", "server_cpu_full", "connections_busy_min"),
     ),
     "own_part": ReasonRow(
@@ -417,9 +381,8 @@ FINDINGS: ReasonTable = {
     "late_tail": ReasonRow(
         _late_tail,
         "Stop other work on the client, or give it more cores",
-        meaning=(
-            "The generator made requests later: p99.9 or p99.99 may be its own and are withheld."
-        ),
+        meaning="The generator made requests later: p99.9 or p99.99 may be its own and are "
+        "withheld.",
         thresholds=("late_max",),
     ),
     "late_hidden": ReasonRow(
@@ -428,10 +391,8 @@ FINDINGS: ReasonTable = {
             "connection, so how late the generator was cannot be told"
         ),
         "See why requests failed",
-        meaning=(
-            "So many requests failed that they may have held every connection: how late "
-            "the generator was is not known."
-        ),
+        meaning="So many requests failed that they may have held every connection: how late the "
+        "generator was is not known.",
     ),
     "counts_differ": ReasonRow(
         template(
@@ -439,9 +400,7 @@ FINDINGS: ReasonTable = {
             "failed requests, limit {limit:,}, one for each connection"
         ),
         "See who else uses the server, and whether nginx was restarted",
-        meaning=(
-            "nginx counted fewer requests than were answered, or more than the generator sent."
-        ),
+        meaning="nginx counted fewer requests than were answered, or more than the generator sent.",
     ),
     "listen_overflows": ReasonRow(
         template("{value} on the server, limit {limit}"),
@@ -465,17 +424,19 @@ FINDINGS: ReasonTable = {
         thresholds=("retransmits_max",),
     ),
     "packet_drops": ReasonRow(
-        _packet_drops,
+        template(
+            "{host} lost {value:.2%} of {received:,} packets before TCP saw them, limit "
+            "{limit:.2%}: {card:,} dropped by the card, {softnet:,} for a full backlog of a core; "
+            "{squeezed:,} times a core left packets for later"
+        ),
         "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
         "net.core.netdev_max_backlog",
-        meaning=(
-            "A host's card or kernel dropped packets that arrived: the core that takes "
-            "them was too slow."
-        ),
+        meaning="A host's card or kernel dropped packets that arrived: the core that takes them "
+        "was too slow.",
         thresholds=("drops_max",),
     ),
     "link_disturbed": ReasonRow(
-        _link_disturbed,
+        template("the link was not judged, because its calibration was disturbed: {codes:list}"),
         "Resume the run with -e recalibrate=true",
         meaning="The measurement of the link was disturbed twice, so the link was not judged.",
     ),
@@ -509,9 +470,7 @@ FINDINGS: ReasonTable = {
             "at least"
         ),
         "Compare response times, which count these requests",
-        meaning=(
-            "The generator never sent some scheduled requests. They rank behind every answer."
-        ),
+        meaning="The generator never sent some scheduled requests. They rank behind every answer.",
         thresholds=("send_delay_tail_s",),
     ),
     "aborted": ReasonRow(
@@ -599,6 +558,5 @@ FINDINGS: ReasonTable = {
         meaning="wrk2 reported no service time.",
     ),
 }
-TABLE: ReasonTable = {**VOID, **FINDINGS}
 # Code of a reason that voids -> its cause.
 CAUSES: Mapping[str, Cause] = {code: row.cause for code, row in VOID.items() if row.cause}

@@ -18,6 +18,14 @@ T = TypeVar("T")
 UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+class Block:
+    """A part of the page, laid out by the macro of its class's name in macros.html.j2."""
+
+    @property
+    def macro(self) -> str:
+        return type(self).__name__.lower()
+
+
 @dataclass(frozen=True)
 class Link:
     """A link; ``text`` is shown."""
@@ -82,7 +90,7 @@ class Number(Column[T]):
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Block):
     """A table. One with a ``title`` can be folded and is ``open`` or not at first.
 
     ``sources``: links to the documents that its numbers come from. ``facets``: what its rows can be
@@ -107,10 +115,11 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Block):
     """A figure; ``svg`` is None where there is nothing to draw.
 
-    ``keys``: the legend beside it. ``anchor``: the section that it leads to.
+    ``keys``: the legend beside it. ``anchor``: the section that it leads to. ``level``: the tag of
+    its heading.
     """
 
     title: str
@@ -119,39 +128,91 @@ class Figure:
     sources: Sequence[Link]
     keys: Sequence[Key] = ()
     anchor: str = ""
+    level: str = "h4"
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a section: a heading, a paragraph or a table.
+class Heading(Block):
+    """A heading; ``level``: its tag."""
 
-    A paragraph may have a link after its text, and words ``after`` that. ``css``: CSS class.
+    text: str
+    level: str = "h3"
+
+
+@dataclass(frozen=True)
+class Text(Block):
+    """A paragraph: a text, words that stand out, a link, and words after these.
+
+    ``css``: CSS classes; ``anchor``: its id; ``sources``: links to the documents that it is from.
     """
 
-    heading: str = ""
-    text: str = ""
+    text: str
+    strong: str = ""
     link: Link | None = None
     after: str = ""
-    table: Table | None = None
+    css: str = ""
+    anchor: str = ""
+    sources: Sequence[Link] = ()
+
+
+@dataclass(frozen=True)
+class Code(Block):
+    """A command."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts(Block):
+    """Names with their values."""
+
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Results(Block):
+    """The table that is filtered, sorted and compared, below the buttons for its facets."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class Group(Block):
+    """Blocks that belong together; ``css``: CSS classes."""
+
+    blocks: Sequence[Block]
     css: str = ""
 
 
 @dataclass(frozen=True)
-class Section:
-    """A section of the page.
+class Fold(Block):
+    """Blocks behind a sentence; ``open``: whether they are shown at first."""
 
-    - anchor: id of its heading, which is its ``title``; link: its name in the navigation
-    - parts: those without data are left out
-    """
-
-    anchor: str
     title: str
-    link: str
-    parts: Sequence[Part]
+    blocks: Sequence[Block]
+    open: bool = False
 
 
 @dataclass(frozen=True)
-class Headline:
+class Section(Block):
+    """A section of the page.
+
+    - anchor: id of its heading, which is its ``title``; empty where no link leads to it
+    - link: its name in the navigation; empty where that lacks it
+    - css: CSS classes
+    - folded: whether it is behind its heading
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    anchor: str = ""
+    link: str = ""
+    css: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Headline(Block):
     """A sentence at the top of the page.
 
     - state: held, missed, closed, void, decided, same or inconclusive; its CSS class
@@ -182,6 +243,17 @@ def link(path: Path | str, text: str | None = None) -> Link:
 def links(*shown: Link) -> TableCell:
     """Return a cell of links."""
     return TableCell(links=shown)
+
+
+def present(*blocks: Block | None) -> list[Block]:
+    """Return the blocks that have data."""
+    return [block for block in blocks if block is not None]
+
+
+def titled(title: str, *blocks: Block | None, level: str = "h3") -> list[Block]:
+    """Return the blocks that have data below a heading; none where no block has."""
+    below = present(*blocks)
+    return [Heading(title, level), *below] if below else []
 
 
 def columns(

@@ -16,6 +16,7 @@ from loadlab.model import (
     CertificateReference,
     CloudInstance,
     Command,
+    GivenOptions,
     LabRevision,
     Manifest,
     ManifestHost,
@@ -179,7 +180,9 @@ def build(
     ``certificate``, ``instances``: its fields of these names. ``locked``: its pins and locks.
     """
     plan = begun.plan
-    options = {name: value for name, value in plan.given.items() if value not in (None, "")}
+    options: GivenOptions = {
+        name: value for name, value in plan.given_options.items() if value not in (None, "")
+    }
     # For a script the first word is the Python interpreter.
     argv = begun.argv
     if argv and "python" in argv[0].rpartition("/")[2]:
@@ -195,7 +198,7 @@ def build(
         controller=dict(controller),
         hosts=dict(hosts),
         pins=locked.pins,
-        locks=locked.locks or None,
+        locks=locked.locks,
         plan=kept,
         certificate=certificate,
         instances=None if instances is None else list(instances),

@@ -79,7 +79,7 @@ def read(
     rep_dir: Path,
     folder: ClientDir,
     setup: RepetitionSetup,
-    limits: Thresholds,
+    thresholds: Thresholds,
     server: Callable[[], list[node_exporter.Sample]],
 ) -> ClientPart:
     """Return one client's part of a repetition, from the raw files in its folder.
@@ -88,10 +88,10 @@ def read(
     are several.
     """
     if folder.path == rep_dir:
-        return _read(rep_dir, folder, setup, limits, server)
+        return _read(rep_dir, folder, setup, thresholds, server)
     try:
         refuse_failed(folder)
-        return _read(rep_dir, folder, setup, limits, server)
+        return _read(rep_dir, folder, setup, thresholds, server)
     except ValueError as problem:
         raise ResultError(f"{folder.path.name}: {problem}") from problem
 
@@ -106,7 +106,7 @@ def _read(
     rep_dir: Path,
     folder: ClientDir,
     setup: RepetitionSetup,
-    limits: Thresholds,
+    thresholds: Thresholds,
     server: Callable[[], list[node_exporter.Sample]],
 ) -> ClientPart:
     if setup.cpus is None or setup.interface is None:
@@ -120,7 +120,7 @@ def _read(
             f"the generator ended with exit code {run.exit_code} and left no {generator.output}"
         )
     measurement, beside = generator.measure(
-        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes), limits
+        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes), thresholds
     )
     raw |= {generator.output, *beside}
     started, end, finished = _times(run, cell.load, measurement)

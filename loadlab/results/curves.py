@@ -37,8 +37,9 @@ def _curve(planned: Item, rates: Sequence[Scaled], records: Records) -> CurveSum
     first = rates[0].item
     (loop_id,) = rates[0].saturations
     saturation = next(iter(valid(loop_id, records)), None)
-    judged = [replace(planned, slo=first.slo, sent_min=first.sent_min)]
-    judged += [item for rate in rates for item in rate.known_items(records)]
+    points = [item for rate in rates for item in rate.known_items(records)]
+    lengths = {item.cell.load.duration_s or 0.0 for item in points or [first]}
+    judged = [replace(planned, slo=first.slo, sent_min=first.sent_min), *points]
     trace = [
         sweeps_searches.traced(item, rep)
         for item in sorted(judged, key=lambda item: item.cell.load.rate or 0.0)
@@ -53,7 +54,8 @@ def _curve(planned: Item, rates: Sequence[Scaled], records: Records) -> CurveSum
         cell_id=planned.cell_id,
         cell=planned.cell,
         slo=first.slo or {},
-        duration_s=first.cell.load.duration_s or 0.0,
+        duration_s=max(lengths),
+        duration_min_s=min(lengths) if len(lengths) > 1 else None,
         saturation_id=loop_id,
         saturation=saturation.goodput if saturation is not None else None,
         trace=trace,

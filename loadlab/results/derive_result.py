@@ -41,7 +41,7 @@ from loadlab.stats.histograms import Histogram
 from loadlab.telemetry import kernel_trace, node_exporter, processes, pyspy, services
 
 
-def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) -> Result:
+def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | None) -> Result:
     """Return the result of a repetition's directory.
 
     ``calibrations``: of each client, in the order of cell.json; None for a client without one.
@@ -52,9 +52,9 @@ def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) 
     """
     setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
     if setup.cell.load.timeout_s is not None:
-        limits = replace(limits, timeout_s=setup.cell.load.timeout_s)
+        thresholds = replace(thresholds, timeout_s=setup.cell.load.timeout_s)
     try:
-        return _measured(rep_dir, setup, limits, calibrations)
+        return _measured(rep_dir, setup, thresholds, calibrations)
     except (ValueError, LookupError, TypeError, OSError) as error:
         # Every error of this package is a ValueError; a LookupError or TypeError is a raw file that
         # lacks something. The text of an OSError would contain a path.
@@ -104,7 +104,7 @@ def _failed(setup: RepetitionSetup, error: str) -> Result:
     )
 
 
-def keep(rep_dir: Path, limits: Thresholds) -> None:
+def keep(rep_dir: Path, thresholds: Thresholds) -> None:
     """Write, before the result, what is kept of a generator's file of requests.
 
     The result is derived from it and has its hash. A file that cannot be reduced stays; the result
@@ -118,10 +118,10 @@ def keep(rep_dir: Path, limits: Thresholds) -> None:
         generator = registry.GENERATORS.get(load.generator)
         if generator and generator.keep:
             with suppress(ValueError):
-                generator.keep(folder.path, load, limits, False)
+                generator.keep(folder.path, load, thresholds, False)
 
 
-def discard(rep_dir: Path, limits: Thresholds) -> None:
+def discard(rep_dir: Path, thresholds: Thresholds) -> None:
     """Remove a generator's file of requests, once result.json exists.
 
     Where the repetition failed the file is evidence: the whole of it is kept, compressed.
@@ -134,14 +134,14 @@ def discard(rep_dir: Path, limits: Thresholds) -> None:
         generator = registry.GENERATORS.get(load.generator)
         if generator and generator.keep and generator.discard:
             if documents.read(repetition.result, Result).error is not None:
-                generator.keep(folder.path, load, limits, True)
+                generator.keep(folder.path, load, thresholds, True)
             generator.discard(folder.path)
 
 
 def _measured(
     rep_dir: Path,
     setup: RepetitionSetup,
-    limits: Thresholds,
+    thresholds: Thresholds,
     calibrations: Sequence[Calibration | None],
 ) -> Result:
     repetition = RepetitionDir(rep_dir)
@@ -154,12 +154,12 @@ def _measured(
         return node_exporter.read(client_part.there(recording))
 
     offered = [
-        client_part.read(rep_dir, folder, alone, limits, server)
+        client_part.read(rep_dir, folder, alone, thresholds, server)
         for folder, alone in client_part.parts(rep_dir, setup)
     ]
     loads = [part.setup.cell.load for part in offered]
     censored = [
-        response_time.censored(part.measurement, load, limits)
+        response_time.censored(part.measurement, load, thresholds)
         for part, load in zip(offered, loads, strict=True)
     ]
     parts = [
@@ -170,7 +170,7 @@ def _measured(
             measurement=part.measurement,
             cell=part.setup.cell,
             server=part.server,
-            limits=limits,
+            thresholds=thresholds,
             client=part.client,
             calibration=calibration,
             exit_code=part.exit_code,
@@ -183,7 +183,7 @@ def _measured(
     ]
     validities = [judge(client) for client in evidence]
     waits = [
-        response_time.summarise(part.measurement.waited, load.rate, limits)
+        response_time.summarise(part.measurement.waited, load.rate, thresholds)
         for part, load in zip(offered, loads, strict=True)
     ]
     raw = {CELL, recording.name} | processes.raw(rep_dir)
@@ -201,14 +201,14 @@ def _measured(
         hashes |= part.raw_sha256
     first = offered[0]
     if len(offered) == 1:
-        result = _result(setup, first.measurement, validities[0], waits[0], censored[0], limits)
+        result = _result(setup, first.measurement, validities[0], waits[0], censored[0], thresholds)
         result = replace(result, started=first.started, finished=first.finished)
     else:
         whole = LoadEvidence(
             measurement=merge.merge([part.measurement for part in offered]),
             cell=setup.cell,
             server=first.server,
-            limits=limits,
+            thresholds=thresholds,
             nginx_requests=client_part.counted(offered),
         )
         latency, own = _own(whole.measurement, histograms.merge(censored))
@@ -220,10 +220,10 @@ def _measured(
         py_spy=profile,
         trace=trace,
         telemetry=Telemetry(
-            server=disturbance.marked(_with_processes(rep_dir, first), limits),
+            server=disturbance.marked(_with_processes(rep_dir, first), thresholds),
             # Of several clients, the one closest to its limit.
             client=disturbance.marked(
-                max(offered, key=lambda part: part.client.cpu_busy).client, limits
+                max(offered, key=lambda part: part.client.cpu_busy).client, thresholds
             ),
         ),
         raw_sha256=dict(sorted(hashes.items())),
@@ -236,7 +236,7 @@ def _result(
     validity: Validity,
     waited: ResponseTime | None,
     censored: Histogram,
-    limits: Thresholds,
+    thresholds: Thresholds,
 ) -> Result:
     """Return the result with what comes from a load."""
     lateness = measurement.lateness
@@ -254,7 +254,7 @@ def _result(
         unsent=measurement.unsent,
         duration_s=measurement.duration_s,
         mean_service_time_us=measurement.mean_service_us,
-        latency_us=_latency(measurement, censored, limits),
+        latency_us=_latency(measurement, censored, thresholds),
         latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
         own_us=_own(measurement, censored)[1],
@@ -272,14 +272,14 @@ def _result(
     )
 
 
-def _latency(measurement: Measurement, censored: Histogram, limits: Thresholds) -> Latency:
+def _latency(measurement: Measurement, censored: Histogram, thresholds: Thresholds) -> Latency:
     """Return the latencies over all requests that were due, without withheld percentiles."""
     lateness, scheduled = measurement.lateness, measurement.scheduled
     late = lateness.late / scheduled if lateness and scheduled else 0.0
-    names = withheld(late, limits.late_max)
+    names = withheld(late, thresholds.late_max)
     whole, own = _own(measurement, censored)
     if own is not None:
-        names += exceeding(whole, own, limits)
+        names += exceeding(whole, own, thresholds)
     return over_due(measurement.latency_us, measurement.histogram, censored, names)
 
 
@@ -322,13 +322,13 @@ def _together(
             validity,
             response_time.add_up(waits),
             histograms.merge(censored),
-            whole.limits,
+            whole.thresholds,
         ),
         started=first.started,
         finished=max(part.finished - part.clock_offset_s for part in offered)
         + first.clock_offset_s,
         clients=[
-            _client(part, own, _latency(part.measurement, waiting, whole.limits))
+            _client(part, own, _latency(part.measurement, waiting, whole.thresholds))
             for part, own, waiting in zip(offered, validities, censored, strict=True)
         ],
     )

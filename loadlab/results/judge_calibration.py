@@ -104,7 +104,7 @@ def write(folder: CalibrationDir, number: int, generator: str) -> Calibration:
 
 
 def derive(
-    folder: CalibrationDir, repetition: int, generator: str, limits: Thresholds
+    folder: CalibrationDir, repetition: int, generator: str, thresholds: Thresholds
 ) -> Calibration:
     """Return calibration.json from calibration/{link,ceiling,floor}/rep-<n>/.
 
@@ -114,13 +114,13 @@ def derive(
     """
     for name in (CEILING, FLOOR) if _has_floor(generator) else (CEILING,):
         part = folder.part(name, repetition)
-        derive_result.keep(part.path, limits)
-        built = derive_result.build(part.path, limits, None)
+        derive_result.keep(part.path, thresholds)
+        built = derive_result.build(part.path, thresholds, None)
         if built.error is not None:
             raise CalibrationError(f"{part.place}: {built.error}")
         documents.write(part.result, documents.encode(built))
-        derive_result.discard(part.path, limits)
-    return _document(folder, repetition, generator, limits)
+        derive_result.discard(part.path, thresholds)
+    return _document(folder, repetition, generator, thresholds)
 
 
 def generator(folder: CalibrationDir, repetition: int) -> str:
@@ -138,7 +138,7 @@ def _has_floor(generator: str) -> bool:
     return registry.get(generator).mode == "constant"
 
 
-def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibration | None]:
+def in_force(run_dir: Path, rep_dir: Path, thresholds: Thresholds) -> list[Calibration | None]:
     """Return the calibration of each client of a repetition, the last that ended before its load.
 
     A resumed run is calibrated again, and calibration.json is the newest, so it may be too new. An
@@ -146,18 +146,18 @@ def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibrati
     Times are of the client's clock.
     """
     setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
-    run, pair = RunDir(run_dir), suffix(setup.server or "")
+    run, pair = RunDir(run_dir), suffix(setup.server)
     # The first pair's calibration has no suffix.
     own = pair if run.calibration(pair).path.is_dir() else ""
     calibrations = []
     for place, (client, _) in enumerate(client_part.parts(rep_dir, setup)):
         folder = run.calibration(own, client.path.name if place else "")
         load = _load(client)
-        calibrations.append(None if load is None else _in_force(folder, load.started, limits))
+        calibrations.append(None if load is None else _in_force(folder, load.started, thresholds))
     return calibrations
 
 
-def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calibration | None:
+def _in_force(folder: CalibrationDir, began: float, thresholds: Thresholds) -> Calibration | None:
     numbers = folder.numbers()
     for number in reversed(numbers):
         load = _load(folder.part(CEILING, number))
@@ -167,7 +167,7 @@ def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calib
             newest = folder.document
             return documents.read(newest, Calibration) if newest.exists() else None
         try:
-            return _document(folder, number, generator(folder, number), limits)
+            return _document(folder, number, generator(folder, number), thresholds)
         except ValueError:
             # That calibration failed and left no document.
             continue
@@ -183,7 +183,7 @@ def _load(client: ClientDir) -> GeneratorRun | None:
 
 
 def _document(
-    folder: CalibrationDir, repetition: int, generator: str, limits: Thresholds
+    folder: CalibrationDir, repetition: int, generator: str, thresholds: Thresholds
 ) -> Calibration:
     """Return calibration.json from the link's raw files and result.json of ceiling and floor."""
     link, top = folder.part(LINK, repetition).path, folder.part(CEILING, repetition)
@@ -196,15 +196,16 @@ def _document(
         name: throughputs[0] for name, throughputs in directions.items() if len(throughputs) > 1
     }
     ceiling = documents.read(top.result, Result)
+    conditions = documents.read(folder.conditions(repetition), CalibrationConditions)
     return Calibration(
-        origin=_origin(folder.conditions(repetition)),
+        origin=CalibrationOrigin(run_id=conditions.run_id, measured=conditions.measured),
         generator=generator,
         iperf3=Iperf3(**highest, lower=lower or None),
         ceiling=_ceiling(ceiling),
         link_reasons=disturbance.calibration_link(
             highest,
             host_telemetry.recorded(RepetitionDir(link), documents.read(top.cell, RepetitionSetup)),
-            limits,
+            thresholds,
         )
         or None,
         ceiling_reasons=ceiling.validity.reasons or None,
@@ -240,11 +241,3 @@ def _ceiling(measured: Result) -> Ceiling:
         server_cpu_busy=telemetry.server.cpu_busy,
         generator=load.generator,
     )
-
-
-def _origin(conditions: Path) -> CalibrationOrigin | None:
-    """Return which run measured the calibration and when, where that was recorded."""
-    if not conditions.exists():
-        return None
-    recorded = documents.read(conditions, CalibrationConditions)
-    return CalibrationOrigin(run_id=recorded.run_id, measured=recorded.measured)

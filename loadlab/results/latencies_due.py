@@ -26,14 +26,15 @@ def withheld(late: float, late_max: float) -> list[str]:
     ]
 
 
-def exceeding(latency: Latency, own: OwnPart | None, limits: Thresholds) -> list[str]:
+def exceeding(latency: Latency, own: OwnPart | None, thresholds: Thresholds) -> list[str]:
     """Return the percentiles of which the generator itself added too much; none without ``own``."""
     return [
         name
         for name in histograms.PERCENTILES
         if own is not None
         and (part := getattr(own, name)) is not None
-        and part > max(limits.own_fraction_max * getattr(latency, name), limits.own_least_us)
+        and part
+        > max(thresholds.own_fraction_max * getattr(latency, name), thresholds.own_least_us)
     ]
 
 

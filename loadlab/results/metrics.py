@@ -147,8 +147,8 @@ def measured(cell: CellSummary | None, path: str, over: str | None = None) -> Me
 
 
 def measured_on(cell: CellSummary) -> str | None:
-    """Return the host pair that measured a cell, by its server; None where the results lack it."""
-    return next((rep.server for rep in cell.repetitions if rep.server), None)
+    """Return the host pair that measured a cell, by its server; None where it has no repetition."""
+    return next((rep.server for rep in cell.repetitions), None)
 
 
 def change(above: Sequence[Measured], below: Sequence[Measured]) -> Change:

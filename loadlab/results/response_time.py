@@ -35,7 +35,9 @@ from loadlab.stats.histograms import Histogram
 Floats = npt.NDArray[np.float64]
 
 
-def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> ResponseTime | None:
+def summarise(
+    waited: Waited | None, rate: float | None, thresholds: Thresholds
+) -> ResponseTime | None:
     """Return the response time of one repetition, with its histogram.
 
     ``rate`` is in requests/s. None without a schedule, or where the generator cannot separate right
@@ -43,8 +45,8 @@ def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> 
     """
     if waited is None or rate is None:
         return None
-    timeout_us = round(limits.timeout_s * 1e6)
-    until_end = _until_end(waited, rate, limits)
+    timeout_us = round(thresholds.timeout_s * 1e6)
+    until_end = _until_end(waited, rate, thresholds)
     unanswered = round(waited.unanswered * waited.known_fraction)
     lost = np.concatenate([np.zeros(unanswered), until_end]).round().astype(np.int64)
     values = np.concatenate([waited.right_us[0], waited.wrong_us[0], lost])
@@ -70,20 +72,20 @@ def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> 
     )
 
 
-def _until_end(waited: Waited, rate: float, limits: Thresholds) -> Floats:
+def _until_end(waited: Waited, rate: float, thresholds: Thresholds) -> Floats:
     """Return how long, in µs, the unsent requests that count had waited at the end, ascending."""
     # The last request of the schedule was due one interval before the end, the one before it two.
     until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
     if waited.left_out is not None:
         return until_end[waited.left_out :]
-    until_end = until_end[until_end > limits.send_delay_p99_max_us]
+    until_end = until_end[until_end > thresholds.send_delay_p99_max_us]
     if waited.known_fraction < 1 and until_end.size:
         few = round(until_end.size * waited.known_fraction)
         until_end = np.linspace(until_end[0], until_end[-1], few)
     return until_end
 
 
-def censored(measurement: Measurement, load: Load, limits: Thresholds) -> Histogram:
+def censored(measurement: Measurement, load: Load, thresholds: Thresholds) -> Histogram:
     """Return the histogram of the waits that are certain, of the requests that have no answer.
 
     A request that was never sent waited until the end, a timed-out one until the timeout, one that
@@ -98,9 +100,9 @@ def censored(measurement: Measurement, load: Load, limits: Thresholds) -> Histog
     timeouts = measurement.errors["timeout"]
     cut_off = np.arange(1, measurement.aborted + 1) + waited.unsent
     waits = np.concatenate([
-        _until_end(waited, load.rate, limits),
+        _until_end(waited, load.rate, thresholds),
         cut_off / load.rate * 1e6,
-        np.full(timeouts, limits.timeout_s * 1e6),
+        np.full(timeouts, thresholds.timeout_s * 1e6),
     ]).clip(max=histograms.HIGHEST_US)  # fmt: skip
     longest = max(measurement.latency_us["max"] or 0.0, float(waits.max(initial=0)))
     failed = waited.unanswered - measurement.aborted - timeouts

@@ -129,7 +129,7 @@ def _search(planned: Search, records: Records, repetitions: int) -> SearchSummar
         cell=planned.start.cell,
         slo=planned.start.slo or {},
         trace=_trace(planned, records),
-        found=rate,
+        highest_rate=rate,
         cell_id=None if item is None else item.cell_id,
         confirmed=None
         if item is None

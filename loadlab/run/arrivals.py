@@ -1,4 +1,4 @@
-"""Move files fetched from a host to their places in the run's folder.
+"""Fetch files from a host, and move them to their places in the run's folder.
 
 Files of each host arrive in a folder of their own, so two concurrent transfers never share one.
 rsync gives a file its final name only when the file is whole. A name that starts with a dot is an
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from loadlab.run.run_dir import (
@@ -26,6 +28,7 @@ from loadlab.run.run_dir import (
     TRACE,
     TRACE_COUNTERS,
     TRACE_LOG,
+    RunDir,
 )
 
 # The controller's error file is kept; it already contains the client's message.
@@ -73,18 +76,42 @@ def move(arrived: Path, run_dir: Path) -> tuple[list[str], list[str]]:
     return sorted(moved), sorted(taken)
 
 
+def rsync(
+    run_dir: Path, server: bool, ssh_options: Sequence[str], address: str, arrived: Path
+) -> list[str]:
+    """Return the command that fetches a run from a host, a ``server`` or a client, to ``arrived``.
+
+    It goes through the connection that ``ssh_options`` keep open, if that is there. Its own has no
+    forwards, which that one has bound, and is not kept, as later tasks would miss them.
+    """
+    ssh = ["ssh", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", *ssh_options]
+    # An IPv6 address has colons.
+    place = f"[{address}]" if ":" in address else address
+    source = f"{place}:{RunDir(run_dir).on_hosts}"
+    return [
+        "rsync",
+        *rsync_options(run_dir, server),
+        f"--rsh={shlex.join(ssh)}",
+        source,
+        f"{arrived}/",
+    ]
+
+
 def rsync_options(run_dir: Path, server: bool) -> list[str]:
     """Return rsync's options for fetching a run from a host, a ``server`` or a client.
 
     Fetched files are removed from the host, since a long run is large. A server that recorded
-    nothing has no folder. Times of folders are irrelevant, because the controller also writes
-    there; folders of files that were fetched earlier are empty on the host.
+    nothing has no folder. A link could point anywhere on the controller, so only regular files and
+    folders are copied. Times of folders are irrelevant, because the controller also writes there;
+    folders of files that were fetched earlier are empty on the host.
 
     Of a server only its recordings are accepted, as its clients' measurements are in the same
     folder on the controller. A recording grows by a few kB/s; one of more than 2 GiB stays on the
     server.
     """
     options = [
+        "--recursive",
+        "--times",
         "--remove-source-files",
         "--ignore-missing-args",
         "--omit-dir-times",

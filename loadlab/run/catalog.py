@@ -6,12 +6,11 @@ import pickle
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
-from loadlab.model.base import Json
 from loadlab.run import run_dir
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line
@@ -53,12 +52,12 @@ def runs(results: Path, document: str = run_dir.PLAN) -> str:
     return f"There are, the newest first: {newest}{older}."
 
 
-def load_yaml(path: Path) -> Json:
+def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file. Raises yaml.YAMLError or OSError."""
     return yaml_of(path.read_text(encoding="utf-8"))
 
 
-def yaml_of(text: str) -> Json:
+def yaml_of(text: str) -> Any:
     """Return the content of a YAML text. Raises yaml.YAMLError."""
     return pickle.loads(_parsed(text))
 

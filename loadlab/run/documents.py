@@ -96,9 +96,8 @@ def _refuse_older(document: dict[str, Any], record: type[msgspec.Struct], path: 
     if written != SCHEMA:
         its = "no schema" if written is None else f"schema {formatting.one_line(str(written), 40)}"
         raise SchemaError(
-            f"{path} has {its}, from version 0.1 of the lab or a state before 0.2.0; "
-            f"this version reads {SCHEMA} only. Use the lab at the revision that the run's "
-            f"{MANIFEST} names under lab, or measure again as a new run"
+            f"{path} has {its}, and this version of the lab reads {SCHEMA} alone: measure again as "
+            f"a new run, or use the release that wrote it, which the run's {MANIFEST} names"
         )
 
 

@@ -13,8 +13,8 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from loadlab.model.base import Json
 from loadlab.run.catalog import load_yaml
 from loadlab.run.errors import LabError
 
@@ -97,7 +97,7 @@ def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
     return [playbook, *of_roles(root, names)]
 
 
-def _included(tasks: list[dict[str, Json]]) -> Iterator[str]:
+def _included(tasks: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the roles that tasks include, also those in blocks."""
     for task in tasks:
         for key in ("block", "rescue", "always"):

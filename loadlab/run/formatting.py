@@ -18,10 +18,10 @@ def plain(number: float) -> str:
     return f"{number:.15g}"
 
 
-def significant(value: float, digits: int = 3) -> str:
+def significant(value: float | None, digits: int = 3) -> str:
     """Round to ``digits`` significant digits and keep all whole digits: 0.457, 10.4, 12,346."""
-    if value == 0:
-        return "0"
+    if not value:
+        return NONE if value is None else "0"
     shown = f"{value:.{digits}g}"
     size = abs(float(shown))
     places = 0
@@ -126,8 +126,10 @@ def bits(per_second: float) -> str:
     return f"{per_second:.0f} b/s"
 
 
-def size(octets: float) -> str:
+def size(octets: float | None) -> str:
     """Format a number of bytes with a binary prefix: 1.50 GiB."""
+    if octets is None:
+        return NONE
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if octets >= unit:
             return f"{significant(octets / unit)} {name}"

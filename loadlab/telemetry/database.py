@@ -49,9 +49,9 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     pid: int
     connections: int
     statements: list[Statement]
+    connections_limit: int
+    activity: list[Counted]
     wal_syncs: float | None = None
-    connections_limit: int | None = None
-    activity: list[Counted] | None = None
 
     def calls(self, key: str) -> float:
         """Return how often a statement ran."""
@@ -118,15 +118,14 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
 
 
 def _activity(inside: Sequence[DatabaseReading]) -> list[Sessions] | None:
-    """Return the mean connections by state and wait; None where they were not recorded."""
-    activities = [reading.activity for reading in inside if reading.activity is not None]
-    if not activities:
+    """Return the mean connections by state and wait; None without a reading."""
+    if not inside:
         return None
     sums: Counter[tuple[str, str | None]] = Counter()
-    for activity in activities:
-        for sessions in activity:
+    for reading in inside:
+        for sessions in reading.activity:
             sums[sessions.state, sessions.wait] += sessions.number
     return [
-        Sessions(state=state, wait=wait, mean=number / len(activities))
+        Sessions(state=state, wait=wait, mean=number / len(inside))
         for (state, wait), number in sums.most_common()
     ]

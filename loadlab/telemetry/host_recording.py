@@ -26,7 +26,7 @@ _CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
 _LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
 _PRESSURE = re.compile(r"some .* total=(\d+)")
 _WAITS = re.compile(r"(memory|io) some avg10=.* total=(\d+)")
-_OWN = re.compile(r"own (\S+) (\d+)(?: (\d+))?")
+_OWN = re.compile(r"own (\S+) (\d+) (\d+)")
 _ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
 _ENERGY = re.compile(r"energy (\S+) \S+ (\d+) (\d+)")
@@ -92,8 +92,7 @@ def _take(reading: Reading, line: str) -> bool:
         reading.packets[match[1]] = int(counts[1]), int(counts[3])
     elif match := _OWN.fullmatch(line):
         reading.own[match[1]] = int(match[2])
-        if match[3]:
-            reading.system[match[1]] = int(match[3])
+        reading.system[match[1]] = int(match[3])
     elif match := _ENERGY.fullmatch(line):
         reading.energy[match[1]] = int(match[3]), int(match[2])
     elif match := _PRESSURE.fullmatch(line):

@@ -82,7 +82,7 @@ def to_repeat(outputs: Mapping[str, str], streams: int) -> list[str]:
 
 def _limited(text: str) -> bool:
     try:
-        return parse(text).core_limited is True
+        return parse(text).core_limited
     except Iperf3Error:
         # Told with its reason when the calibration is derived, after the raw files were kept.
         return False

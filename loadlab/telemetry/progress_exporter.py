@@ -65,7 +65,7 @@ def _under_way(run: RunDir, running: bool) -> Metric:
         if not repetition.result.exists():
             setup = documents.read(repetition.cell, RepetitionSetup)
             number = str(setup.repetition)
-            named = (run.run_id, setup.cell_id, number, setup.purpose, setup.server or "")
+            named = (run.run_id, setup.cell_id, number, setup.purpose, setup.server)
             gauge.add_metric(named, 1)
     return gauge
 

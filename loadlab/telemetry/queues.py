@@ -30,7 +30,7 @@ class Queue(msgspec.Struct, frozen=True):
 class Connection(msgspec.Struct, frozen=True, array_like=True):
     """One established connection: round-trip times in µs, the congestion window in segments.
 
-    ``unacked``: segments on the way; None in recordings of an earlier version.
+    ``unacked``: segments on the way.
     """
 
     rtt: _Connections
@@ -39,7 +39,7 @@ class Connection(msgspec.Struct, frozen=True, array_like=True):
     unsent_bytes: _Connections
     retransmitted: _Connections
     sent: _Connections
-    unacked: _Connections | None = None
+    unacked: _Connections
 
 
 class Reading(msgspec.Struct, frozen=True):

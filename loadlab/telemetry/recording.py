@@ -22,6 +22,9 @@ APART_S = 0.5
 class Recording:
     """Scrapes a host each second until the load is over, and once more after that.
 
+    ``ends_s``: seconds after which the load is likely over, 0 where that cannot be told. No second
+    begins with a scrape then, which the last one would have to wait for.
+
     A host that answers late or not at all delays no other host's scrapes. Where nothing listens any
     more, SSH ended, through which the exporter is read: then ``reconnect`` is called, if any, which
     raises ConnectionError where it fails. So only the seconds until then are missing.
@@ -33,6 +36,7 @@ class Recording:
         url: str,
         over: threading.Event,
         reconnect: Callable[[], object] | None = None,
+        ends_s: float = 0.0,
     ) -> None:
         # An existing recording belongs to another measurement, so it is an error.
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +44,7 @@ class Recording:
         self._exporter = Exporter(url)
         self._reconnect = reconnect
         self._over = over
+        self._ends_s = ends_s
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -59,19 +64,21 @@ class Recording:
 
     def _scrape_until_over(self) -> None:
         begun = time.monotonic()
-        at = begun
+        at, last = begun, begun - APART_S
         while True:
             over = self._over.wait(max(at - time.monotonic(), 0.0))
             if over:
                 # For the counters until the load's end.
-                time.sleep(max(at - EVERY_S + APART_S - time.monotonic(), 0.0))
-            at = time.monotonic()
+                time.sleep(max(last + APART_S - time.monotonic(), 0.0))
+            last = time.monotonic()
             self._file.write(self._block())
             if over:
                 return
             # Scrape on whole seconds since the start; skip the seconds that have passed.
-            late = max(at + APART_S, time.monotonic() - APART_S) - begun
+            late = max(last + APART_S, time.monotonic() - APART_S) - begun
             at = begun + math.ceil(late / EVERY_S) * EVERY_S
+            if abs(at - begun - self._ends_s) < APART_S:
+                at += EVERY_S
 
     def _block(self) -> str:
         try:

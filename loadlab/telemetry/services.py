@@ -117,7 +117,7 @@ def _with(
         used: Processes | None = getattr(services, name)
         if used is not None and name in spent:
             used = replace(used, cpu_s=spent[name], cpu=spent[name] / available_s)
-            if name in system and spent[name]:
+            if spent[name]:
                 used = replace(used, system_share=min(1.0, system[name] / spent[name]))
         corrected[name] = used
     return ServiceProcesses(**corrected)

@@ -1,4 +1,4 @@
-"""Decide what to save, set and restore on a host, from what roles/host_tuning read there."""
+"""Decide what to save, set and restore on a machine, from what tunables.sh read there."""
 
 from __future__ import annotations
 
@@ -16,28 +16,22 @@ from loadlab.tuning.ledger import Change, Reading, RequestedSetting
 SETTLED = "settled"
 # Keys that are no kernel parameter; tunables.sh describes the forms.
 _NO_SYSCTL = re.compile(r"/|swap$|(unit|snap|limit|nic|boot)\.")
-_READING = re.compile(r"[wr] ")
 _MAXIMUM = re.compile(r"m (\S+) (.+)")
 # systemd's default hard limit of open files.
 _HARD_NOFILE = 524_288
-_HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
-
-
-class Paths(Struct, frozen=True, kw_only=True):
-    """The lab's files on a host.
-
-    ``sysctl`` makes kernel parameters survive a reboot. ``systemd`` limits new services, ``pam``
-    new sessions. All other settings are lost at a reboot, until the host is tuned again.
-    """
-
-    sysctl: str
-    systemd: str
-    pam: str
+# The lab's files. The first makes kernel parameters survive a reboot, the second limits new
+# services, the third new sessions. All other settings are lost at a reboot, until the host is tuned
+# again.
+SYSCTL = "/etc/sysctl.d/90-loadlab.conf"
+SYSTEMD = "/etc/systemd/system.conf.d/90-loadlab.conf"
+PAM = "/etc/security/limits.d/90-loadlab.conf"
+FILES = (SYSCTL, SYSTEMD, PAM)
 
 
 class HostState(Struct, frozen=True, kw_only=True):
-    """A host under a profile, and what is left to do there.
+    """A machine under a profile, and what is left to do there.
 
+    - settings: those of the profile, as this host can have them, and those to restore
     - before: key -> value before this run's first change
     - originals: key -> value before the lab's first change, as saved on the host
     - to_save: the originals to save there before a change
@@ -46,6 +40,7 @@ class HostState(Struct, frozen=True, kw_only=True):
     - files: the lab's files to write, path -> content, empty for a file to remove
     """
 
+    settings: list[RequestedSetting]
     before: dict[str, str]
     originals: dict[str, str]
     to_save: dict[str, str]
@@ -53,11 +48,15 @@ class HostState(Struct, frozen=True, kw_only=True):
     changes: list[Change]
     files: dict[str, str]
 
+    @property
+    def differing(self) -> list[Change]:
+        """All keys whose value differs."""
+        return [*self.boot, *self.changes]
+
 
 def decide(
     profile: Sequence[RequestedSetting],
     lines: Sequence[str],
-    paths: Paths,
     granted: int,
     earlier: HostState | None = None,
 ) -> HostState:
@@ -67,19 +66,18 @@ def decide(
     process may grant. ``earlier``: the state before the host was rebooted by this run, if it was.
     Raises ValueError for a malformed line.
     """
-    readings = ledger.parse_readings(filter(_READING.match, lines))
-    originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
+    readings = ledger.parse_readings(lines)
+    originals = ledger.parse_originals(lines)
     before = (
         earlier.before if earlier else {key: reading.value for key, reading in readings.items()}
     )
-    requested = _asked(profile, lines, {**before, **originals})
+    requested = ledger.keep_more(_possible(profile, _maxima(lines)), {**before, **originals})
     settings = ledger.plus_restores(requested, originals)
     settled = SETTLED in lines
     changes = [] if settled else ledger.changes(settings, readings)
-    files = (
-        {} if settled else ledger.outdated_files(_files(requested, readings, paths, granted), lines)
-    )
+    files = {} if settled else ledger.outdated_files(_files(requested, readings, granted), lines)
     return HostState(
+        settings=settings,
         before=before,
         originals=originals,
         to_save=ledger.originals_to_save(requested, readings, originals),
@@ -89,22 +87,10 @@ def decide(
     )
 
 
-def rows(
-    profile: Sequence[RequestedSetting], state: HostState, lines: Iterable[str]
-) -> list[LedgerRow]:
+def rows(state: HostState, lines: Iterable[str]) -> list[LedgerRow]:
     """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
-    lines = list(lines)
-    after = ledger.parse_readings(filter(_READING.match, lines))
-    requested = _asked(profile, lines, {**state.before, **state.originals})
-    settings = ledger.plus_restores(requested, state.originals)
-    return ledger.rows(settings, state.before, after, state.originals)
-
-
-def _asked(
-    profile: Sequence[RequestedSetting], lines: Iterable[str], own: Mapping[str, str]
-) -> list[RequestedSetting]:
-    """Return the profile with what this host can take and with the capacities that it keeps."""
-    return ledger.keep_more(_possible(profile, _maxima(lines)), own)
+    after = ledger.parse_readings(lines)
+    return ledger.rows(state.settings, state.before, after, state.originals)
 
 
 def _maxima(lines: Iterable[str]) -> dict[str, str]:
@@ -137,7 +123,7 @@ def _cut(setting: RequestedSetting, most: Sequence[str]) -> RequestedSetting:
 
 
 def _files(
-    profile: Sequence[RequestedSetting], readings: Mapping[str, Reading], paths: Paths, granted: int
+    profile: Sequence[RequestedSetting], readings: Mapping[str, Reading], granted: int
 ) -> dict[str, str]:
     """Return the lab's files, path -> content, empty for a file that must not exist."""
     profile = [setting for setting in profile if setting.instead_of is None]
@@ -162,8 +148,8 @@ def _files(
             for user in ("*", "root")
             for kind, value in (("soft", soft), ("hard", hard))
         ]
-    contents = {paths.sysctl: parameters, paths.systemd: systemd, paths.pam: pam}
-    return {path: "".join([_HEAD, *body]) if body else "" for path, body in contents.items()}
+    contents = {SYSCTL: parameters, SYSTEMD: systemd, PAM: pam}
+    return {path: "".join([ledger.HEAD, *body]) if body else "" for path, body in contents.items()}
 
 
 def _limits(requested: int, granted: int) -> tuple[int, int]:

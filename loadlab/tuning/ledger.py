@@ -1,8 +1,8 @@
 """The tuning ledger: for each key the value requested, the value found, and its value now.
 
-Keys are those of roles/host_tuning/files/tunables.sh, which also prints the lines that are parsed
-here. ``found`` and ``after`` are what parse_readings() returned, ``originals`` what
-parse_originals() returned.
+Keys are those of roles/tuning/files/tunables.sh, and postgresql.<name>, nginx.<name> and
+application.<name>. The function `look` of a part's shell script prints the lines that are parsed
+here. ``after`` is what parse_readings() returned, ``originals`` what parse_originals() returned.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ _NUMBERS = re.compile(r"[0-9 .,-]+")
 PROBE = "net.core.netdev_max_backlog"
 # The recorded original of swap whose areas no longer exist.
 GONE = "gone"
+# First line of a file that the lab writes on a host.
+HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
 # States in which a required key is as requested.
 TAKEN = ("applied", "already", "restored", "kept")
 
@@ -115,18 +117,29 @@ class Change(Struct, frozen=True, kw_only=True):
     value: str
 
 
-class HostLedgers(Struct, frozen=True, kw_only=True):
-    """The rows that the roles which ran have left as facts of a host; None where one did not."""
+class TunedPart(Struct, frozen=True):
+    """A result of the action lab.bench.tune; without rows where it did not run."""
 
-    host_tuning_ledger: list[LedgerRow] | None = None
-    postgresql_ledger: list[LedgerRow] | None = None
-    nginx_ledger: list[LedgerRow] | None = None
+    rows: list[LedgerRow] | None = None
+
+
+class TunedHost(Struct, frozen=True, kw_only=True):
+    """The results that a host has registered, by the names that the roles give them."""
+
+    tuning_machine: TunedPart = TunedPart()
+    tuning_postgresql: TunedPart = TunedPart()
+    stack_serving: TunedPart = TunedPart()
 
 
 def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
-    """Return key -> reading; a missing key is absent. Raises ValueError for a malformed line."""
+    """Return key -> reading; a missing key is absent. Lines of another kind are skipped.
+
+    Raises LabError for a malformed line.
+    """
     readings = {}
     for line in lines:
+        if not line.startswith(("w ", "r ")):
+            continue
         match = _READING.fullmatch(line.rstrip())
         if not match:
             raise LabError(f"not a line of the reading of the settings: {line!r}")
@@ -138,10 +151,12 @@ def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
 def parse_originals(lines: Iterable[str]) -> dict[str, str]:
     """Return the values found before the first change, key -> value, from lines "o key = value".
 
-    Raises ValueError for a malformed line.
+    Lines of another kind are skipped. Raises LabError for a malformed line.
     """
     originals = {}
     for line in lines:
+        if not line.startswith("o "):
+            continue
         match = _ORIGINAL.fullmatch(line.rstrip())
         if not match:
             raise LabError(f"not a line of the settings that were found: {line!r}")
@@ -336,23 +351,22 @@ def not_taken(present: Iterable[LedgerRow]) -> list[str]:
     ]
 
 
-def host_rows(host: HostLedgers, earlier: Sequence[LedgerRow]) -> list[LedgerRow]:
+def host_rows(host: TunedHost, earlier: Sequence[LedgerRow]) -> list[LedgerRow]:
     """Return all ledger rows of a host in this run.
 
-    ``earlier``: the rows of the same profile recorded earlier in this run; they stand for the roles
-    that did not run.
+    ``earlier``: the rows of the same profile recorded earlier in this run; they stand for the parts
+    that were not tuned.
     """
-    services = ("postgresql.", "nginx.", "application.")
-    new_rows: list[LedgerRow] = []
-    for part, prefixes in (
-        (host.host_tuning_ledger, ()),
-        (host.postgresql_ledger, ("postgresql.",)),
-        (host.nginx_ledger, ("nginx.", "application.")),
-    ):
-        if part is not None:
-            new_rows += part
-        elif prefixes:
-            new_rows += [row for row in earlier if row.key.startswith(prefixes)]
-        else:
-            new_rows += [row for row in earlier if not row.key.startswith(services)]
-    return carry(new_rows, earlier)
+    parts = {"machine": host.tuning_machine, "postgresql": host.tuning_postgresql}
+    parts["serving"] = host.stack_serving
+    present: list[LedgerRow] = []
+    for name, part in parts.items():
+        recorded = [row for row in earlier if _part(row.key) == name]
+        present += recorded if part.rows is None else part.rows
+    return carry(present, earlier)
+
+
+def _part(key: str) -> str:
+    return {"postgresql": "postgresql", "nginx": "serving", "application": "serving"}.get(
+        key.split(".")[0], "machine"
+    )

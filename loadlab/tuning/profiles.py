@@ -44,7 +44,7 @@ class _Setting(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 class HostSetting(_Setting, frozen=True, kw_only=True):
-    """A setting of the kernel or the machine; ``key`` as in roles/host_tuning/files/tunables.sh.
+    """A setting of the kernel or the machine; ``key`` as in roles/tuning/files/tunables.sh.
 
     ``hosts``: the inventory groups that it applies to. ``required``: whether the run ends if it
     does not take effect. ``lower``: whether it applies where the host has more of a capacity

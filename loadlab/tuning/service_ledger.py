@@ -1,15 +1,20 @@
-"""The tuning ledger's rows of the services: PostgreSQL, nginx and the application."""
+"""The settings of the services: PostgreSQL, nginx and the application, and their ledger rows.
+
+A line of a reading is "w 644 key value"; settings.sh of roles/postgresql and serving.sh of
+roles/nginx print it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from loadlab.model import LedgerRow, LedgerState
-from loadlab.tuning import ledger
-from loadlab.tuning.profiles import ServiceSetting
+from loadlab.tuning import ledger, sizing
+from loadlab.tuning.ledger import Change, Reading, RequestedSetting
+from loadlab.tuning.profiles import TuningProfile
 
 # PostgreSQL's units -> (base unit, factor).
 _UNITS = {
@@ -19,136 +24,156 @@ _UNITS = {
 }
 
 
-class PgSetting(Struct, frozen=True):
-    """An active setting of PostgreSQL, and whether a change of it waits for a restart."""
+class PostgresqlState(Struct, frozen=True, kw_only=True):
+    """PostgreSQL under a profile.
 
-    value: str
-    pending: bool
+    - file, content: the lab's file of settings, "" for a file that must not exist
+    - outdated: whether the file or an active setting differs
+    """
+
+    file: str
+    content: str
+    outdated: bool
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """Requirements of nginx and the application besides the profile's settings of nginx.
+
+    - connections: of the clients
+    - backlog: length of the accept queues, connections
+    - own_backlog: that of an application server that always listens with its own
+    """
+
+    connections: int
+    backlog: int
+    own_backlog: int | None = None
+
+
+def postgresql_state(settings: Sequence[RequestedSetting], lines: Sequence[str]) -> PostgresqlState:
+    """Return what a profile asks of PostgreSQL; an empty one restores its own settings.
+
+    ``lines``: what `look` of settings.sh printed. A server may have active settings whose file is
+    gone, or may not have loaded an existing file.
+    """
+    (config_file,) = _after("c ", lines)
+    (loaded,) = _after("n ", lines)
+    file = config_file.rpartition("/")[0] + "/conf.d/loadlab.conf"
+    body = "".join(
+        f"# {setting.reason}\n{setting.key.partition('.')[2]} = '{_quoted(setting.text)}'\n"
+        for setting in settings
+    )
+    content = ledger.HEAD + body if body else ""
+    outdated = (
+        bool(ledger.outdated_files({file: content}, lines))
+        or any(row.state not in ("already", "absent") for row in rows(settings, lines, lines))
+        or bool(_after("p ", lines))
+        or bool(int(loaded)) != bool(content)
+    )
+    return PostgresqlState(file=file, content=content, outdated=outdated)
+
+
+def _quoted(value: str) -> str:
+    return value.replace("'", "''")
+
+
+def _after(mark: str, lines: Sequence[str]) -> list[str]:
+    return [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+
+
+def serving_settings(
+    profile: TuningProfile, serving: Serving, lines: Sequence[str]
+) -> list[RequestedSetting]:
+    """Return the settings of nginx and the application.
+
+    ``lines``: what `look` of serving.sh printed; nginx may serve without an application. The
+    backlog is required of a service that listens, but not of an application server that always has
+    its own. Open files are never required, as a host may grant fewer.
+    """
+    settings = [
+        RequestedSetting(
+            key=f"nginx.{entry.name}",
+            value=str(entry.value),
+            reason=entry.reason,
+            required=entry.required,
+        )
+        for entry in sizing.nginx(profile.nginx, serving.connections)
+    ]
+    readings = ledger.parse_readings(lines)
+    for service in ("nginx", "application"):
+        if not any(key.startswith(f"{service}.") for key in readings):
+            continue
+        queue = f"{service}.backlog"
+        reason = "connections that wait to be accepted"
+        own = serving.own_backlog if service == "application" else None
+        if own is not None:
+            reason += f"; this server always listens with {own}"
+        settings += [
+            RequestedSetting(
+                key=queue,
+                value=serving.backlog,
+                reason=reason,
+                required=queue in readings and own is None,
+            ),
+            RequestedSetting(
+                key=f"{service}.open_files",
+                value=sizing.open_files(profile.machine, serving.connections).needed,
+                reason="two for each connection of a client",
+            ),
+        ]
+    return settings
+
+
+def rows(
+    settings: Sequence[RequestedSetting], before: Sequence[str], after: Sequence[str]
+) -> list[LedgerRow]:
+    """Return the ledger rows of services, from the lines of two readings.
+
+    A setting of PostgreSQL that waits for a restart, "p key", is not in force.
+    """
+    was, now = ledger.parse_readings(before), ledger.parse_readings(after)
+    pending = _after("p ", after)
+    return [
+        _row(setting, was.get(setting.key), now.get(setting.key), setting.key in pending)
+        for setting in settings
+    ]
+
+
+def changes(settings: Sequence[RequestedSetting], lines: Sequence[str]) -> list[Change]:
+    """Return the settings whose active value differs."""
+    return [
+        Change(key=row.key, before=row.after or "", value=row.requested or "")
+        for row in rows(settings, lines, lines)
+        if row.state == "clamped"
+    ]
+
+
+def _row(
+    setting: RequestedSetting, was: Reading | None, now: Reading | None, pending: bool
+) -> LedgerRow:
+    state: LedgerState
+    if now is None:
+        # nginx does not tell a directive that it was not given.
+        state = "absent" if setting.key.startswith("postgresql.") else "rejected"
+    elif _plain(now.value) != _plain(setting.text) or pending:
+        state = "clamped"
+    else:
+        state = "already" if was == now else "applied"
+    return LedgerRow(
+        key=setting.key,
+        requested=setting.text,
+        before=was.value if was else None,
+        after=now.value if now else None,
+        state=state,
+        required=setting.required,
+        reason=setting.reason,
+    )
 
 
 def _plain(value: str) -> str | tuple[str, float]:
-    """Return a PostgreSQL value in a comparable form: 2048MB equals 2GB, and 0.90 equals 0.9."""
+    """Return a value in a comparable form, as PostgreSQL has it: 2048MB equals 2GB, and 0.90
+    equals 0.9."""
     match = re.fullmatch(r"(-?[0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", value)
     if not match or match[2] not in ("", *_UNITS):
         return value
     kind, factor = _UNITS.get(match[2], ("", 1))
     return kind, float(match[1]) * factor
-
-
-def parse_postgresql(text: str) -> dict[str, PgSetting]:
-    """Return name -> setting from lines `name|value|t or f`."""
-    # The value itself may contain | (log_line_prefix).
-    rows = re.findall(r"^([^|\n]+)\|(.*)\|([tf])$", text, re.MULTILINE)
-    return {name: PgSetting(value, pending == "t") for name, value, pending in rows}
-
-
-def postgresql_conf_dir(text: str) -> str:
-    """Return the directory of additional settings, from the role's reading."""
-    return parse_postgresql(text)["config_file"].value.rpartition("/")[0] + "/conf.d"
-
-
-def postgresql_rows(settings: Sequence[ServiceSetting], before: str, after: str) -> list[LedgerRow]:
-    """Return the ledger's rows of PostgreSQL settings, from two of the role's readings."""
-    was, now = parse_postgresql(before), parse_postgresql(after)
-    rows = []
-    for entry in settings:
-        requested = str(entry.value)
-        earlier, present = was.get(entry.name), now.get(entry.name)
-        state: LedgerState
-        if present is None:
-            state = "absent"
-        elif _plain(present.value) != _plain(requested) or present.pending:
-            state = "clamped"
-        else:
-            state = "already" if earlier == present else "applied"
-        rows.append(
-            LedgerRow(
-                key=f"postgresql.{entry.name}",
-                requested=requested,
-                before=earlier.value if earlier else None,
-                after=present.value if present else None,
-                state=state,
-                required=entry.required,
-                reason=entry.reason,
-            )
-        )
-    return rows
-
-
-def postgresql_outdated(
-    settings: Sequence[ServiceSetting], file: Mapping[str, str], text: str
-) -> bool:
-    """Return whether PostgreSQL needs a change: its file ({path: content}) or an active setting
-    differs.
-
-    A server may have active settings whose file is gone, or may not have loaded an existing file.
-    """
-    rows = postgresql_rows(settings, text, text)
-    loaded = re.search(r"^([0-9]+)\|of the lab$", text, re.MULTILINE)
-    return (
-        bool(ledger.outdated_files(file, text.splitlines()))
-        or any(row.state not in ("already", "absent") for row in rows)
-        or any(setting.pending for setting in parse_postgresql(text).values())
-        or bool(loaded and int(loaded[1])) != any(file.values())
-    )
-
-
-class _Request(Struct, frozen=True):
-    key: str
-    value: str
-    required: bool
-    reason: str
-
-
-def serving_rows(
-    settings: Sequence[ServiceSetting],
-    backlog: int,
-    open_files: int,
-    before: str,
-    after: str,
-    own_backlog: int | None = None,
-) -> list[LedgerRow]:
-    """Return the ledger's rows of nginx and the application, from two readings of the role nginx.
-
-    ``settings``: the profile's nginx entries. ``backlog`` and ``open_files`` are asked of both
-    services. The backlog is required of a service that listens, but not of an application server
-    that always has ``own_backlog``. Open files are never required, as a host may grant fewer.
-    """
-    was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
-    requests = [
-        _Request(f"nginx.{setting.name}", str(setting.value), setting.required, setting.reason)
-        for setting in settings
-    ]
-    for service in ("nginx", "application"):
-        queue = f"{service}.backlog"
-        # nginx may serve without an application.
-        if any(key.startswith(f"{service}.") for key in now):
-            reason = "connections that wait to be accepted"
-            fixed = own_backlog if service == "application" else None
-            if fixed is not None:
-                reason += f"; this server always listens with {fixed}"
-            requests.append(_Request(queue, str(backlog), queue in now and fixed is None, reason))
-            reason = "two for each connection of a client"
-            requests.append(_Request(f"{service}.open_files", str(open_files), False, reason))
-    return [
-        _serving_row(setting, was.get(setting.key), now.get(setting.key)) for setting in requests
-    ]
-
-
-def _serving_row(request: _Request, was: str | None, now: str | None) -> LedgerRow:
-    state: LedgerState
-    if now is None:
-        state = "rejected"
-    elif now != request.value:
-        state = "clamped"
-    else:
-        state = "already" if was == now else "applied"
-    return LedgerRow(
-        key=request.key,
-        requested=request.value,
-        before=was,
-        after=now,
-        state=state,
-        required=request.required,
-        reason=request.reason,
-    )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
 from loadlab.run.catalog import load_yaml
+from loadlab.tuning.ledger import RequestedSetting
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, TuningProfile
 
 # PostgreSQL's default, and how many connections it reserves for the superuser (3) and telemetry
@@ -122,18 +123,26 @@ def value(setting: int | str | Computed, size: Sizes) -> str:
     return f"{number}{setting.unit}"
 
 
-def host_settings(profile: TuningProfile, groups: Iterable[str], size: Sizes) -> list[HostSetting]:
+def machine_settings(
+    profile: TuningProfile, groups: Iterable[str], size: Sizes
+) -> list[RequestedSetting]:
     """Return the settings of kernel and machine for a host in these groups, with its values."""
     return [
-        replace(entry, value=value(entry.value, size))
+        replace(_requested(entry.key, entry, size), lower=entry.lower)
         for entry in [*profile.sysctl, *profile.machine]
         if not set(groups).isdisjoint(entry.hosts)
     ]
 
 
-def postgresql_settings(profile: TuningProfile, size: Sizes) -> list[ServiceSetting]:
+def postgresql_settings(profile: TuningProfile, size: Sizes) -> list[RequestedSetting]:
     """Return the settings of PostgreSQL with the values they have on a host of these sizes."""
-    return [replace(entry, value=value(entry.value, size)) for entry in profile.postgresql]
+    return [_requested(f"postgresql.{entry.name}", entry, size) for entry in profile.postgresql]
+
+
+def _requested(key: str, entry: HostSetting | ServiceSetting, size: Sizes) -> RequestedSetting:
+    return RequestedSetting(
+        key=key, value=value(entry.value, size), reason=entry.reason, required=entry.required
+    )
 
 
 def max_connections(profile: TuningProfile, size: Sizes) -> int:

@@ -162,7 +162,7 @@ def test_a_host_of_ones_own_gets_its_units_back_without_the_controller(
     found: dict[str, list[str]],
 ) -> None:
     timer = "systemd-tmpfiles-clean.timer"
-    told = tune("production", hosts_role="", host_tuning_hand_back_s=5)
+    told = tune("production", hosts_role="", tuning_hand_back_s=5)
     assert "stopped services and swap of server, client. The hosts start them again at 20" in told
     wait_for(f"systemctl is-active {timer}")
     assert sysctl(SERVER, "net.core.somaxconn") == "16384"

@@ -197,12 +197,13 @@ def histories(runs: int, between: float, step: float, number: int) -> tuple[floa
 def _measured() -> Measured:
     manifest = builders.manifest()
     recipe = Recipe(
-        given={},
+        given_options={},
         options=builders.plan().options,
         inputs={},
         thresholds=builders.thresholds(),
         lab=manifest.lab,
         pins={},
+        locks={},
     )
     return Measured(builders.summary(), manifest, recipe)
 

@@ -332,7 +332,7 @@ def plan(root: Path = ROOT, /, **options: Any) -> Plan:
     request = Request(
         root=root,
         specs=SPECS,
-        given={**framework, "curve": False, **options},
+        given_options={**framework, "curve": False, **options},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
     return planning.plan(request)

@@ -391,7 +391,7 @@ COMMANDS: list[tuple[str, str]] = [
         "like: the run 'done' has no manifest.json: it was not finished. Fini",
     ),
     ("lab.yml -e like=older", "like: the run 'older' cannot be read: "),
-    ("lab.yml -e like=older", "has schema lab/1, from version 0.1 of the lab"),
+    ("lab.yml -e like=older", "has schema lab/1, and this version of the lab reads"),
     (
         "lab.yml -e like=gone",
         "like: the run gone cannot be repeated here. study: 'removed' is not ",
@@ -500,7 +500,7 @@ PROCESSES: list[tuple[str, list[str]]] = [
         f"{A} -i away -e generator=wrk -e tuning=mitigations-off -e run_id=refused",
         [
             "tuning: mitigations-off takes effect only when the hosts are booted again, which",
-            "server, client may not be. Set host_tuning_may_reboot to true in the inventory, or",
+            "server, client may not be. Set tuning_may_reboot to true in the inventory, or",
         ],
     ),
     (
@@ -574,7 +574,7 @@ def carry_out(lab: Path, command: str) -> None:
         request = Request(
             root=lab,
             specs=SPECS,
-            given=check_options.given_of({name: variables.get(name, "") for name in SPECS}),
+            given_options=check_options.given_of({name: variables.get(name, "") for name in SPECS}),
             begin=of_stage.get("begin", False),
             needs_framework=of_stage.get("needs_framework", True),
             now=NOW,
@@ -623,7 +623,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = root / "results" / name
         (root / "results").mkdir(exist_ok=True)
         request = Request(
-            root=root, specs=SPECS, given={**index, "run_id": name}, now=NOW, host_kind=HERE
+            root=root, specs=SPECS, given_options={**index, "run_id": name}, now=NOW, host_kind=HERE
         )
         planned = plans.plan(request)
         builders.write_plan(folder, planned)
@@ -638,11 +638,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
             manifest = replace(builders.manifest(), run_id=name)
             (folder / "manifest.json").write_bytes(documents.encode(manifest))
         if name == "gone":
-            absent = replace(planned, given={"study": "removed"})
+            absent = replace(planned, given_options={"study": "removed"})
             builders.write_plan(folder, absent)
         if name == "older":
             text = (folder / "manifest.json").read_text()
-            (folder / "manifest.json").write_text(text.replace("lab/2", "lab/1"))
+            (folder / "manifest.json").write_text(text.replace("lab/3", "lab/1"))
         if name in ("cut", "reported"):
             (rep / "cell.json").touch()
             (folder / "manifest.json").touch()

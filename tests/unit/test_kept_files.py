@@ -40,7 +40,7 @@ def fetched(tmp_path: Path, **changed: Any) -> list[str]:
         "switch": {"stack": "one", "tuning": None, "network": None},
     }
     run = tmp_path / "run"
-    plan = {"run_dir": str(run), "matrix": {}, "ab": None, "stacks": {"one": stack}, **changed}
+    plan = {"run_dir": str(run), "matrix": {}, "gate": None, "stacks": {"one": stack}, **changed}
     play = {
         "hosts": "servers",
         "vars_files": [str(ROLE / "vars" / "main.yml")],

@@ -38,8 +38,8 @@ from loadlab.kinds import derive_run
 from loadlab.report.sections import comparison_section
 from loadlab.run import schema
 summary = derive_run.summary(pathlib.Path(sys.argv[1]))
-(endpoint,) = comparison_section.tables(summary.comparisons, {}, "summary.json")
-print(*endpoint.table.rows, sep="\\n")
+_, table = comparison_section.tables(summary.comparisons, {}, "summary.json")
+print(*table.rows, sep="\\n")
 assert "preemptions" in schema.build()["$defs"]["CellCost"]["properties"]
 """
 

@@ -42,6 +42,7 @@ class Run:
             cell_id=item["cell_id"],
             repetition=item["repetition"],
             purpose=item["purpose"],
+            server="server",
             cell=documents.decode(item["cell"], Cell, "cell"),
         )
         folder.cell.write_bytes(documents.encode(setup))

@@ -40,6 +40,7 @@ from loadlab.run.catalog import load_yaml
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks import contract
+from loadlab.stats import latency_bins
 from loadlab.telemetry import exporter, node_exporter, pyspy
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import cell, load
@@ -294,13 +295,15 @@ def test_what_is_said_of_any_output_is_printable(text: str) -> None:
         duration_s=30,
         connections=1,
         missing=0,
-        limits=oha_database.Limits(0.005, 0.1, 0.01),
+        limits=oha_database.Limits(0.005, 0.1, 0.01, 0.0),
         answers=[],
         latency_us=[],
         service_s=oha_database.ServiceTime(0, None),
         issue_s=0,
         lateness=oha_database.Lateness(0, 0, 0, False, []),
-        per_second=tally.AnswerSeries([], [], [], [], [], []),
+        per_second=tally.AnswerSeries([], [], [], [], [], [], latency_bins.record([])),
+        offset_s=0.0,
+        opening_us=[],
     )
     schedule = Schedule(1, 30, 1)
     for parse in (

@@ -139,7 +139,7 @@ def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str])
 def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_path: Path) -> None:
     slower = Verdict(
         run_id="run",
-        base=Variant(name="base", given="workers=1", options={}),
+        base=Variant(name="base", definition="workers=1", options={}),
         heads=[],
         cell=None,
         answer="slower",

@@ -47,6 +47,7 @@ class Recorded:
 
     urls: ClassVar[dict[str, str]] = {}
     ended: ClassVar[list[str]] = []
+    ends: ClassVar[list[float]] = []
 
     def __init__(
         self,
@@ -54,11 +55,13 @@ class Recorded:
         url: str,
         over: threading.Event,
         reconnect: Callable[[], object] | None,
+        ends_s: float,
     ) -> None:
         if path.exists():
             raise FileExistsError(path)
         self.urls[path.name] = url
         self.name, self.over, self.reconnect = path.name, over, reconnect
+        self.ends.append(ends_s)
 
     def end(self) -> None:
         assert self.over.is_set(), "all end at once"
@@ -76,6 +79,7 @@ class Watched:
         self.answers = answers
         monkeypatch.setattr(Recorded, "urls", {})
         monkeypatch.setattr(Recorded, "ended", [])
+        monkeypatch.setattr(Recorded, "ends", [])
         monkeypatch.setattr(watch, "time", self.clock)
         monkeypatch.setattr(watch, "Recording", Recorded)
         monkeypatch.setattr(watch, "under_way", lambda status: self.shown.append(status.words))
@@ -114,6 +118,7 @@ def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     title = "[2/5] flask /agents, oha 1,000/s"
     assert watched.shown[10] == f"{title}: 10 of 12 s; all over in 30 s, at {clock}"
     assert watched.asked_at == [12]
+    assert Recorded.ends == [12, 12], "no scrape then, as the last one follows at once"
 
 
 def test_a_load_whose_last_answers_are_late(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadlab.history import past_runs as runs
 from loadlab.history import series, words
 from loadlab.history.index import over_time, runs_table
-from loadlab.history.index.over_time import OverTime
-from loadlab.report.html import Table
+from loadlab.report.html import Block, Fold, Results, Section, Text
 from loadlab.run import formatting
 
 TEMPLATE = Path(__file__).parents[3] / "roles" / "report" / "templates" / "index.html.j2"
@@ -18,15 +17,24 @@ TEMPLATE = Path(__file__).parents[3] / "roles" / "report" / "templates" / "index
 _OPEN_CELLS = 4
 
 
+_CELLS = (
+    "A dashed line: the environment changed between two runs, so figures before and after it are "
+    "not of the same conditions. Point at a line or a run to read it; the tables have the same in "
+    "words."
+)
+
+
 @dataclass(frozen=True)
 class IndexPage:
-    """Everything that the template lays out; ``rule``: when a step is marked."""
+    """Everything that the template lays out."""
 
     lead: str
-    runs: Table
-    cells: Sequence[OverTime]
-    fold_cells: bool
-    rule: str
+    sections: Sequence[Section]
+
+
+@dataclass(frozen=True)
+class Search(Block):
+    """The field in which runs and cells are searched for."""
 
 
 def build(results: Path, own: int | None = None) -> IndexPage:
@@ -35,13 +43,15 @@ def build(results: Path, own: int | None = None) -> IndexPage:
     ``own``: the process whose run is not running any more.
     """
     every = [runs_table.facts_of(run) for run in runs.read(results, own)]
-    history = series.build([facts.run for facts in every])
-    cells = over_time.build(history)
+    cells = over_time.build(series.build([facts.run for facts in every]))
+    sections = [Section("Runs", [Search(), Results(runs_table.build(every))], "runs", "Runs")]
+    if cells:
+        folded = [replace(cell, folded=len(cells) > _OPEN_CELLS) for cell in cells]
+        rule = Fold("When a step is marked", [Text(words.RULE)])
+        shown = [Text(_CELLS), rule, *folded]
+        sections.append(Section("Cells over time", shown, "cells", "Cells over time"))
     return IndexPage(
-        lead=f"{formatting.plural(len(every), 'run')}; "
-        f"{formatting.plural(len(cells), 'cell')} measured in several of them",
-        runs=runs_table.build(every),
-        cells=cells,
-        fold_cells=len(cells) > _OPEN_CELLS,
-        rule=words.RULE,
+        f"{formatting.plural(len(every), 'run')}; {formatting.plural(len(cells), 'cell')} measured "
+        "in several of them",
+        sections,
     )

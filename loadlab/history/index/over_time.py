@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,17 +13,19 @@ from loadlab.model import Cell, CellSummary, SearchSummary
 from loadlab.report.html import (
     Column,
     Figure,
+    Group,
     Headline,
     Link,
     Number,
     Table,
     TableCell,
+    Text,
     link,
     table,
 )
 from loadlab.report.sections import headlines
+from loadlab.report.sections.cells_section import CellSection
 from loadlab.report.words import labels, quantities, repetitions_words
-from loadlab.report.words.applications_words import paths
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
@@ -36,24 +37,7 @@ if TYPE_CHECKING:
 _STATES = {"slower": "missed", "faster": "held"}
 
 
-@dataclass(frozen=True)
-class OverTime:
-    """A cell or a search over time.
-
-    - explained: what it is, besides its title
-    - steps: how many; notes: sentences on steps and on changes of the environment, newest first
-    """
-
-    title: str
-    anchor: str
-    explained: str
-    steps: int
-    notes: Sequence[Headline]
-    figure: Figure
-    table: Table
-
-
-def build(history: History) -> list[OverTime]:
+def build(history: History) -> list[CellSection]:
     """Return what two or more runs measured."""
     cells = [past for past in history.cells if len(past.runs) > 1]
     searches = [past for past in history.searches if len(past.runs) > 1]
@@ -78,7 +62,7 @@ def _paths(histories: Sequence[Series | Searched]) -> Paths:
         for history in histories
         for run in history.runs
         if run.begun
-        for name, path in paths(run.begun.plan.endpoints).items()
+        for name, path in labels.paths(run.begun.plan.endpoints).items()
     }
 
 
@@ -101,7 +85,7 @@ def _explained(cell: Cell) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _cell(anchor: str, series: Series, title: str) -> OverTime:
+def _cell(anchor: str, series: Series, title: str) -> CellSection:
     from loadlab.report.plots import history_plot as plots
 
     panels = _panels(series)
@@ -109,17 +93,30 @@ def _cell(anchor: str, series: Series, title: str) -> OverTime:
     bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
     texts = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
     void = [at + 1 for at, cell in enumerate(series.cells) if not headlines.valid(cell)]
-    return OverTime(
+    return _section(
+        Text(_explained(series.cell), css="lead", anchor=anchor),
         title,
-        anchor,
-        _explained(series.cell),
-        len(steps),
+        f"steps: {len(steps)}" if steps else "",
         _notes(series, {step.at: _step(series, step) for step in series.steps}),
         _figure(anchor, title, panels, series, texts, void, bands, steps),
         _table(
-            series, lambda at: _valid(series.cells[at]), list(map(_figure_column, panels)), steps
+            series,
+            lambda at: repetitions_words.valid(series.cells[at].repetitions),
+            list(map(_figure_column, panels)),
+            steps,
         ),
     )
+
+
+def _section(
+    explained: Text, title: str, short: str, notes: Sequence[Text], figure: Figure, table: Table
+) -> CellSection:
+    """Return the section of a cell or a search; ``explained``: what it is, besides its title.
+
+    ``short``: how many steps it has. ``notes``: on steps and on changes of the environment.
+    """
+    blocks = [explained, Group([figure, Group(notes)], "grid"), table]
+    return CellSection(title, Headline("", "", short), blocks)
 
 
 def _panels(series: Series) -> list[plots.Panel]:
@@ -153,7 +150,7 @@ def _panels(series: Series) -> list[plots.Panel]:
 
 
 def _goodput(cell: CellSummary) -> float | None:
-    return cell.statistics.goodput.median if cell.statistics.goodput else None
+    return headlines.median(cell.statistics.goodput)
 
 
 def _saturation(run: PastRun, cell: CellSummary) -> float | None:
@@ -169,15 +166,11 @@ def _ms(us: float | None) -> float | None:
     return None if us is None else us / 1000
 
 
-def _shown(point: plots.Value) -> str:
-    return formatting.NONE if point.value is None else formatting.significant(point.value)
-
-
 def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:
     if not headlines.valid(cell):
         return "void"
     interval = quantities.interval(cell.statistics.latency_interval_us.p99)
-    values = [f"{panel.name} {_shown(panel.values[at])}" for panel in panels]
+    values = [f"{panel.name} {formatting.significant(panel.values[at].value)}" for panel in panels]
     return "; ".join([*values, *([f"p99 {interval}"] if interval else [])])
 
 
@@ -206,28 +199,25 @@ def _figure(
     return Figure("", image, "", [])
 
 
-def _step(series: Series, step: Step) -> Headline:
+def _step(series: Series, step: Step) -> Text:
     since, at = (series.runs[index].run_id for index in (step.since, step.at))
-    return Headline(_STATES[words.kind(step)], f"{since} to {at} are {words.sentence(step)}.")
+    sentence = f"{since} to {at} are {words.sentence(step)}."
+    return Text(sentence, css=f"verdict {_STATES[words.kind(step)]}")
 
 
-def _notes(history: Series | Searched, steps: Mapping[int, Headline]) -> list[Headline]:
+def _notes(history: Series | Searched, steps: Mapping[int, Text]) -> list[Text]:
     """Return a sentence on each step and on each change of the environment, the newest first."""
     notes = []
     for at in sorted({*steps, *history.changes}, reverse=True):
         notes += [steps[at]] if at in steps else []
         if at in history.changes:
             before, changed = history.runs[at].run_id, words.changes(history.changes[at])
-            notes.append(Headline("closed", f"Changed before {before}: {changed}."))
+            notes.append(Text(f"Changed before {before}: {changed}.", css="verdict closed"))
     return notes
 
 
-def _valid(cell: CellSummary) -> str:
-    return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-
-
 def _figure_column(panel: plots.Panel) -> Number[int]:
-    return Number(panel.name, lambda at: _shown(panel.values[at]))
+    return Number(panel.name, lambda at: formatting.significant(panel.values[at].value))
 
 
 def _table(
@@ -266,24 +256,25 @@ def _run(run: PastRun) -> TableCell | Link:
     return link(page, run.run_id) if run.has_report else TableCell(run.run_id)
 
 
-def _search(anchor: str, searched: Searched, subject: str) -> OverTime:
+def _search(anchor: str, searched: Searched, subject: str) -> CellSection:
     from loadlab.report.plots import history_plot as plots
 
     objective = labels.objective(searched.searches[-1].slo)
     title = f"Highest rate of {subject} with {objective}"
-    values = [plots.Value(search.found) for search in searched.searches]
+    values = [plots.Value(search.highest_rate) for search in searched.searches]
     texts = [_rate(search) for search in searched.searches]
-    void = [at + 1 for at, search in enumerate(searched.searches) if search.found is None]
+    void = [at + 1 for at, search in enumerate(searched.searches) if search.highest_rate is None]
     cell = searched.searches[-1].cell
     panels = [plots.Panel("Highest rate, /s", values)]
     figure = _figure(anchor, title, panels, searched, texts, void, [], {})
     rates: list[Column[int]] = [Number("requests/s", texts.__getitem__)]
     shown = _table(searched, lambda at: _confirmed(searched.searches[at]), rates, {})
-    return OverTime(title, anchor, _explained(cell), 0, _notes(searched, {}), figure, shown)
+    explained = Text(_explained(cell), css="lead", anchor=anchor)
+    return _section(explained, title, "", _notes(searched, {}), figure, shown)
 
 
 def _rate(search: SearchSummary) -> str:
-    return "none found" if search.found is None else f"{search.found:,g}"
+    return "none found" if search.highest_rate is None else f"{search.highest_rate:,g}"
 
 
 def _confirmed(search: SearchSummary) -> str:

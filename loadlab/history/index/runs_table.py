@@ -14,7 +14,7 @@ from loadlab.model import Manifest, Summary
 from loadlab.report.first_screen import tiles
 from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, link, table
 from loadlab.report.sections import headlines, python_clients_section
-from loadlab.report.words import applications_words, labels
+from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
@@ -161,27 +161,20 @@ def _facts(run: PastRun) -> RunFacts:
     if run.measured is None or run.begun is None:
         return RunFacts(run)
     summary = run.measured.summary
-    paths = applications_words.paths(run.begun.plan.endpoints)
+    paths = labels.paths(run.begun.plan.endpoints)
     measured = [cell for cell in summary.cells if cell.purpose == "measure"]
     for cell in measured:
         registry.get(cell.cell.load.generator)
     entries = labels.entries(measured, paths)
-    sentences = [_headline(entry) for entry in entries[:_SENTENCES]]
+    sentences = [python_clients_section.of_entry(entry).text for entry in entries[:_SENTENCES]]
     if len(entries) > _SENTENCES:
         more = formatting.plural(len(entries) - _SENTENCES, "more cell")
         sentences.append(f"{more}: see the report.")
     return RunFacts(run, entries, _figures(summary, entries), sentences)
 
 
-def _headline(entry: Entry) -> str:
-    client = labels.is_client(entry.cell)
-    return (python_clients_section.headline(entry) if client else headlines.headline(entry)).text
-
-
 def _figures(summary: Summary, entries: Sequence[Entry]) -> str:
-    by_path: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_path.setdefault(entry.path, []).append(entry)
+    by_path = labels.by_path(entries)
     figures = []
     for path, own in list(by_path.items())[:_ENDPOINTS]:
         stacks = [entry for entry in own if not labels.is_client(entry.cell)]
@@ -197,23 +190,18 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     statistics, headline = entry.cell.statistics, headlines.headline(entry)
     if headline.state == "void":
         return headline.short
-    goodput = f"{formatting.rate(statistics.goodput.median if statistics.goodput else None)}/s"
+    goodput = f"{formatting.rate(headlines.median(statistics.goodput))}/s"
     rate = {
         "held": f"{formatting.asked(entry.cell.cell.load)}/s held",
         "missed": f"{goodput} of {formatting.asked(entry.cell.cell.load)} asked",
     }.get(headline.state, f"{goodput} in a closed loop")
-    search = next(
-        (trial for trial in summary.searches if trial.cell_id == entry.cell.cell_id), None
-    )
-    if search and search.found:
-        rate = f"{search.found:,g}/s is the highest rate with {labels.objective(search.slo)}"
+    search, curve = tiles.search(summary, entry), tiles.curve(summary, entry)
+    if search and search.highest_rate:
+        rate = f"{search.highest_rate:,g}/s is the highest rate with {labels.objective(search.slo)}"
     name = "max" if statistics.latency_us.p99 is None else "p99"
-    curve = next((trial for trial in summary.curves if trial.cell_id == entry.cell.cell_id), None)
-    within = (
-        f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
-        if (curve and curve.within)
-        else ""
-    )
+    within = ""
+    if curve and curve.within:
+        within = f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
     return f"{rate}, {name} {formatting.bounded(statistics.latency_us, name)} ms{within}"
 
 

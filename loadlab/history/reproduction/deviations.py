@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -37,7 +38,7 @@ def planned(original: Recipe, here: Recipe) -> list[ReproductionPart]:
         # Of an input or lock file that only one run has, the options and cells tell.
         _part("input", *_common(original.inputs, here.inputs)),
         _part("pin", *_pins(original.pins, here.pins)),
-        _part("lock file", *_common(original.locks or {}, here.locks or {})),
+        _part("lock file", *_common(original.locks, here.locks)),
         _part(
             "threshold",
             _things(msgspec.structs.asdict(original.thresholds)),
@@ -76,17 +77,17 @@ def _options(original: Recipe, here: Recipe) -> ReproductionPart:
     before, now = (_of_recipe(recipe) for recipe in (original, here))
     part = _part("option", before, now)
     deviations = [
-        msgspec.structs.replace(deviation, given=_given(deviation.name, original, here))
+        msgspec.structs.replace(deviation, requested=_requested(deviation.name, original, here))
         for deviation in part.deviations
     ]
     return msgspec.structs.replace(part, deviations=deviations)
 
 
-def _given(name: str, original: Recipe, here: Recipe) -> bool:
+def _requested(name: str, original: Recipe, here: Recipe) -> bool:
     """Return whether an option differs because the user gave it."""
     if name in here.made_with:
         return name in original.made_with
-    return here.given.get(name) != original.given.get(name)
+    return here.given_options.get(name) != original.given_options.get(name)
 
 
 def _of_recipe(recipe: Recipe) -> _Things:
@@ -131,7 +132,7 @@ def _part(part: Part, original: _Things, here: _Things) -> ReproductionPart:
 
 
 def _alike(name: str, before: Json, now: Json) -> bool:
-    if name == "memory_bytes" and before is not None and now is not None:
+    if name == "memory_bytes" and isinstance(before, int) and isinstance(now, int):
         return math.isclose(before, now, rel_tol=MEMORY_DIFFERS)
     return bool(before == now)
 
@@ -165,8 +166,8 @@ def _hosts(
 
 
 def _hardware(host: ManifestHost) -> dict[str, Json]:
-    fields: dict[str, Json] = msgspec.to_builtins(host)
-    more = dict(fields.get("hardware") or {})
+    fields: dict[str, Any] = msgspec.to_builtins(host)
+    more: dict[str, Any] = dict(fields["hardware"])
     card = more.pop("nic", None) or {}
     return {
         **{name: value for name, value in fields.items() if name not in _NO_HARDWARE},

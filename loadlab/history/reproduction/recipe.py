@@ -20,7 +20,7 @@ def of_run(run_dir: Path) -> Recipe:
     """Return the recipe of a run that has a manifest. Raises ResultError for a malformed one."""
     begun = plans.read(run_dir)
     manifest = documents.read(RunDir(run_dir).manifest, Manifest)
-    locked = Locked(manifest.pins, manifest.locks or {})
+    locked = Locked(manifest.pins, manifest.locks)
     return _recipe(begun.plan, begun.thresholds, begun.made_with, locked, manifest.lab)
 
 
@@ -41,22 +41,22 @@ def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
 
 def _recipe(
     plan: Plan,
-    limits: Thresholds,
+    thresholds: Thresholds,
     made_with: Mapping[str, Scalar],
     locked: Locked,
     lab: LabRevision,
 ) -> Recipe:
     return Recipe(
-        given=filled(plan.given),
+        given_options=filled(plan.given_options),
         options=plan.options,
         scale=plan.study.scale if plan.study else None,
         # -e gives text, and a default of a role may be a number.
         made_with={name: str(value) for name, value in made_with.items()},
         inputs=_inputs(plan),
-        thresholds=limits,
+        thresholds=thresholds,
         lab=lab,
         pins=locked.pins,
-        locks=locked.locks or None,
+        locks=locked.locks,
     )
 
 

@@ -25,7 +25,7 @@ from loadlab.model import (
 )
 from loadlab.plan import plan_document as plans
 from loadlab.run import documents, formatting
-from loadlab.run.errors import ResultError
+from loadlab.run.errors import ResultError, SchemaError
 from loadlab.run.run_dir import RunDir
 from loadlab.stats import histograms
 
@@ -73,16 +73,20 @@ def injected(run: RunDir) -> dict[str, Injected]:
 def newest(run_dir: Path) -> CertificateReference | None:
     """Return the newest certificate of hosts like a run's; None where there is none.
 
-    The certificates are those of the runs in the same folder. Hosts are alike where plan.json
-    records the same of them.
+    The certificates are those of the runs in the same folder that this version of the lab reads.
+    Hosts are alike where plan.json records the same of them.
     """
     hosts = plans.read(run_dir).hosts
     certificates: list[CertificateReference] = []
     for run in map(RunDir, sorted(run_dir.parent.iterdir())):
         if not run.certificate.exists() or run.path.is_symlink() or run.path == run_dir:
             continue
-        certificate = documents.read(run.certificate, Certificate)
-        if certificate.finished is not None and plans.read(run.path).hosts == hosts:
+        try:
+            certificate = documents.read(run.certificate, Certificate)
+            certified_hosts = plans.read(run.path).hosts
+        except SchemaError:
+            continue
+        if certificate.finished is not None and certified_hosts == hosts:
             certificates.append(
                 CertificateReference(
                     run_id=certificate.run_id,

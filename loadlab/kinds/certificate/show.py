@@ -10,13 +10,14 @@ from loadlab.kinds.certificate.analyse import certified
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest, NoiseFloor
 from loadlab.report.html import (
     Column,
+    Group,
     Headline,
     Number,
-    Part,
     Section,
     Table,
     TableCell,
     link,
+    present,
     table,
 )
 from loadlab.report.words import quantities
@@ -33,14 +34,13 @@ def headline(certificate: Certificate) -> Headline:
 
 def section(certificate: Certificate) -> Section:
     """Return the section; noise without an A/A control is left out."""
-    tables = [
-        (_figures(certificate), "claims"),
-        (_beside(certificate), ""),
-        (_validity(certificate), "claims"),
-        (_noise(certificate), ""),
-    ]
-    parts = [Part(table=table, css=css) for table, css in tables if table]
-    return Section("certificate", "Certificate", "Certificate", parts)
+    blocks = present(
+        Group([_figures(certificate)], "claims"),
+        _beside(certificate),
+        Group([_validity(certificate)], "claims"),
+        _noise(certificate),
+    )
+    return Section("Certificate", blocks, "certificate", "Certificate")
 
 
 class _Figure(NamedTuple):
@@ -113,14 +113,10 @@ def _validity(certificate: Certificate) -> Table:
     )
 
 
-def _interval(floor: NoiseFloor) -> str:
-    return formatting.span(floor.difference.low, floor.difference.high)
-
-
 _NOISE: Sequence[Column[NoiseFloor]] = [
     Column("metric", lambda floor: quantities.label(floor.metric)),
     Number("difference", lambda floor: formatting.signed(floor.difference.value)),
-    Number("interval", _interval),
+    Number("interval", lambda floor: formatting.span(floor.difference.low, floor.difference.high)),
     Number("noise floor", lambda floor: formatting.percent(floor.noise_floor)),
 ]
 

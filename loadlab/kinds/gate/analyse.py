@@ -18,7 +18,7 @@ from loadlab.model import (
     Answer,
     Baseline,
     HeadVerdict,
-    PlannedAb,
+    PlannedGate,
     Reason,
     Variant,
     VariantCells,
@@ -43,17 +43,17 @@ def error(heads: int) -> float:
     return sequential.ERROR_RATE / (len(GATES) * heads)
 
 
-def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
+def build(run_id: str, planned: PlannedGate, kept: Records) -> Verdict:
     """Return the verdict by all blocks of the records."""
-    rows = table(ab, kept)
+    rows = table(planned, kept)
     every = list(chain.from_iterable(rows.values()))
-    named = ab.heads or [ab.base]
-    every_cell = (ab.base.cells, *(head.cells for head in ab.heads), ab.control)
+    named = planned.heads or [planned.base]
+    every_cell = (planned.base.cells, *(head.cells for head in planned.heads), planned.control)
     cell_ids = [name for cells in every_cell for name in (cells.constant, cells.saturated)]
-    constant = kept.get(ab.base.cells.constant)
+    constant = kept.get(planned.base.cells.constant)
     return Verdict(
         run_id=run_id,
-        base=_variant(ab.baseline.base if ab.baseline else ab.base),
+        base=_variant(planned.baseline.base if planned.baseline else planned.base),
         heads=[
             HeadVerdict(
                 **asdict(_variant(head)),
@@ -64,17 +64,20 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
         ],
         answer=effect.overall([row.answer for row in every]),
         cell=constant.cell if constant else None,
-        baseline=ab.baseline.file if ab.baseline else None,
+        baseline=planned.baseline.file if planned.baseline else None,
         error_rate=sequential.ERROR_RATE,
         blocks=max(row.blocks for row in every),
         measured_s=recorded.lasted_s(cell_ids, kept),
-        budget_s=ab.budget_s,
+        budget_s=planned.budget_s,
     )
 
 
 def _variant(planned: Variant) -> Variant:
     return Variant(
-        name=planned.name, given=planned.given, options=planned.options, commit=planned.commit
+        name=planned.name,
+        definition=planned.definition,
+        options=planned.options,
+        commit=planned.commit,
     )
 
 
@@ -85,16 +88,16 @@ def exit_status(answer: Answer, *, undecided_fails: bool) -> int:
     return UNDECIDED if answer == "undecided" and undecided_fails else 0
 
 
-def table(ab: PlannedAb, kept: Records) -> dict[str, list[VerdictRow]]:
+def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
     """Return head -> a row for each metric."""
-    if ab.baseline is not None:
-        loads = _loads(ab, ab.base.cells, kept)
-        beside = [_beside(name, loads[gate.load], ab.baseline) for name, gate in GATES.items()]
-        return {ab.base.name: beside}
-    share = error(len(ab.heads))
+    if planned.baseline is not None:
+        loads = _loads(planned, planned.base.cells, kept)
+        beside = [_beside(name, loads[gate.load], planned.baseline) for name, gate in GATES.items()]
+        return {planned.base.name: beside}
+    share = error(len(planned.heads))
     tables = {}
-    for head in ab.heads:
-        loads = _loads(ab, head.cells, kept)
+    for head in planned.heads:
+        loads = _loads(planned, head.cells, kept)
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
         tables[head.name] = [
@@ -103,8 +106,8 @@ def table(ab: PlannedAb, kept: Records) -> dict[str, list[VerdictRow]]:
     return tables
 
 
-def _loads(ab: PlannedAb, head: VariantCells, kept: Records) -> dict[str, Cells]:
-    base, control = ab.base.cells, ab.control
+def _loads(planned: PlannedGate, head: VariantCells, kept: Records) -> dict[str, Cells]:
+    base, control = planned.base.cells, planned.control
     return {
         "constant": sides.of_cells(base.constant, head.constant, control.constant, kept),
         "saturated": sides.of_cells(base.saturated, head.saturated, control.saturated, kept),

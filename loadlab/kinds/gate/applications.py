@@ -7,13 +7,11 @@ hash of what it is made of.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -104,9 +102,11 @@ def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
         ignored = shutil.ignore_patterns(*(pattern for pattern in IGNORED if pattern != ".env"))
         shutil.copytree(source, new, ignore=ignored)
         return
-    packed = _run(name, ["git", "archive", "--format=tar", commit], source)
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(new, filter="data")
+    new.mkdir()
+    packed = new.resolve() / ".packed.tar"
+    _run(name, ["git", "archive", f"--output={packed}", commit], source)
+    _run(name, ["tar", "--extract", f"--file={packed}"], new)
+    packed.unlink()
 
 
 def _pin(

@@ -8,17 +8,17 @@ from itertools import chain
 
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse
-from loadlab.model import PlannedAb
+from loadlab.model import PlannedGate
 from loadlab.plan import schedule
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, latest_block
 
 
-def _can_be_decided(ab: PlannedAb, records: Records, failures: Mapping[str, int]) -> bool:
+def _can_be_decided(planned: PlannedGate, records: Records, failures: Mapping[str, int]) -> bool:
     """Return whether more blocks may decide a metric."""
     lost = any(count >= TRIES for count in failures.values())
-    rows = chain.from_iterable(analyse.table(ab, records).values())
+    rows = chain.from_iterable(analyse.table(planned, records).values())
     return not lost and any(row.is_open for row in rows)
 
 
@@ -28,15 +28,15 @@ def blocks(plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace
 
     A block that was begun is finished.
     """
-    assert plan.ab is not None
+    assert plan.gate is not None
     done = schedule.blocks_done(plan, records, failures)
     begun = latest_block(records) > done or not done
     more = 0
-    if begun or plan.ab.baseline is not None or _can_be_decided(plan.ab, records, failures):
+    if begun or plan.gate.baseline is not None or _can_be_decided(plan.gate, records, failures):
         own, spent = done - pace.blocks_before, pace.now - pace.began
         # Before the first block of an invocation its pace is not known.
         planned = max(1, plan.options.repetitions - done)
-        more = int((plan.ab.budget_s - spent) / (spent / own)) if own > 0 else planned
-    if plan.ab.blocks is not None:
-        more = min(more, max(plan.ab.blocks - done, 0))
+        more = int((plan.gate.budget_s - spent) / (spent / own)) if own > 0 else planned
+    if plan.gate.blocks is not None:
+        more = min(more, max(plan.gate.blocks - done, 0))
     return done + max(more, int(begun))

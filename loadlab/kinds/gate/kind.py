@@ -29,14 +29,15 @@ _STATES = {"slower": "missed", "faster": "held", "no difference": "same"}
 
 
 class GateKind(StudyKind):
-    name = "ab"
+    name = "gate"
     options = variants.NAMES
     subject = "base"
     example = "-e base=<variant> -e head=<variant>"
     playbook = "playbooks/ab.yml"
+    reasons = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:
-        return plan.ab is not None
+        return plan.gate is not None
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         return variants.study(request.root, filled(run.options))
@@ -60,12 +61,12 @@ class GateKind(StudyKind):
         return blocks_decided.blocks(plan, records, failures, pace)
 
     def after_block(self, plan: Plan, records: Records, block: int) -> str:
-        assert plan.ab is not None
-        return words.after_block(block, analyse.table(plan.ab, records))
+        assert plan.gate is not None
+        return words.after_block(block, analyse.table(plan.gate, records))
 
     def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
-        assert plan.ab is not None
-        verdict = analyse.build(run.run_id, plan.ab, recorded.load(run.path))
+        assert plan.gate is not None
+        verdict = analyse.build(run.run_id, plan.gate, recorded.load(run.path))
         return {**super().documents(run, plan, summary), run.verdict: verdict}
 
     def pages(self, run: RunDir) -> dict[Path, bytes]:
@@ -90,6 +91,6 @@ class GateKind(StudyKind):
         return [*headlines, *(words.lines(verdict) if verdict else [])]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
-        if plan.ab and plan.ab.baseline:
+        if plan.gate and plan.gate.baseline:
             return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
         return [budget.next_step(self.resume_command(run.path), plan.options.budget)]

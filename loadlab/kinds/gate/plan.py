@@ -23,7 +23,7 @@ from loadlab.model import (
     GivenOptions,
     Item,
     Load,
-    PlannedAb,
+    PlannedGate,
     PlannedVariant,
     Record,
     Study,
@@ -59,14 +59,14 @@ _SAME = ("endpoint", "network")
 _FOLLOWS = ("fraction", "of_saturation")
 
 
-class AbRule(Record, kw_only=True, frozen=True):
+class GateRule(Record, kw_only=True, frozen=True):
     """How variants are measured; files/methods.yml has the values."""
 
-    ab_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
-    ab_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
-    ab_fraction: Annotated[Above0, doc("Constant rate, as a fraction of the base's saturation.")]
-    ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
-    ab_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
+    gate_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
+    gate_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
+    gate_fraction: Annotated[Above0, doc("Constant rate, as a fraction of the base's saturation.")]
+    gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
+    gate_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
 
 
 def study(root: Path, options: GivenOptions) -> Study:
@@ -101,10 +101,10 @@ def study(root: Path, options: GivenOptions) -> Study:
             f"generator: variants are compared at a constant rate, and {generator.name} keeps "
             "none. Leave generator out: a closed loop is measured beside it."
         )
-    rule = methods.read(AbRule, root)
+    rule = methods.read(GateRule, root)
     rest = {name: value for name, value in options.items() if name not in NAMES}
     heads = variants.heads(root, str(options[HEAD]), rest)
-    load: GivenOptions = {"duration": rule.ab_duration_s, "warmup": rule.ab_warmup_s}
+    load: GivenOptions = {"duration": rule.gate_duration_s, "warmup": rule.gate_warmup_s}
     if BASELINE in options:
         compared = heads
         if len(heads) > 1:
@@ -112,10 +112,10 @@ def study(root: Path, options: GivenOptions) -> Study:
         load |= _load_of(_verdict(root, str(options[BASELINE])))
     else:
         compared = [variants.variant(root, BASE, str(options[BASE]), rest), *heads]
-        load["rate"] = {"fraction": rule.ab_fraction, "of": [BASE]}
+        load["rate"] = {"fraction": rule.gate_fraction, "of": [BASE]}
     return Study(
         kind="study",
-        name="ab",
+        name="gate",
         scale=None,
         description="variants, block by block, until the answer is clear",
         options=load,
@@ -200,13 +200,13 @@ def complete(draft: Draft, plan: Plan) -> Plan:
     Raises PlanError where the run was begun with other variants.
     """
     assert draft.study is not None
-    planned = _planned_ab(draft, draft.study, dict(reversed(plan.aa_controls)))
-    if draft.run.recorded and draft.run.recorded.plan.ab:
-        refuse_other(plan.run_id, draft.run.recorded.plan.ab, planned)
-    return replace(plan, ab=planned)
+    planned = _planned_gate(draft, draft.study, dict(reversed(plan.aa_controls)))
+    if draft.run.recorded and draft.run.recorded.plan.gate:
+        refuse_other(plan.run_id, draft.run.recorded.plan.gate, planned)
+    return replace(plan, gate=planned)
 
 
-def refuse_other(run_id: str, recorded: PlannedAb, planned: PlannedAb) -> None:
+def refuse_other(run_id: str, recorded: PlannedGate, planned: PlannedGate) -> None:
     """Raise PlanError where a run that is resumed began with other variants."""
     if _choice(recorded) != _choice(planned):
         raise PlanError(
@@ -216,12 +216,12 @@ def refuse_other(run_id: str, recorded: PlannedAb, planned: PlannedAb) -> None:
         )
 
 
-def _choice(ab: PlannedAb) -> object:
-    variants = [(variant.options, variant.commit) for variant in (ab.base, *ab.heads)]
-    return variants, ab.baseline
+def _choice(planned: PlannedGate) -> object:
+    variants = [(variant.options, variant.commit) for variant in (planned.base, *planned.heads)]
+    return variants, planned.baseline
 
 
-def _planned_ab(draft: Draft, study: Study, control: Mapping[str, str]) -> PlannedAb:
+def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> PlannedGate:
     """Return what the plan keeps. ``control``: cell_id -> that of its A/A control."""
     planned, root = draft.cells, draft.request.root
     assert planned.study is not None
@@ -229,7 +229,7 @@ def _planned_ab(draft: Draft, study: Study, control: Mapping[str, str]) -> Plann
     base, *heads = (
         PlannedVariant(
             name=variant.name,
-            given=variant.given,
+            definition=variant.definition,
             options=variant.options,
             commit=variant.commit,
             cells=VariantCells(
@@ -238,7 +238,7 @@ def _planned_ab(draft: Draft, study: Study, control: Mapping[str, str]) -> Plann
         )
         for variant in study.variants
     )
-    ab = PlannedAb(
+    gate = PlannedGate(
         budget_s=budget.seconds(planned.options.budget),
         base=base,
         heads=heads,
@@ -248,11 +248,11 @@ def _planned_ab(draft: Draft, study: Study, control: Mapping[str, str]) -> Plann
     )
     file = planned.options.baseline
     if file is None:
-        return ab
+        return gate
     return replace(
-        ab,
+        gate,
         baseline=_baseline(root, file, items(planned.experiments)),
-        blocks=methods.read(AbRule, root).ab_baseline_blocks,
+        blocks=methods.read(GateRule, root).gate_baseline_blocks,
     )
 
 
@@ -262,14 +262,14 @@ def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     ``latest``: the blocks that the run has already. The run itself decides; see
     blocks_decided.py.
     """
-    rule = methods.read(AbRule, root)
+    rule = methods.read(GateRule, root)
     # The first variant is measured twice.
     block_s = sum(
-        (item.expected_s + rule.ab_beside_s) * (1 + (item.cell_id in of_base(planned)))
+        (item.expected_s + rule.gate_beside_s) * (1 + (item.cell_id in of_base(planned)))
         for item in items(planned.experiments)
         if item.purpose == "measure"
     )
     blocks = latest + max(1, int(budget.seconds(planned.options.budget) / block_s))
     if planned.options.baseline is not None:
-        blocks = min(blocks, rule.ab_baseline_blocks)
+        blocks = min(blocks, rule.gate_baseline_blocks)
     return replace(planned, options=replace(planned.options, repetitions=blocks))

@@ -27,7 +27,7 @@ EXAMPLE = "-e framework=aiohttp -e endpoint=hello -e base=workers=1 -e head=work
 # What a variant cannot have, and why.
 _REFUSED = {
     "kernel": "another kernel takes a reboot in each block, and local hosts share this machine's. "
-    "Compare two runs with python -m loadlab compare, or give boot parameters in a tuning profile",
+    "Compare two runs with python -m loadlab compare, or give boot parameters in a tuning profile"
 }
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!-]*")
 _SETTING = re.compile(r"postgresql\.([A-Za-z_][A-Za-z0-9_.]*)")
@@ -69,7 +69,7 @@ def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
         tuning = options.get("tuning") or rest.get("tuning") or _default(root, "tuning")
         options = {**options, "tuning": _tuning(name, tuning, options["postgresql"])}
     kept = {key: value for key, value in options.items() if key in OPTIONS}
-    return Variant(name=name, given=option, options=kept, commit=commit)
+    return Variant(name=name, definition=option, options=kept, commit=commit)
 
 
 def _of_words(name: str, option: str) -> GivenOptions:

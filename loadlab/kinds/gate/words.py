@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from loadlab.model import Answer, HeadVerdict, Manifest, Variant, Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
+from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
 from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import quantities
@@ -20,6 +21,24 @@ _MARKS: dict[Answer, str] = {
 }
 
 
+REASONS = ReasonPart(
+    "Variants",
+    "Why the head of a gate has no answer in a metric.",
+    {
+        "two_sittings": ReasonRow(
+            template("measured in two sittings, which differ though nothing is changed"),
+            "Measure base and head in one run (-e base=)",
+            meaning="Base and head were measured in two runs, which differ though nothing is "
+            "changed.",
+        ),
+        "value_absent": ReasonRow(
+            template("not measured: no repetition of the {side} has a value"),
+            meaning="No repetition of a variant has a value of this metric.",
+        ),
+    },
+)
+
+
 def answer(row: VerdictRow) -> str:
     """Return a row's answer in words."""
     gate = GATES[row.metric]
@@ -27,7 +46,7 @@ def answer(row: VerdictRow) -> str:
 
 
 def _why(row: VerdictRow) -> str:
-    return words.reason(row.reason)
+    return words.reason(row.reason, REASONS.rows)
 
 
 def sentence(verdict: Verdict) -> str:
@@ -36,7 +55,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
-    sides = f"The {_name(head)} ({head.given}) against the base ({verdict.base.given})"
+    sides = f"The {_name(head)} ({head.definition}) against the base ({verdict.base.definition})"
     if verdict.baseline is not None:
         parts = [
             f"{GATES[row.metric].label} {formatting.signed(row.value)}"
@@ -163,7 +182,7 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
 
 
 def _option(variant: Variant) -> str:
-    option = variant.given.replace("`", "'")
+    option = variant.definition.replace("`", "'")
     return f"{option} ({variant.commit[:12]})" if variant.commit else option
 
 

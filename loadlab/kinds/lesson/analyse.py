@@ -51,7 +51,7 @@ def build(summary: Summary, study: PlannedStudy, record: Reader) -> LessonResult
             if lesson.transfer is None or record.transfer is None
             else _judged(lesson.transfer.predictions, record.transfer, figures)
         ),
-        answered=sum(result.given is not None for result in judged),
+        answered=sum(result.answer is not None for result in judged),
         right=sum(result.right is True for result in judged),
         error=statistics.median(errors) if errors else None,
         seconds=record.seconds,
@@ -98,7 +98,7 @@ def judge_prediction(
         truth = held[0] if len(held) == 1 else None
         right = None if answer is None or truth is None else answer == truth
         return PredictionResult(
-            question=prediction.question, given=answer, truth=truth, right=right
+            question=prediction.question, answer=answer, truth=truth, right=right
         )
     assert prediction.truth is not None
     assert prediction.factor is not None
@@ -106,7 +106,7 @@ def judge_prediction(
     number = None if answer is None else float(answer)
     return PredictionResult(
         question=prediction.question,
-        given=answer,
+        answer=answer,
         truth=measured,
         unit=prediction.unit,
         error=None if number is None or not measured else number / measured - 1,

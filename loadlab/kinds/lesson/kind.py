@@ -39,11 +39,11 @@ class LessonKind(StudyKind):
 
     def own_options(self, request: Request, run_id: str, recorded: Run | None) -> GivenOptions:
         if request.stage == stages.RUN:
-            return request.given
+            return request.given_options
         folder = request.root / "files" / FOLDERS[self.name]
-        stages.refuse_other(request.stage, run_id, recorded, request.given, folder)
+        stages.refuse_other(request.stage, run_id, recorded, request.given_options, folder)
         reader.refuse_before(request.stage, reader.read(request.root / "results" / run_id))
-        return {**request.given, "lesson": None}
+        return {**request.given_options, "lesson": None}
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         answers = reader.read(request.root / "results" / run.run_id) if run.run_id else Reader()

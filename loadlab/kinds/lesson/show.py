@@ -157,7 +157,7 @@ def _answers(results: Sequence[PredictionResult], questions: Sequence[Prediction
     return [
         Answer(
             result.question,
-            words.answer(result.given, question),
+            words.answer(result.answer, question),
             words.truth(result, question),
             words.verdict(result, question),
         )

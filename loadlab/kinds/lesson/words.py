@@ -18,7 +18,6 @@ from loadlab.model import (
     PredictionResult,
     UnmeasuredCell,
 )
-from loadlab.report.words import repetitions_words
 from loadlab.report.words.quantities import quantity
 from loadlab.run import expressions, formatting
 from loadlab.run.expressions import Lookup, Place
@@ -101,7 +100,7 @@ def verdict(result: PredictionResult, question: Prediction) -> str:
         return f"right, {off}" if result.right else f"not {within}: {off}"
     if result.right:
         return "right"
-    option = (question.options or {}).get(result.given or "")
+    option = (question.options or {}).get(result.answer or "")
     return f"not here. {option.correction}" if option and option.correction else "not here"
 
 
@@ -177,7 +176,7 @@ def check(result: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str
     lines = [_goal(claim) for claim in result.cured]
     lines += [f"price: {_goal(claim)}" for claim in result.price]
     name = plan.name(result.check)
-    lines += [repetitions_words.void_reasons(cell) for cell in unmeasured if cell.cell == name]
+    lines += [claims_words.void_reasons(cell) for cell in unmeasured if cell.cell == name]
     return [f"Check {result.check}: {VERDICTS[result.verdict]}", *(f"  {line}" for line in lines)]
 
 
@@ -203,7 +202,7 @@ def red(result: CheckResult, inventory_args: str) -> str:
 
 def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
     """Return why a lesson has no page, and the command that measures its cells once more."""
-    named = [f"the cell {cell.cell}: {repetitions_words.void_reasons(cell)}" for cell in unmeasured]
+    named = [f"the cell {cell.cell}: {claims_words.void_reasons(cell)}" for cell in unmeasured]
     return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
 
 

@@ -250,9 +250,7 @@ def _figures(
     return median, p99, memory
 
 
-def _front(
-    figures: Mapping[str, tuple[float | None, float | None, float | None]],
-) -> set[str]:
+def _front(figures: Mapping[str, tuple[float | None, float | None, float | None]]) -> set[str]:
     """Return the names for which no other is at least as good in all and better in one (Pareto)."""
     signed = {
         name: (-(goodput or 0.0), p99 or 0.0, memory or 0.0)

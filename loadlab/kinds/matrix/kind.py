@@ -34,6 +34,7 @@ class MatrixKind(StudyKind):
     # The rounds chose the candidates, and the answer ranks them.
     ranks = False
     drops_failures = True
+    reasons = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:
         return plan.matrix is not None

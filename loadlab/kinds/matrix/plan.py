@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
@@ -70,7 +71,7 @@ class MatrixRule(Record, kw_only=True, frozen=True):
     matrix_finalists: Annotated[Positive, doc("How many candidates the rounds leave.")]
     matrix_round_blocks: Annotated[Positive, doc("Blocks of the last round.")]
     matrix_blocks_min: Annotated[Positive, doc("Blocks after the rounds, at least.")]
-    ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
+    gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
 
 
 def study(ask: Request, options: GivenOptions) -> Study:
@@ -108,7 +109,7 @@ def study(ask: Request, options: GivenOptions) -> Study:
     )
 
 
-class Timetable(Record, kw_only=True, frozen=True):
+class Timetable(Struct, kw_only=True, frozen=True):
     """How many blocks fit into a budget: of each round, and after the rounds."""
 
     rounds: list[int]
@@ -122,7 +123,7 @@ def timetable(matrix: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
     """
     rounds_of = sizes(len(matrix.candidates), matrix.finalists)
     rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(rounds_of))][::-1]
-    measurement_s = matrix.items[0].expected_s + rule.ab_beside_s
+    measurement_s = matrix.items[0].expected_s + rule.gate_beside_s
     set_ups = len(matrix.candidates) * rule.matrix_set_up_s
     halving = measurement_s * sum(
         size * blocks for size, blocks in zip(rounds_of, rounds, strict=True)
@@ -176,7 +177,7 @@ def as_matrix(draft: Draft) -> PlannedCells:
 
 def further(begun: Matrix, rule: MatrixRule, seconds: float) -> Timetable:
     """Return the blocks that a resumed run is likely to have with another budget, in seconds."""
-    measurement_s = begun.items[0].expected_s + rule.ab_beside_s
+    measurement_s = begun.items[0].expected_s + rule.gate_beside_s
     # The server forgot its stacks. The A/A control has that of another.
     set_ups = (begun.final_size - 1) * rule.matrix_set_up_s
     blocks = max(1, int((seconds - set_ups) / (measurement_s * begun.final_size)))

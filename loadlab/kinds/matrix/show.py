@@ -11,11 +11,11 @@ from loadlab.report.html import (
     Headline,
     Link,
     Number,
-    Part,
     Section,
     Table,
     link,
     links,
+    present,
     table,
 )
 from loadlab.report.words import reason
@@ -35,8 +35,8 @@ def headline(verdict: MatrixVerdict) -> Headline:
 
 def section(verdict: MatrixVerdict) -> Section:
     """Return the section; without the contenders where no block compared them."""
-    leads = [Part(table=_leads(verdict))] if verdict.leads else []
-    return Section("matrix", "Matrix", "Matrix", [*leads, Part(table=_candidates(verdict))])
+    leads = _leads(verdict) if verdict.leads else None
+    return Section("Matrix", present(leads, _candidates(verdict)), "matrix", "Matrix")
 
 
 def _leads(verdict: MatrixVerdict) -> Table:
@@ -55,11 +55,11 @@ _CANDIDATE: Sequence[Column[MatrixRow]] = [
     Column("candidate", words.title),
     Number("goodput, requests/s", lambda row: formatting.rate(row.goodput)),
     Number("p99, ms", lambda row: ms(row.p99_us)),
-    Number("memory", words.memory),
+    Number("memory", lambda row: formatting.size(row.memory_bytes)),
     Number("blocks", lambda row: str(row.blocks)),
     Column("on the front", lambda row: "yes" if row.on_front else ""),
     Column("files", lambda row: links(*_files(row)) if row.blocks else ""),
-    Column("why no further", lambda row: reason(row.out) if row.out else ""),
+    Column("why no further", words.left_out),
 ]
 
 

@@ -6,6 +6,7 @@ from loadlab.kinds.matrix.analyse import Compared
 from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
 from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
+from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
 from loadlab.report.terminal.text_columns import TextColumn, columns, heads
 from loadlab.report.words import labels
@@ -16,6 +17,31 @@ from loadlab.run.run_dir import HERE
 RULE = (
     "Of the best and those within its noise, the simplest is chosen: the one with the fewest "
     "workers x threads."
+)
+
+
+REASONS = ReasonPart(
+    "Matrix",
+    "Why a candidate was not measured further.",
+    {
+        "candidate_failed": ReasonRow(
+            lambda reason: (
+                f"failed twice in a row: {formatting.one_line(str(reason.facts['error']), 200)}"
+            ),
+            "See logs/ of the run, and run it alone with lab.yml",
+            meaning="The candidate failed twice in a row: it did not start, or an answer was "
+            "wrong.",
+        ),
+        "candidate_void": ReasonRow(
+            template("no valid measurement in round {round}"),
+            "See the reasons of its void repetitions",
+            meaning="The candidate has no valid measurement in a round.",
+        ),
+        "candidate_behind": ReasonRow(
+            template("not among the best {left} of {of} in round {value}"),
+            meaning="The candidate was not in the better half of a round.",
+        ),
+    },
 )
 
 
@@ -67,10 +93,7 @@ def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> st
 
 
 # How the best compares with others, as a sentence names it.
-_OPENED = {
-    "within the noise": "Within its noise",
-    "undecided": "Undecided whether it beats",
-}
+_OPENED = {"within the noise": "Within its noise", "undecided": "Undecided whether it beats"}
 
 
 def sentence(verdict: MatrixVerdict) -> str:
@@ -113,11 +136,6 @@ def standing(lead: MatrixLead) -> str:
     return "within the noise" if lead.within_noise else "undecided"
 
 
-def memory(row: MatrixRow) -> str:
-    """Return a candidate's memory with its unit."""
-    return formatting.NONE if row.memory_bytes is None else formatting.size(row.memory_bytes)
-
-
 def lines(verdict: MatrixVerdict) -> list[str]:
     """Return the answer for the terminal."""
     rows = {row.name: row for row in verdict.candidates}
@@ -135,7 +153,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         TextColumn("candidate", -44, lambda row: f"  {title(row)}"),
         TextColumn("goodput", 10, lambda row: formatting.rate(row.goodput)),
         TextColumn("p99", 10, lambda row: formatting.ms(row.p99_us)),
-        TextColumn("memory", 10, memory),
+        TextColumn("memory", 10, lambda row: formatting.size(row.memory_bytes)),
         TextColumn("best over it", -26, beside),
         TextColumn("answer", 0, answer),
     ]
@@ -146,7 +164,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         heads(table),
         *columns(table, contenders),
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
-        *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
+        *(f"Dropped: {title(row)}: {left_out(row)}" for row in lost),
         f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "
         f"{sentence(verdict)}",
         *([f"Its files as measured: {files(rows[verdict.chosen])}"] if verdict.chosen else []),
@@ -158,8 +176,9 @@ def files(row: MatrixRow) -> str:
     return str(HERE.stack(row.stack))
 
 
-def _why(row: MatrixRow) -> str:
-    return words.reason(row.out) if row.out else ""
+def left_out(row: MatrixRow) -> str:
+    """Return why a candidate was measured no further; empty where it was."""
+    return words.reason(row.out, REASONS.rows) if row.out else ""
 
 
 def note(verdict: MatrixVerdict) -> str:

@@ -134,9 +134,7 @@ def _judge(
         statement=statement,
         figures=[
             ClaimFigure(
-                cell=name,
-                median=statistics.median(values) if values else None,
-                n=len(values),
+                cell=name, median=statistics.median(values) if values else None, n=len(values)
             )
             for name, sample in zip(statement.cells, samples, strict=True)
             for values in [[*sample.by_block.values()]]

@@ -14,6 +14,7 @@ from loadlab.model import Calibration, Claims, Manifest, Record, Study, Summary
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request
+from loadlab.reasons.row import ReasonPart
 from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -26,6 +27,7 @@ class StudyKind(Kind):
     subject = "study"
     example = "-e study=<name>"
     playbook = "playbooks/study.yml"
+    reasons: ClassVar[ReasonPart | None] = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:
         return plan.study is not None

@@ -22,18 +22,20 @@ from loadlab.model import (
 from loadlab.model.study import OptionValue, SaturationRate, StudyPublication, StudySetup
 from loadlab.report.html import (
     Column,
+    Group,
     Headline,
     Link,
     Number,
-    Part,
     Row,
     Section,
     Table,
     TableCell,
+    Text,
     link,
     table,
+    titled,
 )
-from loadlab.report.words import quantities, repetitions_words
+from loadlab.report.words import quantities
 from loadlab.report.words.quantities import quantity
 from loadlab.run import formatting
 from loadlab.run.formatting import one_line, plural
@@ -55,8 +57,8 @@ def headline(document: Claims) -> Headline:
 
 def claims(document: Claims) -> Section:
     """Return the section of the claims."""
-    parts = [Part(text=document.description), Part(table=_claims(document), css="claims")]
-    return Section("claims", "Claims", "Claims", parts)
+    blocks = [Text(document.description), Group([_claims(document)], "claims")]
+    return Section("Claims", blocks, "claims", "Claims")
 
 
 def publication(
@@ -70,22 +72,20 @@ def publication(
     names = [source["title"], source.get("author"), source["date"]]
     if "commit" in source:
         names.append(f"commit {source['commit']}")
-    parts = [
-        Part(text=document.question or ""),
-        Part(
-            text="Source: ",
+    blocks = [
+        Text(document.question or ""),
+        Text(
+            "Source: ",
             link=Link(source["url"], ", ".join(filter(None, names))),
             after=f". Measured here at scale {document.scale or ''}.",
             css="lead",
         ),
-        *(Part(table=_figures(group)) for group in document.figures),
+        *map(_figures, document.figures),
+        *titled("Errors of the source", _errata(document.errata)),
     ]
-    if errata := _errata(document.errata):
-        parts += [Part(heading="Errors of the source"), Part(table=errata)]
     if manifest:
-        different = differences(published, manifest, calibration)
-        parts += [Part(heading="Differences"), Part(table=different)]
-    return Section("study", "As it was published", "As published", parts)
+        blocks += titled("Differences", differences(published, manifest, calibration))
+    return Section("As it was published", blocks, "study", "As published")
 
 
 def _text(document: Claims, outcomes: Sequence[str]) -> str:
@@ -100,7 +100,7 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
 
 
 def _unmeasured(cell: UnmeasuredCell) -> str:
-    return f"{cell.cell} ({one_line(repetitions_words.void_reasons(cell))})"
+    return f"{cell.cell} ({one_line(words.void_reasons(cell))})"
 
 
 def _claims(document: Claims) -> Table:
@@ -113,9 +113,8 @@ def _claims(document: Claims) -> Table:
         "Each claim's statements against the bounds that they name; medians of the valid "
         "repetitions, and ratios by blocks, with an interval where there are enough of them, and "
         "how many of 100 intervals like it hold the true value. A sweep has in each block the "
-        "level that was best in the other blocks. "
-        f"{quantities.levels()} A ratio no further from its "
-        "bound than a cell is from its A/A control is inconclusive. A claim of several "
+        f"level that was best in the other blocks. {quantities.levels()} A ratio no further from "
+        "its bound than a cell is from its A/A control is inconclusive. A claim of several "
         "statements, or of an order, is confirmed where all are, refuted where one is.",
         _CLAIM,
         rows,
@@ -172,11 +171,6 @@ def _figures(group: FigureGroup) -> Table:
     )
 
 
-def _ratio(row: FigureRow) -> str:
-    ratio = row.published_ratio
-    return formatting.NONE if ratio is None else formatting.significant(ratio)
-
-
 _CELL: Column[FigureRow] = Column("cell", lambda row: row.cell)
 _PUBLISHED: Sequence[Column[FigureRow]] = [
     Column("metric", lambda row: row.metric),
@@ -184,7 +178,7 @@ _PUBLISHED: Sequence[Column[FigureRow]] = [
 ]
 _MEASURED: Sequence[Column[FigureRow]] = [
     Number("measured", lambda row: _with_interval(row.measured, _quantity(row.metric))),
-    Number("published ratio", _ratio),
+    Number("published ratio", lambda row: formatting.significant(row.published_ratio)),
     Number(
         "measured ratio", lambda row: _with_interval(row.measured_ratio, formatting.significant)
     ),
@@ -273,10 +267,7 @@ def differences(
         *(_Difference(sentence, "", "", "reason") for sentence in publication.differs),
     ]
     return table(
-        "What differs between the two set-ups.",
-        _DIFFERENCE,
-        rows,
-        sources=[link(MANIFEST)],
+        "What differs between the two set-ups.", _DIFFERENCE, rows, sources=[link(MANIFEST)]
     )
 
 

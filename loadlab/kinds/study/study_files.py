@@ -28,7 +28,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -46,7 +46,6 @@ from loadlab.model import (
     StudyRate,
     StudySetting,
 )
-from loadlab.model.base import Json
 from loadlab.model.study import FileCell, FileFigures, FileRate, Scalar, StudyFile
 from loadlab.run.catalog import known, load_yaml, names
 from loadlab.run.errors import PlanError
@@ -107,7 +106,7 @@ def _check_lesson(file: StudyFile, path: Path) -> None:
     definition.check(file.lesson, [cell.name for cell in file.cells])
 
 
-def _with_claims(content: Json, key: str) -> Json:
+def _with_claims(content: Any, key: str) -> Any:
     """Return a mapping with its list of claims in the form with `all`; anything else unchanged."""
     if isinstance(content, dict) and isinstance(content.get(key), list):
         return {**content, key: [_claim(claim) for claim in content[key]]}

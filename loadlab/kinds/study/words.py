@@ -5,15 +5,106 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement
+from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
+from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names, template
 from loadlab.report import words
-from loadlab.report.words.outcomes import bound
-from loadlab.report.words.quantities import quantity
-from loadlab.report.words.repetitions_words import void_reasons
+from loadlab.report.words.quantities import is_united, quantity
 from loadlab.run import formatting
 
 # The outcome of a claim is the first of these that any of its parts has.
 OUTCOMES = ("refuted", "inconclusive", "confirmed")
+_MORE = "Measure more repetitions (-e repetitions=)"
+
+
+def _in_unit(metric: str | None, number: float) -> str:
+    """Return a bound: in the metric's unit where it has one; None stands for a ratio."""
+    return quantity(metric, number) if metric and is_united(metric) else f"{number:g}"
+
+
+def _bound(reason: Reason) -> str:
+    metric = reason.facts.get("metric")
+    return _in_unit(metric if isinstance(metric, str) else None, limit(reason))
+
+
+REASONS = ReasonPart(
+    "Claims",
+    "Why a claim of a study or lesson is not confirmed.",
+    {
+        "cell_not_measured": ReasonRow(
+            template("it was not measured"), meaning="A cell was not measured."
+        ),
+        "saturation_not_valid": ReasonRow(
+            lambda reason: (
+                "its rate is a fraction of a closed loop that was not valid: "
+                f"{', '.join(names(reason, 'cells'))}"
+            ),
+            _MORE,
+            meaning="The rate of a cell is a fraction of a closed loop, and each of that was void.",
+        ),
+        "cells_not_valid": ReasonRow(
+            template("no valid repetition of {cells:list}"),
+            "See the void reasons of its repetitions in the report",
+            meaning="Cells of the claim have no valid repetition.",
+        ),
+        "metric_not_measured": ReasonRow(
+            lambda reason: (
+                f"{reason.facts['metric']} was not measured of {', '.join(names(reason, 'cells'))}"
+            ),
+            meaning="The metric was not measured of these cells.",
+        ),
+        "divisor_median_0": ReasonRow(
+            template("the median that it would be divided by is 0"),
+            meaning="The median of the divisor is 0.",
+        ),
+        "ratio_value_0": ReasonRow(
+            template("a value is 0, so the ratio has no interval"),
+            meaning="A value is 0, so the ratio has no interval.",
+        ),
+        "no_sample_interval": ReasonRow(
+            template("no interval of its samples was recorded"),
+            meaning="The recording has no interval of its samples.",
+        ),
+        "below_bound": ReasonRow(
+            lambda reason: f"all of it is below {_bound(reason)}",
+            meaning="The whole interval is below the lower bound.",
+        ),
+        "above_bound": ReasonRow(
+            lambda reason: f"all of it is above {_bound(reason)}",
+            meaning="The whole interval is above the upper bound.",
+        ),
+        "across_bound": ReasonRow(
+            template("the interval lies on both sides of the bound"),
+            _MORE,
+            meaning="The interval includes the bound.",
+        ),
+        "near_bound": ReasonRow(
+            template("no further from {limit:g} than the noise floor of {noise_floor:percent}"),
+            _MORE,
+            meaning="The value is no further from the bound than the noise floor.",
+        ),
+        "no_control_between_pairs": ReasonRow(
+            lambda reason: (
+                "on several pairs of hosts, and no A/A control tells what these differ by"
+            ),
+            "Compare in one run, whose plan has an A/A control",
+            meaning="The cells were measured on different host pairs, and no A/A control shows "
+            "how these differ.",
+        ),
+    },
+)
+
+
+def unmeasured(cell: UnmeasuredCell) -> str:
+    """Return a study's cell without a valid repetition, with the reason."""
+    return f"{cell.cell} ({void_reasons(cell)})"
+
+
+def void_reasons(cell: UnmeasuredCell) -> str:
+    """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
+    return "; ".join(
+        words.reason(reason, REASONS.rows) if reason.code in REASONS.rows else words.coded(reason)
+        for reason in cell.reasons
+    )
 
 
 def lines(claims: Claims) -> list[str]:
@@ -69,7 +160,7 @@ def failing_step(claim: Claim) -> str:
 
 def measured(part: ClaimPart) -> str:
     """Return the measured value of one part, in words, or why there is none."""
-    reasons = [words.reason(part.reason)] if part.reason else []
+    reasons = [words.reason(part.reason, REASONS.rows)] if part.reason else []
     low, high = part.interval or (None, None)
     if low is not None and high is None:
         least = formatting.significant(low, 2)
@@ -128,7 +219,7 @@ def wanted(statement: ClaimStatement) -> str:
 def _limits(statement: ClaimStatement) -> str:
     united = statement.metric if statement.cell and statement.over is None else None
     limits = [
-        f"{name} {bound(united, number)}"
+        f"{name} {_in_unit(united, number)}"
         for name, number in (("at least", statement.at_least), ("at most", statement.at_most))
         if number is not None
     ]

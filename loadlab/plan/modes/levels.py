@@ -5,6 +5,7 @@ The first block decides where a sweep stops; later blocks measure the same level
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Literal, Self
 
@@ -95,6 +96,14 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
         ),
     ]
     whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
+    requests_min: Annotated[
+        int | None,
+        doc(
+            "Requests after which the load ends, at `duration_min_s` or later and within its "
+            "duration; null where it lasts that long at every rate."
+        ),
+    ] = None
+    duration_min_s: Annotated[Above0 | None, doc("Least length of such a load, seconds.")] = None
 
     def goodputs(self, records: Records) -> dict[str, float | None]:
         """Return name -> goodput of its saturation in requests/s; None where none is valid."""
@@ -112,7 +121,17 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
     def known_items(self, records: Records) -> list[Item]:
         """Return the item with its rate, where that is known."""
         rate = self.rate(records)
-        return [] if rate is None else [with_rate(self.item, rate)]
+        return [] if rate is None else [self._shortened(with_rate(self.item, rate), rate)]
+
+    def _shortened(self, item: Item, rate: float) -> Item:
+        """Return the item with the length that the rate needs."""
+        load = item.cell.load
+        if self.requests_min is None or self.duration_min_s is None or load.duration_s is None:
+            return item
+        needed_s = max(self.duration_min_s, math.ceil(self.requests_min / rate))
+        duration_s = min(load.duration_s, needed_s)
+        cell = replace(item.cell, load=replace(load, duration_s=duration_s))
+        return replace(item, cell=cell, expected_s=duration_s + load.warmup_s)
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item with its rate; None while a saturation is missing."""

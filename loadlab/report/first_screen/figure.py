@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
 from loadlab.model import Cell, CellSummary, PercentileInterval, Summary
 from loadlab.model.metric_rows import ROWS
-from loadlab.report.html import Figure, Key, Link, link
+from loadlab.report.html import Figure, Group, Key, Section, Text, link
 from loadlab.report.sections import headlines
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
@@ -34,7 +34,7 @@ RATES = (
 OBJECTIVE = " Dashed: the objective, {}."
 BOUND = " A triangle: at least that, as more requests than 1 % got no answer."
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
-ONCE = " Each rate of a curve was measured once, for {:g} s, and has no interval."
+ONCE = " Each rate of a curve was measured once, for {}, and has no interval."
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
     "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
@@ -47,22 +47,6 @@ CLOSED = (
 
 # Plots beside each other on a wide page.
 FEW = 2
-
-
-@dataclass(frozen=True)
-class FigureSection:
-    """The figure of one endpoint, or of all: plots of stacks, or one plot of all of them."""
-
-    title: str
-    caption: str
-    plots: Sequence[Figure]
-    wide: bool
-    sources: Sequence[Link] = (link(SUMMARY),)
-
-    @property
-    def few(self) -> bool:
-        """Whether the page has room to draw the plots larger."""
-        return len(self.plots) <= FEW
 
 
 @dataclass(frozen=True)
@@ -79,7 +63,7 @@ class _Stack:
         return self.cells[0].cell
 
 
-def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[FigureSection]:
+def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Section]:
     """Return the figures; empty where no two stacks can be drawn together, and none has rates.
 
     ``measured``: the summary's measured cells.
@@ -103,11 +87,22 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
         _by_rate(f"rates-{number}", group, paths, anchors)
         for number, group in enumerate(_together(list(swept.values())), start=1)
     ]
-    return [
+    sections = [
         *(figure for figure in figures if figure),
         *_on_one_axis(rest),
         *_closed_loops(measured),
     ]
+    return [replace(section, anchor="stacks") for section in sections[:1]] + sections[1:]
+
+
+def _section(title: str, caption: str, plots: Sequence[Figure], wide: bool = False) -> Section:
+    """Return plots of stacks, or one ``wide`` plot of all; the fewer, the larger they are."""
+    css = "" if wide else "multiples linked few" if len(plots) <= FEW else "multiples linked"
+    blocks = [
+        Text(caption, sources=[link(SUMMARY)]),
+        Group([replace(plot, level="h3") for plot in plots], css),
+    ]
+    return Section(title, blocks, css="wide" if wide else "")
 
 
 def _together(groups: list[list[_Stack]]) -> list[list[_Stack]]:
@@ -144,10 +139,10 @@ def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
 
 def _key(cell: Cell) -> bytes:
     """Return what distinguishes a cell from others, without its rate and length."""
-    load = replace(
+    load = structs.replace(
         cell.load, rate=1.0, fraction=None, of_saturation=None, duration_s=1.0, warmup_s=0.0
     )
-    return msgspec.json.encode(replace(cell, load=load, expected_void=None))
+    return msgspec.json.encode(structs.replace(cell, load=load, expected_void=None))
 
 
 def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float | None) -> _Stack:
@@ -174,7 +169,7 @@ def _held(cell: CellSummary) -> bool:
 
 def _by_rate(
     name: str, stacks: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
-) -> FigureSection | None:
+) -> Section | None:
     """Return the figure of the stacks of one endpoint, or of one stack of each of several."""
     from loadlab.report.plots import stacks_plot as plots
 
@@ -186,7 +181,7 @@ def _by_rate(
     shared = plots.limits(points, objectives)
     if shared is None:
         return None
-    titles = _titles(ordered) if is_one else own_paths
+    titles = _titles([stack.cells[0] for stack in ordered]) if is_one else own_paths
     on = f" on {own_paths[0]}" if is_one else ""
     figures = []
     for number, (stack, own, title) in enumerate(
@@ -208,7 +203,7 @@ def _by_rate(
             )
         )  # fmt: skip
     limits = " or ".join(f"p99 up to {ms:g} ms" for ms in sorted(set(objectives)))
-    return FigureSection(
+    return _section(
         f"p99 by offered rate{on}",
         RATES.format("a stack" if is_one else "an endpoint")
         + (OBJECTIVE.format(limits) if limits else "")
@@ -216,7 +211,6 @@ def _by_rate(
         + ((ORDER_MET if limits else ORDER) if len(ordered) > 1 and is_one else "")
         + _once(ordered),
         figures,
-        False,
     )
 
 
@@ -228,15 +222,15 @@ def _once(stacks: Sequence[_Stack]) -> str:
         for entry in stack.cells
         if entry.purpose == "curve"
     }
-    return ONCE.format(max(seconds)) if seconds else ""
+    return ONCE.format(labels.seconds(seconds)) if seconds else ""
 
 
-def _titles(stacks: Sequence[_Stack]) -> list[str]:
-    """Return the words in which the stacks differ; the whole stack where there is one."""
-    differences = labels.differences([stack.cells[0] for stack in stacks])
+def _titles(cells: Sequence[CellSummary]) -> list[str]:
+    """Return the words in which stacks differ, each by a cell; the whole stack where there is
+    one."""
     return [
-        ", ".join(words) or labels.stack(stack.cell)
-        for stack, words in zip(stacks, differences, strict=True)
+        ", ".join(words) or labels.stack(cell.cell)
+        for cell, words in zip(cells, labels.differences(cells), strict=True)
     ]
 
 
@@ -262,11 +256,9 @@ def _words(point: plots.Point) -> str:
     return f"{at} void" if point.void else f"{at} {bound}{formatting.ms(point.p99_us)} ms"
 
 
-def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:
+def _on_one_axis(entries: Sequence[Entry]) -> list[Section]:
     """Return the figure of percentiles of each endpoint; of all together where each has one."""
-    by_path: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_path.setdefault(entry.path, []).append(entry)
+    by_path = labels.by_path(entries)
     groups = list(by_path.items())
     if all(len(own) == 1 for own in by_path.values()):
         groups = [("", list(entries))]
@@ -279,7 +271,7 @@ def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:
     return [figure for figure in figures if figure]
 
 
-def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSection | None:
+def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> Section | None:
     from loadlab.report.plots import stacks_plot as plots
     from loadlab.report.plots.curves_plot import Curve
 
@@ -302,10 +294,10 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
         return None
     keys = [Key(percentiles.name, plots.sample(index)) for index, percentiles in enumerate(lines)]
     figure = Figure("", image, "", [], keys)
-    return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
+    return _section(f"Latency by percentile{where}", ONE_AXIS, [figure], wide=True)
 
 
-def _closed_loops(entries: Sequence[Entry]) -> list[FigureSection]:
+def _closed_loops(entries: Sequence[Entry]) -> list[Section]:
     """Return the figure of the stacks that had the same closed loop, of each endpoint and load."""
     alike: dict[bytes, list[Entry]] = {}
     for entry in entries:
@@ -319,16 +311,11 @@ def _closed_loops(entries: Sequence[Entry]) -> list[FigureSection]:
     ]
 
 
-def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
+def _closed_loop(name: str, entries: Sequence[Entry]) -> Section:
     from loadlab.report.plots import stacks_plot as plots
 
     path, load = entries[0].path, entries[0].cell.cell.load
-    names = [
-        ", ".join(words) or labels.stack(entry.cell.cell)
-        for entry, words in zip(
-            entries, labels.differences([entry.cell for entry in entries]), strict=True
-        )
-    ]
+    names = _titles([entry.cell for entry in entries])
     figures = []
     for metric, axis in (("goodput", "Verified answers/s"), ("p99", quantities.heading("p99"))):
         rows = []
@@ -347,9 +334,8 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
             image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {description}", axis, rows)
             figures.append(Figure(metric, image, "", []))
     connections = formatting.plural(load.connections, "connection")
-    return FigureSection(
-        f"Closed loop on {path}", CLOSED.format(f"{connections} in a closed loop"), figures, False
-    )
+    caption = CLOSED.format(f"{connections} in a closed loop")
+    return _section(f"Closed loop on {path}", caption, figures)
 
 
 def _band(cell: CellSummary) -> list[tuple[float, float, float]]:

@@ -27,7 +27,7 @@ FACETS: dict[str, Callable[[Entry], str]] = {
     "server": lambda entry: _server(entry.cell.cell),
     "tuning": lambda entry: entry.cell.cell.tuning,
     "network": lambda entry: entry.cell.cell.network,
-    "load": lambda entry: _load(entry),
+    "load": lambda entry: labels.load(entry.cell.cell.load),
 }
 EXPLAINED = (
     "Rates in requests per second. Each figure covers the valid repetitions: rates, CPU, context "
@@ -126,12 +126,6 @@ def _server(cell: Cell) -> str:
     return labels.server_name(cell.server)
 
 
-def _load(entry: Entry) -> str:
-    load = entry.cell.cell.load
-    pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
-    return f"{load.generator}, {pace}"
-
-
 def _group(entry: Entry) -> str:
     cell = entry.cell.cell
     load = cell.load
@@ -139,7 +133,14 @@ def _group(entry: Entry) -> str:
     return " ".join(
         map(
             str,
-            (cell.endpoint, cell.network, _load(entry), load.connections, load.duration_s, beside),
+            (
+                cell.endpoint,
+                cell.network,
+                labels.load(load),
+                load.connections,
+                load.duration_s,
+                beside,
+            ),
         )
     )
 
@@ -150,8 +151,7 @@ def _verdict(entry: Entry) -> TableCell:
 
 
 def _goodput(entry: Entry) -> TableCell:
-    sample = entry.cell.statistics.goodput
-    median = sample.median if sample else None
+    median = headlines.median(entry.cell.statistics.goodput)
     return _cell(formatting.rate(median), median)
 
 

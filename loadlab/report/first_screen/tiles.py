@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
-from loadlab.report.html import Headline
+from loadlab.report.html import Block, Headline
 from loadlab.report.sections import cells_section, headlines
 from loadlab.report.words import cost_words, labels, quantities
 from loadlab.report.words import limits_words as limits
@@ -17,6 +17,7 @@ from loadlab.results import noise
 from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
+LARGE = 2  # more boards than this are small
 
 
 NO_CONTROL = "no A/A control was measured"
@@ -34,13 +35,17 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Board:
-    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty."""
+class Board(Block):
+    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty.
+
+    ``small``: whether it stands among several.
+    """
 
     title: str
     anchor: str
     tiles: Sequence[Tile]
     limit: str = ""
+    small: bool = False
 
 
 def build(
@@ -50,12 +55,11 @@ def build(
 
     ``entries``: the measured cells. ``usd_per_hour``: host -> its price, where that is known.
     """
-    by_path: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_path.setdefault(entry.path, []).append(entry)
+    by_path = labels.by_path(entries)
     if len(by_path) > MOST:
         return []
-    return [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
+    boards = [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
+    return [replace(board, small=len(boards) > LARGE) for board in boards]
 
 
 def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
@@ -79,7 +83,7 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
         state, statistics = headlines.headline(entry).state, entry.cell.statistics
-        goodput = statistics.goodput.median if statistics.goodput else 0.0
+        goodput = headlines.median(statistics.goodput)
         rate = entry.cell.cell.load.rate if state == "held" else goodput
         return (
             state == "held",
@@ -110,28 +114,31 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
     )
 
 
-def _search(summary: Summary, entry: Entry) -> SearchSummary | None:
+def search(summary: Summary, entry: Entry) -> SearchSummary | None:
+    """Return the search that found a cell's rate; None where none did."""
     return next(
         (search for search in summary.searches if search.cell_id == entry.cell.cell_id), None
     )
 
 
-def _curve(summary: Summary, entry: Entry) -> CurveSummary | None:
+def curve(summary: Summary, entry: Entry) -> CurveSummary | None:
+    """Return the curve of a cell; None where it has none."""
     return next((curve for curve in summary.curves if curve.cell_id == entry.cell.cell_id), None)
 
 
 def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     """Return the highest rate within an objective, or the rate held, or what was answered."""
     load, statistics = entry.cell.cell.load, entry.cell.statistics
-    search = _search(summary, entry)
-    if search and search.found:
-        objective = labels.objective(search.slo)
-        return Tile("highest rate", f"{search.found:,g}", "requests/s", f"with {objective}")
-    curve = _curve(summary, entry)
-    if curve and curve.within:
-        remark = f"with {labels.objective(curve.slo)}, of those measured"
-        return Tile("highest rate", f"{curve.within:,g}", "requests/s", remark)
-    goodput = formatting.rate(statistics.goodput.median if statistics.goodput else None)
+    searched, drawn = search(summary, entry), curve(summary, entry)
+    if searched and searched.highest_rate:
+        objective = labels.objective(searched.slo)
+        return Tile(
+            "highest rate", f"{searched.highest_rate:,g}", "requests/s", f"with {objective}"
+        )
+    if drawn and drawn.within:
+        remark = f"with {labels.objective(drawn.slo)}, of those measured"
+        return Tile("highest rate", f"{drawn.within:,g}", "requests/s", remark)
+    goodput = formatting.rate(headlines.median(statistics.goodput))
     if headline.state == "held":
         return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
     remark = f"of {formatting.asked(load)} asked" if load.rate else "in a closed loop"
@@ -143,8 +150,9 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     name = "max" if statistics.latency_us.p99 is None else "p99"
     interval = quantities.interval(statistics.latency_interval_us.p99) if name == "p99" else ""
     basis = "from the intended send time" if statistics.latency_basis == "scheduled" else ""
-    curve = _curve(summary, entry)
-    at = f"at {formatting.asked(entry.cell.cell.load)} requests/s" if curve else ""
+    at = ""
+    if curve(summary, entry):
+        at = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
     part = getattr(statistics.own_us, name, None)
     own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
     remark = ", ".join(filter(None, [at, interval or basis, own]))
@@ -174,10 +182,7 @@ def _memory(summary: Summary, entry: Entry) -> Tile:
     if before is not None:
         remark.append(f"{quantities.number('memory_before', before.median)} before the load")
     return Tile(
-        "memory",
-        quantities.number("memory", memory.median),
-        "MiB",
-        "; ".join(filter(None, remark)),
+        "memory", quantities.number("memory", memory.median), "MiB", "; ".join(filter(None, remark))
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from loadlab.generators import registry
 from loadlab.model import Calibration, CalibrationOrigin, Ceiling, Iperf3, Iperf3Direction, Latency
-from loadlab.report.html import Column, Table, TableCell, link, links, table
+from loadlab.report.html import Column, Section, Table, TableCell, Text, link, links, table
 from loadlab.report.words.calibration_words import disturbed
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
@@ -44,11 +44,17 @@ _COLUMNS: Sequence[Column[_Quantity]] = [
 ]
 
 
-def build(run_dir: Path, calibration: Calibration | None) -> Table | None:
-    """Return the table of what the network and the generators can do; None without
-    calibration.json."""
-    if calibration is None:
-        return None
+def section(run_dir: Path, calibration: Calibration | None) -> Section:
+    """Return what the network and the generators can do."""
+    shown = (
+        Text(f"Not calibrated: no {HERE.calibration().document}.", css="missing")
+        if calibration is None
+        else _table(run_dir, calibration)
+    )
+    return Section("Calibration", [shown], "calibration", "Calibration", folded=True)
+
+
+def _table(run_dir: Path, calibration: Calibration) -> Table:
     output = registry.get(calibration.generator).output
     trip, offset = calibration.round_trip_us, calibration.clock_offset_s
     ceiling_output = registry.get(calibration.ceiling.generator).output
@@ -92,13 +98,9 @@ def build(run_dir: Path, calibration: Calibration | None) -> Table | None:
     rows += [
         _Quantity("Disturbed", line, "judges no repetition") for line in disturbed(calibration)
     ]
-    if calibration.origin:
-        rows.append(_origin(run_dir, calibration.origin))
+    rows.append(_origin(run_dir, calibration.origin))
     return table(
-        "Measured before any stack.",
-        _COLUMNS,
-        rows,
-        sources=[link(HERE.calibration().document)],
+        "Measured before any stack.", _COLUMNS, rows, sources=[link(HERE.calibration().document)]
     )
 
 
@@ -125,13 +127,9 @@ def _link(run_dir: Path, words: str, direction: str, iperf3: Iperf3) -> list[_Qu
 
 
 def _throughput(direction: Iperf3Direction) -> str:
-    streams = (
-        ""
-        if direction.streams is None
-        else f" with {formatting.plural(direction.streams, 'stream')}"
-    )
     return (
-        f"{formatting.bits(direction.bits_per_second)}{streams}, "
+        f"{formatting.bits(direction.bits_per_second)} with "
+        f"{formatting.plural(direction.streams, 'stream')}, "
         f"{formatting.plural(direction.retransmits, 'segment')} sent again in "
         f"{direction.seconds:.0f} s"
     )

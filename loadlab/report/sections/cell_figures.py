@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadlab.model import Calibration, HostTelemetry, Load, PerSecond, Result, Telemetry
-from loadlab.report.html import Figure, Key, Link, link
+from loadlab.report.html import Block, Figure, Fold, Key, Link, link
 from loadlab.report.words.labels import Entry
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import FLOOR, HERE, RunDir
@@ -33,23 +33,14 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Series:
-    """The figures over time of one repetition, folded unless ``open``.
+class CellFigures:
+    """A cell's figures; without a valid repetition percentiles is None and over_time empty.
 
-    ``title`` is empty where the cell has one repetition.
+    over_time: of each repetition; where there are several, all but the first are folded.
     """
 
-    title: str
-    open: bool
-    figures: Sequence[Figure]
-
-
-@dataclass(frozen=True)
-class CellFigures:
-    """A cell's figures; without a valid repetition percentiles is None and series empty."""
-
     percentiles: Figure | None
-    series: Sequence[Series]
+    over_time: Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -82,11 +73,12 @@ def _curve(result: Result) -> Curve:
 
 
 def of_cell(
-    run_dir: Path, entry: Entry, ground: Baseline | None, all_repetitions: bool = True
+    run_dir: Path, entry: Entry, ground: Baseline | None, level: str, all_repetitions: bool = True
 ) -> CellFigures:
     """Return a cell's figures; void repetitions are never plotted.
 
-    Without ``all_repetitions``, only the repetition with the highest p99 is drawn over time.
+    ``level``: the tag of their headings. Without ``all_repetitions``, only the repetition with the
+    highest p99 is drawn over time.
     """
     measureds = []
     for rep in entry.cell.repetitions:
@@ -97,18 +89,14 @@ def of_cell(
     if not measureds:
         return CellFigures(None, [])
     has_several = len(measureds) > 1
-    over_time = measureds if all_repetitions else [max(measureds, key=_p99)]
-    return CellFigures(
-        _percentiles(run_dir, entry, measureds, ground),
-        [
-            Series(
-                _series_title(measured, all_repetitions) if has_several else "",
-                index == 0,
-                _over_time(entry, measured),
-            )
-            for index, measured in enumerate(over_time)
-        ],
-    )
+    drawn = measureds if all_repetitions else [max(measureds, key=_p99)]
+    over_time: list[Block] = []
+    for measured in drawn:
+        figures = [replace(figure, level=level) for figure in _over_time(entry, measured)]
+        title = _series_title(measured, all_repetitions)
+        over_time += [Fold(title, figures, not over_time)] if has_several else figures
+    percentiles = replace(_percentiles(run_dir, entry, measureds, ground), level=level)
+    return CellFigures(percentiles, over_time)
 
 
 def _p99(measured: _Measured) -> float:
@@ -297,7 +285,7 @@ def _disturbed(telemetry: Telemetry | None) -> list[tuple[float, float]]:
     return [
         (begin, end)
         for host in hosts
-        if (series := host.per_second) is not None and series.disturbed
+        if (series := host.per_second) is not None
         for begin, end, marked in zip([0.0, *series.t], series.t, series.disturbed, strict=False)
         if marked
     ]

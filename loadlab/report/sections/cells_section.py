@@ -12,11 +12,31 @@ from loadlab.generators import registry
 from loadlab.model import CellLimit, CellSummary, HostTelemetry, Repetition, Statistics, TimePart
 from loadlab.plan import run_inputs
 from loadlab.report import words
-from loadlab.report.html import Column, Headline, Number, Row, Table, TableCell, link, links, table
-from loadlab.report.sections import cell_figures, clients, headlines, latency_columns
+from loadlab.report.html import (
+    Block,
+    Column,
+    Group,
+    Heading,
+    Headline,
+    Number,
+    Row,
+    Table,
+    TableCell,
+    Text,
+    link,
+    links,
+    present,
+    table,
+    titled,
+)
+from loadlab.report.sections import (
+    cell_figures,
+    clients,
+    headlines,
+    latency_columns,
+    observed_section,
+)
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
-from loadlab.report.sections.observed.flame_graph import FlameGraph
-from loadlab.report.sections.observed.kernel_trace_section import TraceSection
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words import repetitions_words as repetitions
 from loadlab.report.words.labels import Entry
@@ -51,39 +71,37 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class LimitSection:
-    """What limited a cell, where the time of its requests went, and what was ruled out.
+class Remarks(Block):
+    """The void reasons and findings of a cell."""
 
-    A table without a row is None.
-    """
-
-    text: str
-    account: Table | None
-    ruled_out: Table | None
+    remarks: Sequence[Remark]
 
 
 @dataclass(frozen=True)
-class CellSection:
-    """The section of one measured cell; a part without data is None.
+class CellSection(Block):
+    """The section of one measured cell, which may be folded behind its title and its verdict.
 
-    ``heading`` is empty where the endpoint has one cell.
+    ``title`` is empty where the endpoint has one cell and that is not folded.
     """
 
-    anchor: str
-    heading: str
-    cell_id: str
+    title: str
     headline: Headline
-    remarks: Sequence[Remark]
-    limit: LimitSection | None
-    figures: CellFigures
-    errors: Table | None
-    errors_title: str
-    percentiles: Table | None
-    repetitions: Table
-    flame_graph: FlameGraph | None
-    trace: TraceSection | None
-    clients: Table | None
-    cross_check: Table | None = None
+    blocks: Sequence[Block]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a cell's section is shown in: its heading, empty where the endpoint has one cell, and
+    whether it is folded."""
+
+    heading: str = ""
+    folded: bool = False
+
+    @property
+    def level(self) -> str:
+        """The tag of a heading within."""
+        return "h4" if self.folded or self.heading else "h3"
 
 
 def cpu(telemetry: Sequence[HostTelemetry]) -> str:
@@ -104,9 +122,9 @@ def client_cpu(repetitions: Sequence[Repetition]) -> str:
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
     """Return the last column of an overview: held, 3 valid of 4 (1 void: steal)."""
-    has_several = len(cell.repetitions) > 1
-    counted = repetitions.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-    return f"{headline.short}, {counted}" if has_several else headline.short
+    if len(cell.repetitions) < 2:
+        return headline.short
+    return f"{headline.short}, {repetitions.valid(cell.repetitions)}"
 
 
 def state(repetition: Repetition) -> str:
@@ -240,12 +258,12 @@ def remarks(cell: CellSummary) -> list[Remark]:
     ]
 
 
-def limit(cell: CellSummary) -> LimitSection | None:
-    """Return what limited a cell; None where that was not judged."""
-    cell_limit = cell.limit
-    if cell_limit is None:
-        return None
-    return LimitSection(limits.whole(cell_limit), _account(cell_limit), _ruled_out(cell_limit))
+def _limit(limit: CellLimit | None) -> list[Block]:
+    """Return what limited a cell, where the time of its requests went, and what was ruled out;
+    none where that was not judged."""
+    if limit is None:
+        return []
+    return present(Text(limits.whole(limit), css="limit"), _account(limit), _ruled_out(limit))
 
 
 def _account(limit: CellLimit) -> Table | None:
@@ -294,11 +312,6 @@ class _Loop(NamedTuple):
     def latency(self, name: str) -> str:
         return bounded(self.rep.latency_us, name) if self.rep.latency_us else NONE
 
-    @property
-    def verdict(self) -> str:
-        reasons = "; ".join(words.coded(reason) for reason in self.rep.validity.reasons)
-        return "valid" if self.rep.validity.valid else formatting.one_line(f"void: {reasons}")
-
 
 _LOOP: Sequence[Column[_Loop]] = [
     Column("generator", lambda loop: loop.entry.cell.cell.load.generator),
@@ -311,7 +324,7 @@ _LOOP: Sequence[Column[_Loop]] = [
     Number("errors", lambda loop: formatting.count(headlines.total(loop.rep.errors))),
     Number("server CPU", lambda loop: server_cpu([loop.rep])),
     Number("client CPU", lambda loop: client_cpu([loop.rep])),
-    Column("verdict", lambda loop: loop.verdict),
+    Column("verdict", lambda loop: headlines.valid_or_void(loop.rep.validity)),
     Column(
         "from",
         lambda loop: link(
@@ -341,47 +354,70 @@ def closed_loop(entries: Sequence[Entry]) -> Table | None:
 def section(
     run_dir: Path,
     entry: Entry,
+    cells: Sequence[CellSummary],
     *,
-    heading: str = "",
+    frame: Frame = Frame(),
     baseline: Baseline | None = None,
-    flame_graph: FlameGraph | None = None,
-    trace: TraceSection | None = None,
-    cross_check: Table | None = None,
     all_repetitions: bool = True,
 ) -> CellSection:
-    """Return the section of a measured stack; ``all_repetitions`` as for cell_figures.of_cell."""
-    statistics = entry.cell.statistics
-    return CellSection(
-        anchor=entry.anchor,
-        heading=heading,
-        cell_id=entry.cell.cell_id,
-        headline=headlines.headline(entry),
-        remarks=remarks(entry.cell),
-        limit=limit(entry.cell),
-        figures=cell_figures.of_cell(run_dir, entry, baseline, all_repetitions),
-        errors=_errors(statistics),
-        errors_title="Errors by class",
-        percentiles=latency_columns.intervals(statistics),
-        repetitions=_repetitions(entry.cell),
-        flame_graph=flame_graph,
-        trace=trace,
-        clients=clients.section(entry.cell),
-        cross_check=cross_check,
+    """Return the section of a measured stack.
+
+    ``cells``: all of summary.json; ``all_repetitions`` as for cell_figures.of_cell.
+    """
+    cell = entry.cell
+    return framed(
+        frame,
+        entry,
+        headlines.headline(entry),
+        cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions),
+        titled("Errors by class", _errors(cell.statistics), level=frame.level),
+        [
+            *observed_section.flame_graph(run_dir, cell, cells),
+            *present(cross_check(cell, cells)),
+            *observed_section.kernel_trace(cell, cells),
+            Heading("Repetitions"),
+            _repetitions(cell),
+            *titled("Clients", clients.section(cell)),
+        ],
     )
+
+
+def framed(
+    frame: Frame,
+    entry: Entry,
+    headline: Headline,
+    figures: CellFigures,
+    errors: Sequence[Block],
+    rest: Sequence[Block],
+) -> CellSection:
+    """Return a cell's section: its verdict, remarks, limit, figures and errors, and ``rest``."""
+    cell, percentiles = entry.cell, latency_columns.intervals(entry.cell.statistics)
+    columns = [present(figures.percentiles, percentiles), figures.over_time, errors]
+    shown = [Group(column) for column in columns if column]
+    notes = remarks(cell)
+    drawn = figures.percentiles or figures.over_time
+    missing = Text("No valid repetition, so nothing is plotted.", css="missing")
+    blocks = [
+        Text(headline.text, css=f"verdict {headline.state}", anchor=entry.anchor),
+        *([Remarks(notes)] if notes else []),
+        *_limit(cell.limit),
+        *([] if drawn else [missing]),
+        *([Group(shown, "grid")] if shown else []),
+        *rest,
+        Text(f"Cell {cell.cell_id}", css="id"),
+    ]
+    title = frame.heading or (entry.path if frame.folded else "")
+    return CellSection(title, headline, blocks, frame.folded)
 
 
 def _check_latency(cell: CellSummary, name: str) -> TableCell:
     return latency_columns.of_cell(cell.statistics, name, cell.statistics.responses)
 
 
-def _check_goodput(cell: CellSummary) -> str:
-    goodput = cell.statistics.goodput
-    return formatting.count(goodput.median) if goodput else NONE
-
-
 _CROSS_CHECK: Sequence[Column[CellSummary]] = [
     Column("generator", lambda cell: cell.cell.load.generator),
-    Number("goodput, /s", _check_goodput),
+    Number("goodput, /s", lambda cell: formatting.count(
+        headlines.median(cell.statistics.goodput))),
     *latency_columns.columns(("p50", "p99"), _check_latency),
     Column("valid", lambda cell: f"{cell.statistics.n} of "
                                  f"{cell.statistics.n + cell.statistics.n_void}"),

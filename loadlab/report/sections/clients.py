@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loadlab.model import CellSummary, ClientLoad
-from loadlab.report import words
 from loadlab.report.html import Column, Number, Row, Table, TableCell, table
 from loadlab.report.sections import headlines, latency_columns
 from loadlab.run import formatting
@@ -18,11 +17,6 @@ class _Part(NamedTuple):
     repetition: int
     client: ClientLoad
     after_s: float
-
-    @property
-    def verdict(self) -> str:
-        reasons = "; ".join(words.coded(reason) for reason in self.client.validity.reasons)
-        return "valid" if self.client.validity.valid else formatting.one_line(f"void: {reasons}")
 
 
 def _asked(part: _Part) -> str:
@@ -45,7 +39,7 @@ _PART: Sequence[Column[_Part]] = [
     Number("unsent", lambda part: formatting.count(part.client.unsent)),
     Number("CPU", lambda part: formatting.percent(part.client.telemetry.cpu_busy)),
     Number("began, ms", lambda part: formatting.significant(1000 * part.after_s)),
-    Column("verdict", lambda part: part.verdict),
+    Column("verdict", lambda part: headlines.valid_or_void(part.client.validity)),
 ]
 
 

@@ -6,19 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loadlab.model import (
-    Comparison,
-    MetricComparison,
-    NoiseFloor,
-    SkippedTuning,
-    Summary,
-)
+from loadlab.model import Comparison, MetricComparison, NoiseFloor, SkippedTuning, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
-from loadlab.report.html import Column, Figure, Headline, Number, Row, Table, TableCell, link, table
+from loadlab.report.html import (
+    Block,
+    Column,
+    Figure,
+    Group,
+    Heading,
+    Headline,
+    Number,
+    Row,
+    Section,
+    Table,
+    TableCell,
+    Text,
+    link,
+    present,
+    table,
+)
 from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
-from loadlab.report.words import labels, outcomes, quantities, repetitions_words
+from loadlab.report.words import labels, planned_words, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import effect
 from loadlab.run import formatting
@@ -44,30 +54,6 @@ EXPLAINED = (
 
 
 @dataclass(frozen=True)
-class PathTable:
-    """The table of an endpoint."""
-
-    path: str
-    table: Table
-
-
-@dataclass(frozen=True)
-class ComparisonSection:
-    """The section of comparisons; ``explained`` and ``skipped`` are empty where not needed.
-
-    ``skipped`` also says how many repetitions an ablation needs.
-    """
-
-    title: str
-    headlines: Sequence[Headline]
-    explained: str
-    skipped: str
-    endpoints: Sequence[PathTable]
-    figure: Figure | None
-    noise_floor: Table | None
-
-
-@dataclass(frozen=True)
 class _Titled:
     """A comparison, and the path and what else distinguishes it from the others."""
 
@@ -85,31 +71,47 @@ def subject(compared: Comparison) -> str:
     return f"{prefix}{compared.head.name} against {prefix}{compared.base.name}"
 
 
-def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> ComparisonSection | None:
-    """Return the section; None where nothing is compared.
+def headlines(summary: Summary, paths: Paths) -> list[Headline]:
+    """Return a sentence on each comparison."""
+    return [_headline(titled) for titled in _titled(summary.comparisons, paths)]
+
+
+def sections(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Section]:
+    """Return the section; none where nothing is compared.
 
     ``measured``: the summary's measured cells.
     """
     titleds = _titled(summary.comparisons, paths)
     if not titleds and not summary.noise_floor:
-        return None
-    return ComparisonSection(
-        title="Comparison" if titleds else "Noise floor",
-        headlines=[_headline(titled) for titled in titleds],
-        explained=f"{EXPLAINED} {quantities.levels()}" if titleds else "",
-        skipped=" ".join(ablation_lines(summary)),
-        endpoints=tables(summary.comparisons, paths, SUMMARY),
-        figure=_figure(titleds) if titleds else None,
-        noise_floor=_noise_floor(summary.noise_floor, measured),
+        return []
+    title = "Comparison" if titleds else "Noise floor"
+    skipped = " ".join(ablation_lines(summary))
+    blocks = present(
+        Text(f"{EXPLAINED} {quantities.levels()}") if titleds else None,
+        Text(skipped) if skipped else None,
+        *tables(summary.comparisons, paths, SUMMARY),
+        Group(
+            present(
+                _figure(titleds) if titleds else None,
+                Group([Heading("Noise floor", "h4"), _noise_floor(summary.noise_floor, measured)]),
+            ),
+            "grid",
+        ),
     )
+    return [Section(title, blocks, "comparison", title)]
 
 
-def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list[PathTable]:
-    """Return a table for each endpoint; ``source``: the document that has the comparisons."""
+def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list[Block]:
+    """Return a table for each endpoint, below its path; ``source``: the document that has the
+    comparisons."""
     by_path: dict[str, list[_Titled]] = {}
     for titled in _titled(comparisons, paths):
         by_path.setdefault(labels.path_of(titled.comparison.cell, paths), []).append(titled)
-    return [PathTable(path, _table(titleds, path, source)) for path, titleds in by_path.items()]
+    return [
+        block
+        for path, titleds in by_path.items()
+        for block in (Heading(path), _table(titleds, path, source))
+    ]
 
 
 def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
@@ -149,7 +151,8 @@ def _headline(titled: _Titled) -> Headline:
         *filter(None, [_failed(titled.comparison)]),
     ]
     state = "decided" if decided else "inconclusive" if open_ones else "same"
-    return Headline(state, f"{titled.subject} on {titled.title}: {'; '.join(parts)}.")
+    text = f"{titled.subject} on {titled.title}: {'; '.join(parts)}."
+    return Headline(state, text, anchor="comparison")
 
 
 def _concluded(row: MetricComparison) -> str:
@@ -179,7 +182,7 @@ def ablation_lines(summary: Summary) -> list[str]:
     """Return sentences on the keys an ablation did not measure, and on how many repetitions it
     needs."""
     ablation_power = summary.ablation_power
-    power = "" if ablation_power is None else outcomes.ablation_power(ablation_power)
+    power = "" if ablation_power is None else planned_words.ablation_power(ablation_power)
     return [*filter(None, [_skipped(summary.skipped_tunings or []), power])]
 
 
@@ -308,10 +311,10 @@ def _figure(titleds: Sequence[_Titled]) -> Figure:
     )
 
 
-def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Table | None:
-    """Return the table of cells that were measured twice; None where there are none."""
+def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Table | Text:
+    """Return the table of cells that were measured twice, or that there are none."""
     if not floors:
-        return None
+        return Text("No cell was measured twice, so the noise floor is not known.", css="missing")
     entries = {entry.cell.cell_id: entry for entry in measured}
     # A control's cell is named in its first row only.
     firsts = {floor.control_id: floor for floor in reversed(floors)}
@@ -356,10 +359,6 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     return [*shown, *more]
 
 
-def _interval(row: MetricComparison) -> str:
-    return formatting.span(row.difference.low, row.difference.high)
-
-
 def _conclusion(row: MetricComparison) -> str:
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
     return f"{_concluded(row)}{reason}"
@@ -370,7 +369,9 @@ _TEXT: Sequence[TextColumn[MetricComparison]] = [
     TextColumn("base", 10, lambda row: quantities.terse(row.metric, row.base.median)),
     TextColumn("head", 10, lambda row: quantities.terse(row.metric, row.head.median)),
     TextColumn("difference", 12, lambda row: formatting.signed(row.difference.value)),
-    TextColumn("interval", 18, _interval),
+    TextColumn(
+        "interval", 18, lambda row: formatting.span(row.difference.low, row.difference.high)
+    ),
     TextColumn("noise floor", 13, lambda row: formatting.percent(row.noise_floor)),
     TextColumn("conclusion", 0, _conclusion),
 ]

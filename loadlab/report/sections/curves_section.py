@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,44 +10,56 @@ from msgspec.structs import replace
 
 from loadlab.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.report import words
-from loadlab.report.html import Column, Headline, Number, Table, TableCell, link, links, table
+from loadlab.report.html import (
+    Block,
+    Column,
+    Heading,
+    Headline,
+    Number,
+    Table,
+    TableCell,
+    Text,
+    link,
+    links,
+    table,
+)
 from loadlab.report.sections.sweeps_searches_section import objective, p99, reasons, undecided
-from loadlab.report.words import curves_words, labels, repetitions_words
+from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
 EXPLAINED = (
     "Each rate of the curve is a fraction of the goodput of the closed loop below, to two digits, "
-    "and was measured once, for {seconds:g} s: nothing says how much another measurement would "
+    "and was measured once, for {seconds}: nothing says how much another measurement would "
     "differ. The objective is {objective}. The rate asked for is judged by the same objective."
 )
-
-
-@dataclass(frozen=True)
-class CurvePart:
-    """One curve; ``title`` names its stack where the endpoint has several."""
-
-    title: str
-    text: str
-    table: Table
 
 
 def headlines(summary: Summary, paths: Paths) -> dict[str, Headline]:
     """Return the sentence of each curve, by the cell at the rate asked for."""
     return {
         curve.cell_id: Headline(_state(curve), f"{_text(curve, subject)}{_limits(curve)}")
-        for curve, subject in _with_subjects(summary, paths)
+        for curve, subject in labels.with_subjects(summary.curves, paths)
     }
 
 
-def by_path(summary: Summary, paths: Paths) -> Mapping[str, list[CurvePart]]:
-    """Return the curves of each path."""
-    parts: dict[str, list[CurvePart]] = {}
-    for curve, subject in _with_subjects(summary, paths):
-        part = CurvePart(subject, _text(curve, subject), _table(curve))
-        parts.setdefault(labels.path_of(curve.cell, paths), []).append(part)
-    return parts
+def blocks(summary: Summary, paths: Paths, path: str) -> list[Block]:
+    """Return the curves of a path; the heading names its stack where there are several."""
+    curves = [
+        (curve, subject)
+        for curve, subject in labels.with_subjects(summary.curves, paths)
+        if labels.path_of(curve.cell, paths) == path
+    ]
+    return [
+        block
+        for curve, subject in curves
+        for block in (
+            Heading(f"Curve: {subject}" if len(curves) > 1 else "Curve"),
+            Text(_text(curve, subject)),
+            _table(curve),
+        )
+    ]
 
 
 def lines(summary: Summary) -> list[str]:
@@ -58,13 +69,8 @@ def lines(summary: Summary) -> list[str]:
         f"Curve of {subject}, p99: {', '.join(_by_rate(curve, cells))}"
         if curve.reason is None
         else _text(curve, subject)
-        for curve, subject in _with_subjects(summary, {})
+        for curve, subject in labels.with_subjects(summary.curves, {})
     ]
-
-
-def _with_subjects(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, str]]:
-    subjects = labels.subjects([curve.cell for curve in summary.curves], paths)
-    return list(zip(summary.curves, subjects, strict=True))
 
 
 def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
@@ -84,11 +90,15 @@ def _state(curve: CurveSummary) -> str:
     return "missed" if curve.within is None else "held"
 
 
+def _seconds(curve: CurveSummary) -> str:
+    return labels.seconds([curve.duration_min_s or curve.duration_s, curve.duration_s])
+
+
 def _text(curve: CurveSummary, subject: str) -> str:
     """Return up to which rate the objective was met, in a sentence or two."""
     if curve.reason is not None:
         return f"{subject}: the curve was not measured: {words.reason(curve.reason)}."
-    once = f"each rate of the curve measured once, {curve.duration_s:g} s"
+    once = f"each rate of the curve measured once, {_seconds(curve)}"
     if curve.within is None and curve.missed is None:
         return f"{subject}: no rate of the curve could be judged."
     cause = ""
@@ -99,10 +109,22 @@ def _text(curve: CurveSummary, subject: str) -> str:
         objective = labels.objective(curve.slo)
         return f"{subject}: no rate is known to meet {objective}; {cause} ({once})."
     highest = f"; {cause}" if cause else ", the highest measured"
-    return (
-        f"{subject}: {curves_words.stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} "
-        f"({once})."
-    )
+    return f"{subject}: {_stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} ({once})."
+
+
+def _stayed(slo: Mapping[str, float]) -> str:
+    """Return an objective that was met, in words: p99 stayed within 100 ms, with no errors,"""
+    limits = [
+        f"{formatting.percentile(name.removesuffix('_ms'))} stayed within {limit:g} ms"
+        for name, limit in slo.items()
+        if name != "errors"
+    ]
+    if "errors" in slo:
+        most = slo["errors"]
+        limits.append(
+            f"with {f'errors up to {formatting.part_of(most)}' if most else 'no errors'},"
+        )
+    return ", ".join(limits)
 
 
 def _limits(curve: CurveSummary) -> str:
@@ -178,7 +200,7 @@ def _table(curve: CurveSummary) -> Table:
         Column("from", lambda judged: judged.files),
     ]  # fmt: skip
     return table(
-        EXPLAINED.format(seconds=curve.duration_s, objective=labels.objective(curve.slo)),
+        EXPLAINED.format(seconds=_seconds(curve), objective=labels.objective(curve.slo)),
         columns,
         _judged(curve),
         lambda judged: undecided(judged.step),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import astuple
 
-from loadlab.model import CellSummary, ErrorCounts, Load, Repetition, Statistics
+from loadlab.model import CellSummary, ErrorCounts, Load, Repetition, Spread, Statistics, Validity
 from loadlab.reasons.validity_reasons import SATURATED
 from loadlab.report import words
 from loadlab.report.html import Headline
@@ -33,6 +33,12 @@ def saturation(repetition: Repetition) -> str | None:
         if finding.code == "saturated":
             return SATURATED[str(finding.facts["resource"])]
     return None
+
+
+def valid_or_void(validity: Validity) -> str:
+    """Return "valid", or "void" with the reasons, on one line."""
+    reasons = "; ".join(map(words.coded, validity.reasons))
+    return "valid" if validity.valid else formatting.one_line(f"void: {reasons}")
 
 
 def held(repetition: Repetition, load: Load) -> bool:
@@ -69,9 +75,8 @@ def headline(entry: Entry) -> Headline:
     if load.mode == "constant":
         return _constant(cell, subject, f"{formatting.asked(load)} requests/s on {entry.where}")
     text = (
-        f"{subject} answered {formatting.rate(_median(statistics))} requests/s on "
-        f"{entry.where} in a "
-        f"closed loop of {formatting.plural(load.connections, 'connection')}: "
+        f"{subject} answered {formatting.rate(median(statistics.goodput))} requests/s on "
+        f"{entry.where} in a closed loop of {formatting.plural(load.connections, 'connection')}: "
         f"{_tail(statistics)}.{skipped(cell)}"
     )
     return Headline("closed", text, "closed loop")
@@ -84,7 +89,7 @@ def _constant(cell: CellSummary, subject: str, rate: str) -> Headline:
         return Headline(
             "held", f"{subject} held {rate}: {_tail(statistics)}.{skipped(cell)}", "held"
         )
-    parts = [f"{formatting.rate(_median(statistics))} verified answers/s"]
+    parts = [f"{formatting.rate(median(statistics.goodput))} verified answers/s"]
     if statistics.unsent:
         part = formatting.share(statistics.unsent, statistics.scheduled)
         parts.append(f"{statistics.unsent:,} requests never sent ({part})")
@@ -98,8 +103,9 @@ def _constant(cell: CellSummary, subject: str, rate: str) -> Headline:
     return Headline("missed", text, "did not hold" + (", saturated" if reasons else ""))
 
 
-def _median(statistics: Statistics) -> float | None:
-    return statistics.goodput.median if statistics.goodput else None
+def median(sample: Spread | None) -> float | None:
+    """Return the median of a metric; None where the cell has no value of it."""
+    return sample.median if sample else None
 
 
 def _tail(statistics: Statistics) -> str:

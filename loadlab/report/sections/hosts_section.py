@@ -44,7 +44,7 @@ _HOST: Sequence[Column[_HostLoad]] = [
 ]  # fmt: skip
 
 
-def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table | None:
+def table_of(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table | None:
     """Return the table of the most of each figure in any valid repetition; None without any."""
     loads = [
         _HostLoad(entry, host, telemetries)

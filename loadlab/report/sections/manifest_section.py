@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -20,7 +19,19 @@ from loadlab.model import (
     Nic,
 )
 from loadlab.model.study import OptionValue
-from loadlab.report.html import Column, Link, Number, Table, columns, link, table
+from loadlab.report.html import (
+    Block,
+    Code,
+    Column,
+    Facts,
+    Number,
+    Section,
+    Table,
+    Text,
+    columns,
+    link,
+    table,
+)
 from loadlab.report.words import cost_words, labels
 from loadlab.run import formatting
 from loadlab.run.run_dir import MANIFEST, RESULT, RunDir
@@ -32,59 +43,39 @@ PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A fact of the run."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True)
-class ManifestSection:
-    """The section of the manifest: facts, the command line, and tables."""
-
-    facts: Sequence[Fact]
-    command: str
-    tables: Sequence[Table]
-    sources: Sequence[Link]
+def section(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Section:
+    """Return the section; ``options``: the main variables of the run; None: not given."""
+    blocks = (
+        [Text(f"No {MANIFEST}.", css="missing")] if manifest is None else _blocks(manifest, options)
+    )
+    return Section("Manifest", blocks, "manifest", "Manifest", folded=True)
 
 
-def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> ManifestSection | None:
-    """Return the section; None without manifest.json.
-
-    ``options``: the main variables of the run; None: not given.
-    """
-    if manifest is None:
-        return None
+def _blocks(manifest: Manifest, options: Mapping[str, OptionValue]) -> list[Block]:
     hosts = dict(
         sorted(manifest.hosts.items(), key=lambda item: (item[1].role != "server", item[0]))
     )
     controller = sorted(manifest.controller.items())
-    return ManifestSection(
-        [
-            Fact("started", manifest.started),
-            Fact("finished", manifest.finished or "not finished"),
-            Fact("lab", labels.lab(manifest.lab)),
-            Fact("certificate", certificate(manifest.certificate)),
-            *(
-                [Fact("cost", cost_words.sentence(manifest.instances))]
-                if manifest.instances
-                else []
-            ),
-            Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
-        ],
-        shlex.join(manifest.command.argv),
-        [
-            *_warnings(hosts),
-            _hosts(hosts),
-            *_instances(manifest),
-            _options(options),
-            _pins(manifest),
-            _packages(hosts),
-        ],
-        [link(MANIFEST)],
-    )
+    facts = {
+        "started": manifest.started,
+        "finished": manifest.finished or "not finished",
+        "lab": labels.lab(manifest.lab),
+        "certificate": certificate(manifest.certificate),
+        "cost": cost_words.sentence(manifest.instances) if manifest.instances else "",
+        "controller": ", ".join(f"{name} {value}" for name, value in controller),
+    }
+    return [
+        Facts({name: value for name, value in facts.items() if name != "cost" or value}),
+        Text("To repeat it:"),
+        Code(shlex.join(manifest.command.argv)),
+        Text("", sources=[link(MANIFEST)]),
+        *_warnings(hosts),
+        _hosts(hosts),
+        *_instances(manifest),
+        _options(options),
+        _pins(manifest),
+        _packages(hosts),
+    ]
 
 
 def certificate(reference: CertificateReference | None) -> str:
@@ -137,8 +128,7 @@ def _by_host(
 
 def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
     rows = _by_host(hosts, _HOST_ROWS)
-    if any(host.hardware for host in hosts.values()):
-        rows += _by_host(hosts, [(name, _of(show)) for name, show in _HARDWARE_ROWS])
+    rows += _by_host(hosts, [(name, _of(show)) for name, show in _HARDWARE_ROWS])
     rows += _generators(hosts)
     rows += [row for row in _versions(hosts) if row.name in PROGRAMS]
     return table("The hosts, as found.", _of_hosts("", hosts), rows)
@@ -150,8 +140,7 @@ def _generators(hosts: Mapping[str, ManifestHost]) -> list[_Property]:
     names = sorted({name for own in programs.values() for name in own})
     return [
         _Property(
-            f"generator {name}",
-            {host: _program(own.get(name)) for host, own in programs.items()},
+            f"generator {name}", {host: _program(own.get(name)) for host, own in programs.items()}
         )
         for name in names
     ]
@@ -164,10 +153,6 @@ def _program(program: GeneratorProgram | None) -> str:
     return f"{program.version}{snap}, SHA-256 {program.sha256}"
 
 
-def _usd(instance: CloudInstance) -> str:
-    return "unknown" if instance.usd is None else f"{instance.usd:.2f}"
-
-
 _INSTANCE: Sequence[Column[CloudInstance]] = [
     Column("host", lambda instance: instance.host),
     Column("instance", lambda instance: instance.instance_id),
@@ -178,7 +163,7 @@ _INSTANCE: Sequence[Column[CloudInstance]] = [
     Column("bought", lambda instance: "spot" if instance.spot else "on demand"),
     Column("launched", lambda instance: instance.launched),
     Column("hours", lambda instance: f"{instance.hours:.2f}"),
-    Column("USD", _usd),
+    Column("USD", lambda instance: "unknown" if instance.usd is None else f"{instance.usd:.2f}"),
 ]
 
 
@@ -256,7 +241,7 @@ _HOST_ROWS: list[tuple[str, Callable[[ManifestHost], str]]] = [
 
 
 def _of(show: Callable[[Hardware], str]) -> Callable[[ManifestHost], str]:
-    return lambda host: _known(host.hardware, show)
+    return lambda host: show(host.hardware)
 
 
 def _known(value: T | None, show: Callable[[T], str]) -> str:
@@ -351,8 +336,8 @@ _HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
 ]  # fmt: skip
 
 
-def raw_files(run_dir: Path) -> Table:
-    """Return the table of every file of the run, without the report and files written after it."""
+def raw_files(run_dir: Path) -> Section:
+    """Return every file of the run, without the report and files written after it."""
     run = RunDir(run_dir)
     later = {run.report, run.lesson_text, run.lesson_page, *run.comparisons()}
     paths = [
@@ -360,7 +345,7 @@ def raw_files(run_dir: Path) -> Table:
         for path in sorted(run_dir.rglob("*"))
         if path.is_file() and not path.name.startswith(".") and path not in later
     ]
-    return table(
+    files = table(
         f"Each {RESULT} names the SHA-256 of the raw files it was made from.",
         [
             Column("file", lambda path: link(path.relative_to(run_dir))),
@@ -370,3 +355,4 @@ def raw_files(run_dir: Path) -> Table:
         title=f"{len(paths)} files",
         open=False,
     )
+    return Section("Raw files", [files], "files", "Raw files", folded=True)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from loadlab.model import Database, Processes, Query, Repetition, ServiceProcesses
-from loadlab.report.html import Column, Number, Table, TableCell, columns, link, links, table
-from loadlab.report.words import quantities
+from loadlab.report.html import (
+    Block,
+    Column,
+    Number,
+    Table,
+    TableCell,
+    columns,
+    link,
+    links,
+    table,
+    titled,
+)
+from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
 from loadlab.results import usage
 from loadlab.run import formatting
@@ -21,15 +31,6 @@ T = TypeVar("T")
 NAMES = {"nginx": "nginx", "application": "application", "postgresql": "PostgreSQL"}
 # A value of one service's processes in a repetition; None where it is not known.
 Value: TypeAlias = Callable[[Processes, Repetition], float | None]
-
-
-@dataclass(frozen=True)
-class ServerSection:
-    """The tables of an endpoint's server; None where nothing was recorded."""
-
-    processes: Table | None
-    details: Table | None
-    database: Table | None
 
 
 def _recorded(entry: Entry) -> list[tuple[Repetition, ServiceProcesses]]:
@@ -46,15 +47,9 @@ def load_columns(named: bool, entry: Callable[[T], Entry]) -> list[Column[T]]:
 
     ``entry``: that of a row's record.
     """
-
-    def load(record: T) -> str:
-        load = entry(record).cell.cell.load
-        pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
-        return f"{load.generator}, {pace}"
-
     return [
         *([Column[T]("cell", lambda record: entry(record).title)] if named else []),
-        Column("load", load),
+        Column("load", lambda record: labels.load(entry(record).cell.cell.load)),
     ]
 
 
@@ -72,22 +67,6 @@ def _median(entry: Entry, group: str, value: Value) -> float | None:
     ]
     recorded = [number for number in numbers if number is not None]
     return statistics.median(recorded) if recorded else None
-
-
-def _size(octets: float | None) -> str:
-    return formatting.NONE if octets is None else formatting.size(octets)
-
-
-def _shown(value: float | None) -> str:
-    return formatting.NONE if value is None else formatting.significant(value)
-
-
-def _voluntary(used: Processes, rep: Repetition) -> float | None:
-    return usage.by_request(used.voluntary_switches, rep)
-
-
-def _involuntary(used: Processes, rep: Repetition) -> float | None:
-    return usage.by_request(used.involuntary_switches, rep)
 
 
 def _waited_us(used: Processes, rep: Repetition) -> float | None:
@@ -152,14 +131,18 @@ _SERVICE: Sequence[Column[_Service]] = [
         service.median(lambda used, _: used.processes_max))),
     Number("threads", lambda service: formatting.count(
         service.median(lambda used, _: used.threads_max))),
-    Number("resident memory", lambda service: _size(
+    Number("resident memory", lambda service: formatting.size(
         service.median(lambda used, _: used.rss_max_bytes))),
-    Number("PSS before", lambda service: _size(
+    Number("PSS before", lambda service: formatting.size(
         service.median(lambda used, _: used.pss_before_bytes))),
-    Number("PSS after", lambda service: _size(service.median(lambda used, _: used.pss_bytes))),
-    Number("voluntary switches", lambda service: _shown(service.median(_voluntary))),
-    Number("involuntary switches", lambda service: _shown(service.median(_involuntary))),
-    Number("run-queue wait, µs", lambda service: _shown(service.median(_waited_us))),
+    Number("PSS after", lambda service: formatting.size(
+        service.median(lambda used, _: used.pss_bytes))),
+    Number("voluntary switches", lambda service: formatting.significant(service.median(
+        lambda used, rep: usage.by_request(used.voluntary_switches, rep)))),
+    Number("involuntary switches", lambda service: formatting.significant(service.median(
+        lambda used, rep: usage.by_request(used.involuntary_switches, rep)))),
+    Number("run-queue wait, µs", lambda service: formatting.significant(
+        service.median(_waited_us))),
 ]  # fmt: skip
 
 
@@ -236,11 +219,14 @@ def _statements(entry: Entry) -> list[_Called]:
     ]
 
 
-def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> ServerSection:
-    """Return the tables of an endpoint's server."""
+def blocks(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> list[Block]:
+    """Return the tables of an endpoint's server; none where no process was recorded."""
     # Add a column naming the cell when there is more than one.
     named = len(measured) > 1 or len(closed_loops) > 1
     entries = [*measured, *closed_loops]
-    return ServerSection(
-        _processes(entries, named), _details(entries, named), _database(entries, named)
+    processes = _processes(entries, named)
+    if processes is None:
+        return []
+    return titled(
+        "Server processes", processes, _details(entries, named), _database(entries, named)
     )

@@ -12,9 +12,20 @@ from pathlib import Path
 
 from loadlab.generators import python_client, registry
 from loadlab.model import CellSummary, ClientStatistics, PythonClient, Repetition, Statistics
-from loadlab.report.html import Column, Headline, Number, Row, Table, TableCell, link, table
+from loadlab.report.html import (
+    Column,
+    Heading,
+    Headline,
+    Number,
+    Row,
+    Table,
+    TableCell,
+    link,
+    table,
+    titled,
+)
 from loadlab.report.sections import cell_figures, cells_section, headlines, latency_columns
-from loadlab.report.sections.cells_section import CellSection
+from loadlab.report.sections.cells_section import CellSection, Frame
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
@@ -41,15 +52,18 @@ def headline(entry: Entry) -> Headline:
     )
     took = f"took {formatting.significant(client.seconds.median)} s"
     if not failed:
-        rate = formatting.rate(
-            statistics.rate_achieved.median if statistics.rate_achieved else None
-        )
+        rate = formatting.rate(headlines.median(statistics.rate_achieved))
         text = f"{task} {took}, all answered: {rate} requests/s, {used}"
         return Headline("held", text, "all answered")
     causes = ", ".join(client.failures)
     part = formatting.share(failed, statistics.requests)
     text = f"{task} {took}; {failed:,} failed ({part} of requests: {causes}), {used}"
     return Headline("missed", text, f"{failed:,} failed")
+
+
+def of_entry(entry: Entry) -> Headline:
+    """Return the headline of a client or, of another cell, that of its stack."""
+    return headline(entry) if labels.is_client(entry.cell) else headlines.headline(entry)
 
 
 def _cpu(seconds: float, cpu_s: float) -> str:
@@ -62,11 +76,6 @@ def _of_client(show: Callable[[ClientStatistics], str]) -> Callable[[Entry], str
     return lambda entry: (
         show(entry.cell.statistics.client) if entry.cell.statistics.client else formatting.NONE
     )
-
-
-def _answers(entry: Entry) -> str:
-    rate = entry.cell.statistics.rate_achieved
-    return formatting.rate(rate.median if rate else None)
 
 
 def _latency(entry: Entry, name: str) -> TableCell:
@@ -87,7 +96,10 @@ _CLIENT: Sequence[Column[Entry]] = [
     Number("open files", lambda entry: formatting.count(entry.cell.cell.load.open_files)),
     Column("reuse", lambda entry: "yes" if entry.cell.cell.load.reuse else "no"),
     Number("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
-    Number("answers/s", _answers),
+    Number(
+        "answers/s",
+        lambda entry: formatting.rate(headlines.median(entry.cell.statistics.rate_achieved)),
+    ),
     *latency_columns.columns(_LATENCIES, _latency),
     Number("peak memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
     Number(
@@ -114,9 +126,7 @@ def overview(entries: Sequence[Entry]) -> Table | None:
     )
 
 
-def _recorded(
-    show: Callable[[Repetition, PythonClient], str],
-) -> Callable[[Repetition], str]:
+def _recorded(show: Callable[[Repetition, PythonClient], str]) -> Callable[[Repetition], str]:
     """Return what shows a figure of a repetition; - where its client recorded none."""
     return lambda rep: show(rep, rep.client) if rep.client else formatting.NONE
 
@@ -193,21 +203,13 @@ def _failures(statistics: Statistics) -> Table | None:
     )
 
 
-def section(run_dir: Path, entry: Entry, heading: str = "") -> CellSection:
+def section(run_dir: Path, entry: Entry, frame: Frame) -> CellSection:
     """Return the section of a measured client."""
-    return CellSection(
-        anchor=entry.anchor,
-        heading=heading,
-        cell_id=entry.cell.cell_id,
-        headline=headline(entry),
-        remarks=cells_section.remarks(entry.cell),
-        limit=cells_section.limit(entry.cell),
-        figures=cell_figures.of_cell(run_dir, entry, None),
-        errors=_failures(entry.cell.statistics),
-        errors_title="Failures by cause",
-        percentiles=latency_columns.intervals(entry.cell.statistics),
-        repetitions=_repetitions(entry.cell),
-        flame_graph=None,
-        trace=None,
-        clients=None,
+    return cells_section.framed(
+        frame,
+        entry,
+        headline(entry),
+        cell_figures.of_cell(run_dir, entry, None, frame.level),
+        titled("Failures by cause", _failures(entry.cell.statistics), level=frame.level),
+        [Heading("Repetitions"), _repetitions(entry.cell)],
     )

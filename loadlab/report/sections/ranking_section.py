@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from loadlab.model import RankingRow, Reason, Summary
 from loadlab.model.metric_rows import ROWS
+from loadlab.reasons import comparison_reasons
 from loadlab.report import words
 from loadlab.report.html import Column, Number, Table, TableCell, columns, link, table
 from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
-from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
+from loadlab.report.words import cost_words, labels, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.results import noise
 from loadlab.run import formatting
@@ -51,7 +52,7 @@ def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
     if len(reasons) < 2 or len(common) > 1:
         return [words.reason(row.reason) if row.reason else "" for row in rows], ""
     sentences = [
-        outcomes.difference(reasons[row.cell_id])
+        comparison_reasons.difference(reasons[row.cell_id])
         if row.cell_id in reasons
         else words.reason(row.reason)
         if row.reason
@@ -83,11 +84,6 @@ class _Ranked(NamedTuple):
     def cost(self, name: str) -> str:
         return quantities.median(name, self.entry.cell.cost.sample(name))
 
-    @property
-    def counted(self) -> str:
-        cell = self.entry.cell
-        return repetitions_words.counted(cell.repetitions) or f"{cell.statistics.n} valid"
-
 
 def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
     """Return the columns; of the cost only those that a cell has a figure for."""
@@ -102,7 +98,7 @@ def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
         Number("response time, ms", lambda row: ms(row.row.response_time_us)),
         *columns(costs, quantities.heading, _Ranked.cost),
         *(price if any(row.price for row in ranked) else []),
-        Column("repetitions", lambda row: row.counted),
+        Column("repetitions", lambda row: repetitions_words.valid(row.entry.cell.repetitions)),
         Column("difference from the rank above", lambda row: row.reason),
     ]
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from loadlab.model import Deviation, Reproduction, ReproductionPart
-from loadlab.report.html import Column, Headline, Number, Row, Table, link, table
+from loadlab.report.html import (
+    Column,
+    Headline,
+    Number,
+    Row,
+    Section,
+    Table,
+    Text,
+    link,
+    present,
+    table,
+)
 from loadlab.report.sections import comparison_section
-from loadlab.report.sections.comparison_section import PathTable
 from loadlab.report.words import reproduction_words as words
 from loadlab.report.words.labels import Paths
 from loadlab.run.run_dir import REPRODUCTION
@@ -22,32 +31,27 @@ EXPLAINED = (
 )
 
 
-@dataclass(frozen=True)
-class ReproductionSection:
-    """The section; ``source``: which run is repeated; ``parts``: what is the same and what differs
-    besides the figures."""
-
-    headline: Headline
-    source: str
-    explained: str
-    endpoints: Sequence[PathTable]
-    parts: Table
-    deviations: Table | None
-
-
-def build(reproduction: Reproduction | None, paths: Paths) -> ReproductionSection | None:
-    """Return the section; None where the run repeats none."""
+def headlines(reproduction: Reproduction | None) -> list[Headline]:
+    """Return the sentence; none where the run repeats no other."""
     if reproduction is None:
-        return None
+        return []
     state = "inconclusive" if reproduction.comparisons else "void"
-    return ReproductionSection(
-        Headline(state, words.headline(reproduction)),
-        words.source(reproduction.original),
-        EXPLAINED,
-        comparison_section.tables(reproduction.comparisons, paths, REPRODUCTION),
+    return [Headline(state, words.headline(reproduction), anchor="reproduction")]
+
+
+def sections(reproduction: Reproduction | None, paths: Paths) -> list[Section]:
+    """Return the section; none where the run repeats no other."""
+    if reproduction is None:
+        return []
+    compared = comparison_section.tables(reproduction.comparisons, paths, REPRODUCTION)
+    blocks = present(
+        Text(words.source(reproduction.original)),
+        Text(EXPLAINED),
+        *(compared or [Text("No cell was measured in both.", css="missing")]),
         _parts(reproduction),
         _deviations(reproduction),
     )
+    return [Section("Beside the original", blocks, "reproduction", "Original")]
 
 
 _PART: Sequence[Column[ReproductionPart]] = [
@@ -70,7 +74,7 @@ _DEVIATION: Sequence[Column[Deviation]] = [
     Column("what", words.name),
     Column("original", lambda deviation: words.value(deviation.original)),
     Column("here", lambda deviation: words.value(deviation.here)),
-    Column("", lambda deviation: "given with -e" if deviation.given else ""),
+    Column("", lambda deviation: "given with -e" if deviation.requested else ""),
 ]
 
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
+from loadlab.reasons.rate_reasons import level
 from loadlab.report import words
-from loadlab.report.html import Column, Figure, Headline, Number, Row, Table, TableCell, link, table
+from loadlab.report.html import (
+    Block,
+    Column,
+    Figure,
+    Group,
+    Heading,
+    Headline,
+    Number,
+    Row,
+    Section,
+    TableCell,
+    Text,
+    link,
+    present,
+    table,
+)
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
-from loadlab.report.words.outcomes import level
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
@@ -27,6 +41,8 @@ EXPLAINED = (
     "failed never meets a limit on latency, and a rate that the generator could not offer in full "
     "meets none."
 )
+# Id of the section.
+ANCHOR = "sweeps_searches"
 MET = {True: "met", False: "not met", None: "inconclusive"}
 
 
@@ -34,62 +50,44 @@ MET = {True: "met", False: "not met", None: "inconclusive"}
 Lost = Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class SweepPart:
-    """One sweep."""
-
-    title: str
-    text: str
-    figures: Sequence[Figure]
-    table: Table
-
-
-@dataclass(frozen=True)
-class SearchPart:
-    """One search."""
-
-    title: str
-    text: str
-    explained: str
-    figure: Figure | None
-    table: Table
-
-
-@dataclass(frozen=True)
-class SweepsSearches:
-    """The section of sweeps, searches and scaled rates; ``rates`` are sentences."""
-
-    title: str
-    headlines: Sequence[Headline]
-    sweeps: Sequence[SweepPart]
-    searches: Sequence[SearchPart]
-    rates: Sequence[str]
-
-
-def build(summary: Summary, paths: Paths) -> SweepsSearches | None:
-    """Return the section; None where there is no sweep, search or scaled rate."""
-    sweeps = list(zip(_subjects(summary.sweeps, paths), summary.sweeps, strict=True))
-    searches = list(zip(_subjects(summary.searches, paths), summary.searches, strict=True))
-    if not sweeps and not searches and not summary.rates:
-        return None
+def headlines(summary: Summary, paths: Paths) -> list[Headline]:
+    """Return a sentence on each search, then on each sweep."""
     lost = _lost(summary)
-    headlines = [
-        Headline(_state(search), _search_text(search, subject)) for subject, search in searches
+    return [
+        *(
+            Headline(_state(search), _search_text(search, subject), anchor=ANCHOR)
+            for search, subject in labels.with_subjects(summary.searches, paths)
+        ),
+        *(
+            Headline(
+                "closed" if sweep.best else "void", _sweep_text(sweep, subject, lost), anchor=ANCHOR
+            )
+            for sweep, subject in labels.with_subjects(summary.sweeps, paths)
+        ),
     ]
-    headlines += [
-        Headline("closed" if sweep.best else "void", _sweep_text(sweep, subject, lost))
-        for subject, sweep in sweeps
+
+
+def sections(summary: Summary, paths: Paths) -> list[Section]:
+    """Return the section; none where there is no sweep, search or scaled rate."""
+    lost = _lost(summary)
+    sweeps = labels.with_subjects(summary.sweeps, paths)
+    searches = labels.with_subjects(summary.searches, paths)
+    blocks = [
+        *(Text(_rate_text(scaled_rate)) for scaled_rate in summary.rates),
+        *(
+            block
+            for n, (search, subject) in enumerate(searches, start=1)
+            for block in _search(f"search-{n}", subject, search)
+        ),
+        *(
+            block
+            for n, (sweep, subject) in enumerate(sweeps, start=1)
+            for block in _sweep(f"sweep-{n}", subject, sweep, lost)
+        ),
     ]
-    return SweepsSearches(
-        "Sweeps and searches" if sweeps or searches else "Scaled rates",
-        headlines,
-        [_sweep(f"sweep-{n}", *titled, lost) for n, titled in enumerate(sweeps, start=1)],
-        [
-            _search(f"search-{n}", *titled_search)
-            for n, titled_search in enumerate(searches, start=1)
-        ],
-        [_rate_text(scaled_rate) for scaled_rate in summary.rates],
-    )
+    title = "Sweeps and searches"
+    shown = title if sweeps or searches else "Scaled rates"
+    return [Section(shown, blocks, ANCHOR, title)] if blocks else []
 
 
 def _lost(summary: Summary) -> Lost:
@@ -98,10 +96,9 @@ def _lost(summary: Summary) -> Lost:
 
 def by_cell(summary: Summary, paths: Paths) -> dict[str, str]:
     """Return the sentence of each search that found a rate, by the cell at that rate."""
-    subjects = _subjects(summary.searches, paths)
     return {
         search.cell_id: _search_text(search, subject)
-        for subject, search in zip(subjects, summary.searches, strict=True)
+        for search, subject in labels.with_subjects(summary.searches, paths)
         if search.cell_id
     }
 
@@ -110,18 +107,12 @@ def lines(summary: Summary) -> list[str]:
     """Return the results for the terminal; empty where there are none."""
     shown = [_rate_text(scaled_rate) for scaled_rate in summary.rates]
     lost = _lost(summary)
-    sweeps = zip(_subjects(summary.sweeps, {}), summary.sweeps, strict=True)
-    shown += [_sweep_text(sweep, subject, lost) for subject, sweep in sweeps]
-    for subject, search in zip(_subjects(summary.searches, {}), summary.searches, strict=True):
+    sweeps = labels.with_subjects(summary.sweeps, {})
+    shown += [_sweep_text(sweep, subject, lost) for sweep, subject in sweeps]
+    for search, subject in labels.with_subjects(summary.searches, {}):
         shown += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
         shown.append(_search_text(search, subject))
     return shown
-
-
-def _subjects(
-    experiments: Sequence[SweepSummary] | Sequence[SearchSummary], paths: Paths
-) -> list[str]:
-    return labels.subjects([experiment.cell for experiment in experiments], paths)
 
 
 def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
@@ -151,13 +142,13 @@ def _of(counted: str) -> str:
 def _search_text(search: SearchSummary, subject: str) -> str:
     """Return the result of a search in a sentence."""
     slo, reason = labels.objective(search.slo), _bound(search)
-    if search.found is None or search.confirmed is None:
+    if search.highest_rate is None or search.confirmed is None:
         return f"{subject}: no highest rate with {slo} was found: {reason}."
     confirmed = search.confirmed
     missed = confirmed.missed
     but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
     return (
-        f"{subject} holds {search.found:,g} requests/s with {slo}; {confirmed.met} of "
+        f"{subject} holds {search.highest_rate:,g} requests/s with {slo}; {confirmed.met} of "
         f"{confirmed.of} confirm it{but}, {reason}."
     )
 
@@ -186,22 +177,22 @@ def _rate_text(scaled_rate: ScaledRate) -> str:
 
 def _state(search: SearchSummary) -> str:
     confirmed = search.confirmed
-    held = search.found is not None and confirmed and confirmed.met == confirmed.of
+    held = search.highest_rate is not None and confirmed and confirmed.met == confirmed.of
     return "held" if held else "inconclusive"
 
 
-def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> SweepPart:
-    return SweepPart(
-        f"Sweep over {OVER[sweep.by]}: {subject}",
-        _sweep_text(sweep, subject, lost),
-        _sweep_figures(name, subject, sweep),
+def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> list[Block]:
+    return [
+        Heading(f"Sweep over {OVER[sweep.by]}: {subject}"),
+        Text(_sweep_text(sweep, subject, lost)),
+        Group(_sweep_figures(name, subject, sweep), "grid"),
         table(
             "Each level, upwards. Levels that were not reached are named above.",
             [Number(UNITS[sweep.by], lambda level: f"{level.value:,g}"), *_level_columns(lost)],
             sweep.levels,
             sources=[link(SUMMARY)],
         ),
-    )
+    ]
 
 
 def _sweep_figures(name: str, subject: str, sweep: SweepSummary) -> list[Figure]:
@@ -255,12 +246,13 @@ def _level_p99(level: SweepLevel) -> TableCell:
     return TableCell(ms(level.p99_us), css="" if supported else "unsupported")
 
 
-def _search(name: str, subject: str, search: SearchSummary) -> SearchPart:
-    return SearchPart(
-        f"Search for {labels.objective(search.slo)}: {subject}",
-        _search_text(search, subject),
-        EXPLAINED,
-        _search_figure(name, subject, search) if search.trace else None,
+def _search(name: str, subject: str, search: SearchSummary) -> list[Block]:
+    figure = _search_figure(name, subject, search) if search.trace else None
+    return [
+        Heading(f"Search for {labels.objective(search.slo)}: {subject}"),
+        Group(
+            present(Group([Text(_search_text(search, subject)), Text(EXPLAINED)]), figure), "grid"
+        ),
         table(
             "Each measurement of the search, in order.",
             _STEP,
@@ -268,7 +260,7 @@ def _search(name: str, subject: str, search: SearchSummary) -> SearchPart:
             undecided,
             sources=[link(SUMMARY)],
         ),
-    )
+    ]
 
 
 def _search_figure(name: str, subject: str, search: SearchSummary) -> Figure:
@@ -278,7 +270,7 @@ def _search_figure(name: str, subject: str, search: SearchSummary) -> Figure:
     label = f"Rates tried, {subject}, {tried}"
     return Figure(
         "Rates tried",
-        plots.trace(name, label, search.trace, search.found),
+        plots.trace(name, label, search.trace, search.highest_rate),
         "In the order in which they were measured; the last ones confirm.",
         [link(SUMMARY)],
     )

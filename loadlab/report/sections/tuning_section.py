@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from loadlab.model import LedgerRow, TuningLedger
-from loadlab.report.html import Column, Link, Row, Table, link, table
+from loadlab.report.html import Block, Column, Facts, Row, Section, Table, Text, link, table
 from loadlab.run import documents, formatting
-from loadlab.run.run_dir import RunDir
+from loadlab.run.run_dir import HERE, RunDir
 
 # State of a key -> its meaning.
 STATES = {
@@ -27,47 +26,30 @@ STATES = {
 AS_REQUESTED = ("applied", "already", "restored")
 
 
-@dataclass(frozen=True)
-class State:
-    """A state that occurs, and its meaning."""
-
-    name: str
-    meaning: str
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """A ledger: the states that occur, and a table for each host."""
-
-    profile: str
-    states: Sequence[State]
-    hosts: Sequence[Table]
-    sources: Sequence[Link]
-
-
-def build(run_dir: Path, left_out: Container[str]) -> list[Ledger]:
+def section(run_dir: Path, left_out: Container[str]) -> Section:
     """Return the ledgers of the first profile and of others compared with it.
 
     ``left_out``: the profiles of an ablation, each without one key. They would fill the page; their
     files are listed.
     """
-    ledgers: dict[str, Ledger] = {}
+    ledgers: dict[str, list[Block]] = {}
     for path in RunDir(run_dir).ledgers():
         ledger = documents.read(path, TuningLedger)
         if ledger.profile not in left_out:
             ledgers.setdefault(ledger.profile, _ledger(ledger, path.name))
-    return list(ledgers.values())
+    blocks = [block for ledger in ledgers.values() for block in ledger]
+    missing = Text(f"No {HERE.ledger()}.", css="missing")
+    return Section("Tuning", blocks or [missing], "tuning", "Tuning", folded=True)
 
 
-def _ledger(ledger: TuningLedger, name: str) -> Ledger:
+def _ledger(ledger: TuningLedger, name: str) -> list[Block]:
     used = {row.state for rows in ledger.hosts.values() for row in rows}
     hosts = sorted(ledger.hosts.items(), key=lambda item: (item[0] != "server", item[0]))
-    return Ledger(
-        ledger.profile,
-        [State(name, meaning) for name, meaning in STATES.items() if name in used],
-        [_host(host, rows) for host, rows in hosts],
-        [link(name)],
-    )
+    return [
+        Text("Profile ", strong=ledger.profile, after=".", sources=[link(name)]),
+        Facts({state: meaning for state, meaning in STATES.items() if state in used}),
+        *(_host(host, rows) for host, rows in hosts),
+    ]
 
 
 def _shown(value: str | None) -> str:

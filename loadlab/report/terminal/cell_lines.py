@@ -178,16 +178,16 @@ def _latency(name: str) -> TextColumn[_Measured]:
     return TextColumn(formatting.percentile(name), 11, _answered(ms))
 
 
-def _unsent(rep: Repetition) -> str:
-    return formatting.NONE if rep.unsent is None else str(rep.unsent)
-
-
 _COLUMNS: Sequence[TextColumn[_Measured]] = [
     _ENDPOINT,
     TextColumn("load", -18, _load),
     TextColumn("goodput", 9, _answered(lambda rep: f"{rep.goodput:.1f}")),
     *map(_latency, ("p50", "p99", "p99_9")),
     TextColumn("errors", 8, _answered(lambda rep: str(headlines.total(rep.errors)))),
-    TextColumn("unsent", 8, _answered(_unsent)),
+    TextColumn(
+        "unsent",
+        8,
+        _answered(lambda rep: formatting.NONE if rep.unsent is None else str(rep.unsent)),
+    ),
     _VERDICT,
 ]

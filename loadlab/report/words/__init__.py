@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
-from loadlab.reasons import validity_reasons
-from loadlab.reasons.row import ReasonRow, ReasonTable
-from loadlab.report.words import (
-    curves_words,
-    generators_words,
-    matrix_words,
-    outcomes,
-    verdict_words,
-)
+from loadlab.reasons.all_reasons import TABLE
+from loadlab.reasons.row import ReasonTable
 from loadlab.run.errors import ResultError
 
-__all__ = ["TABLE", "ReasonRow", "ReasonTable", "coded", "reason", "remedy"]
 
-TABLE: ReasonTable = {
-    **validity_reasons.TABLE,
-    **outcomes.TABLE,
-    **curves_words.TABLE,
-    **generators_words.TABLE,
-    **verdict_words.TABLE,
-    **matrix_words.TABLE,
-}
-
-
-def reason(cause: Reason) -> str:
-    """Return the words for a reason, without its code.
+def reason(cause: Reason, own: ReasonTable | None = None) -> str:
+    """Return the words for a reason, without its code; ``own``: the rows of a kind of run.
 
     Raises ResultError for an unknown code, and for one that lacks what its words need.
     """
     try:
-        words = TABLE[cause.code].words(cause)
+        words = {**TABLE, **(own or {})}[cause.code].words(cause)
     except (LookupError, TypeError, ValueError) as error:
         raise ResultError(f"reason {cause.code!r} has no words: {error!r}") from error
     client = cause.facts.get("client")

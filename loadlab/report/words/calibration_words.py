@@ -18,9 +18,8 @@ def summary(calibration: Calibration) -> str:
         )
     )
     lines = [
-        f"Link {forth}, {back}, round trip "
-        f"{calibration.round_trip_us.mean:.0f} µs; ceiling {ceiling.generator} against nginx alone "
-        f"{count(ceiling.requests_per_second)} requests/s"
+        f"Link {forth}, {back}, round trip {calibration.round_trip_us.mean:.0f} µs; ceiling "
+        f"{ceiling.generator} against nginx alone {count(ceiling.requests_per_second)} requests/s"
     ]
     baseline, delay = calibration.baseline_latency_us, calibration.send_delay_us
     if baseline:
@@ -40,8 +39,8 @@ def _streams(throughput: Iperf3Direction, link: Iperf3, direction: str) -> str:
     lower = (link.lower or {}).get(direction)
     if lower is None:
         return ""
-    other = f"{lower.bits_per_second / 1e9:.1f} with {lower.streams or 1}"
-    return f" (iperf3 with {plural(throughput.streams or 1, 'stream')}; {other})"
+    other = f"{lower.bits_per_second / 1e9:.1f} with {lower.streams}"
+    return f" (iperf3 with {plural(throughput.streams, 'stream')}; {other})"
 
 
 def disturbed(calibration: Calibration) -> list[str]:

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loadlab.hosts import ec2_price
-from loadlab.model import (
-    CellSummary,
-    CloudInstance,
-    CurveSummary,
-    Manifest,
-    SearchSummary,
-    Summary,
-)
+from loadlab.model import CellSummary, CloudInstance, CurveSummary, Manifest, SearchSummary, Summary
+from loadlab.results import metrics
 from loadlab.run import formatting
 from loadlab.run.formatting import plural
 
@@ -31,8 +25,7 @@ def per_million(
     At the highest rate that met the objective of a search or a curve; the lowest rate that missed
     it gives the lower bound. None where a rate or the price of the server is not known.
     """
-    server = next((rep.server for rep in cell.repetitions if rep.server), None)
-    hour, rates = usd_per_hour.get(server or ""), _objective(summary, cell)
+    hour, rates = usd_per_hour.get(metrics.measured_on(cell) or ""), _objective(summary, cell)
     if hour is None or rates is None:
         return None
     rate, missed = rates
@@ -48,7 +41,7 @@ def _objective(summary: Summary, cell: CellSummary) -> tuple[float, float | None
     """Return the highest rate that met an objective, and the lowest above it that missed it."""
     trials: list[SearchSummary | CurveSummary] = [*summary.searches, *summary.curves]
     for trial in trials:
-        rate = trial.found if isinstance(trial, SearchSummary) else trial.within
+        rate = trial.highest_rate if isinstance(trial, SearchSummary) else trial.within
         if trial.cell_id == cell.cell_id and rate is not None:
             missed = [step.rate for step in trial.trace if step.met is False and step.rate > rate]
             return rate, min(missed, default=None)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from loadlab.model import Disturbance, Reason
+from loadlab.reasons.all_reasons import TABLE
 from loadlab.report import words
 from loadlab.run import formatting
 
@@ -77,5 +78,5 @@ def _repeats(disturbance: Disturbance) -> str:
 
 
 def _remedy(code: str | None) -> str:
-    advice = words.TABLE[code].remedy if code else None
+    advice = TABLE[code].remedy if code else None
     return f"{advice}. {_QUIET}" if advice else _QUIET

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from loadlab.generators import registry
-from loadlab.model import Cell, CellSummary, Comparison, Injection, LabRevision, Load
+from loadlab.model import (
+    Cell,
+    CellSummary,
+    Comparison,
+    CurveSummary,
+    Injection,
+    LabRevision,
+    Load,
+    SearchSummary,
+    SweepSummary,
+)
 from loadlab.run import formatting
 
+# Measurements of one stack at several loads.
+S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
 
@@ -25,6 +39,12 @@ BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
 # Of a stack, what matters most first.
 STACK_PARTS = ("framework", "server", "front", *(part for part in PARTS if part != "front"))
 ALL_PARTS = ("variant", *STACK_PARTS, "tuning", "network", "hosts")
+
+
+def seconds(lengths: Collection[float]) -> str:
+    """Return the shortest and the longest of these seconds, once where they are the same."""
+    shortest, longest = f"{min(lengths):g} s", f"{max(lengths):g} s"
+    return longest if shortest == longest else f"{shortest.removesuffix(' s')} to {longest}"
 
 
 @dataclass(frozen=True)
@@ -130,6 +150,14 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     return subjects
 
 
+def by_path(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Return the entries of each path."""
+    paths: dict[str, list[Entry]] = {}
+    for entry in entries:
+        paths.setdefault(entry.path, []).append(entry)
+    return paths
+
+
 def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
     """Return a title for each comparison: the path, and how it differs from the others."""
     parts = [
@@ -157,9 +185,28 @@ def subjects(cells: Sequence[Cell], paths: Paths) -> list[str]:
     ]
 
 
+def with_subjects(series: Sequence[S], paths: Paths) -> list[tuple[S, str]]:
+    """Return each sweep, search or curve with its subject."""
+    cells = [measurements.cell for measurements in series]
+    return list(zip(series, subjects(cells, paths), strict=True))
+
+
 def title(path: str, more: Sequence[str]) -> str:
     """Return a path, followed by words in parentheses if there are any."""
     return f"{path} ({', '.join(more)})" if more else path
+
+
+def paths(endpoints: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return name -> path of each endpoint: with the method where it is no GET, and with the name
+    where others have the same."""
+    plain = {name: _path(contract) for name, contract in endpoints.items()}
+    alike = Counter(plain.values())
+    return {name: path if alike[path] == 1 else f"{path} ({name})" for name, path in plain.items()}
+
+
+def _path(contract: Mapping[str, Any]) -> str:
+    method = contract.get("method", "GET")
+    return str(contract["path"]) if method == "GET" else f"{method} {contract['path']}"
 
 
 def path_of(cell: Cell, paths: Paths) -> str:
@@ -185,6 +232,11 @@ def objective(slo: Mapping[str, float]) -> str:
         most = slo["errors"]
         parts.append(f"errors up to {formatting.part_of(most)}" if most else "no errors")
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+
+def load(load: Load) -> str:
+    """Return the generator and what is asked of it: wrk2, 1,000/s."""
+    return f"{load.generator}, {formatting.asked(load)}{'/s' if load.mode == 'constant' else ''}"
 
 
 def load_parts(load: Load) -> dict[str, str]:
@@ -254,7 +306,7 @@ def _parts(cell: Cell, hosts: str) -> dict[str, str]:
 
 def _hosts(cell: CellSummary) -> str:
     """Return the host pair that measured a cell, by its server."""
-    return next((f"on {rep.server}" for rep in cell.repetitions if rep.server), "")
+    return next((f"on {rep.server}" for rep in cell.repetitions), "")
 
 
 def loads(cells: Sequence[CellSummary]) -> list[list[str]]:

@@ -1,9 +1,20 @@
-"""The line that announces a run before anything is changed."""
+"""Words for a planned run: the line that announces it, its applications, needs and lacks."""
 
 from __future__ import annotations
 
-from loadlab.plan.plan_document import Plan
+from collections.abc import Mapping
+from typing import Any
+
+from loadlab.model import AblationPower
+from loadlab.plan.plan_document import HostNeeds, Needs, Plan
+from loadlab.report import words
+from loadlab.report.words import labels
 from loadlab.run import formatting
+from loadlab.stacks import requests
+
+# The plan names an amount from this many bytes on. Every machine has less than that to spare.
+NAMED_FROM = 100 * 2**20
+_NAMES = {"wsgi": "WSGI", "asgi": "ASGI"}
 
 
 def line(plan: Plan, usd: float | None) -> str:
@@ -20,3 +31,80 @@ def line(plan: Plan, usd: float | None) -> str:
         f"{', '.join(frameworks)} at {', '.join(plan.endpoints)} ({plan.remaining:,} remaining), "
         f"about {formatting.lasting(plan.load_seconds)} of load{price}"
     )
+
+
+def no_curve(plan: Plan) -> str:
+    """Return why there is no curve; empty where there is one, or where none is requested."""
+    return "" if plan.no_curve is None else f"No curve: {words.reason(plan.no_curve)}"
+
+
+def ablation_power(power: AblationPower) -> str:
+    """Return from how many repetitions an ablation finds one key."""
+    noise, effect = formatting.percent(power.noise), formatting.percent(power.effect)
+    ground = "as measured here" if power.measured else "as expected"
+    needed = (
+        "no number of repetitions finds it"
+        if power.repetitions is None
+        else f"{power.repetitions} repetitions find it in {formatting.percent(power.power)} of runs"
+    )
+    return (
+        f"If one key alone changes goodput by {effect}, {needed}, with {power.rows} rows to "
+        f"compare and a noise of {noise} a repetition, {ground}."
+    )
+
+
+def applications(plan: Plan) -> list[str]:
+    """Return a line for each application of the plan that is from outside the tree."""
+    own = {
+        stack_plan["source"]: stack_plan
+        for stack_plan in plan.stacks.values()
+        if stack_plan.get("lock")
+    }
+    return [_application(stack, plan.endpoints) for stack in own.values()]
+
+
+def _application(stack: Mapping[str, Any], endpoints: Mapping[str, Mapping[str, Any]]) -> str:
+    app = stack["app"]
+    spoken = _NAMES.get(app["interface"], app["interface"])
+    data = [
+        "PostgreSQL" if app["database"] == "postgresql" else "no database of the lab",
+        *(f"{key} {app[key]}" for key in ("dump", "environment") if key in app),
+        *([f"migrate '{app['migrate']}'"] if "migrate" in app else []),
+    ]
+    measured = [path for name, path in labels.paths(endpoints).items() if name in stack["measured"]]
+    return (
+        f"Application {stack['source']}: {app['module']} speaks {spoken}; packages of "
+        f"{app['requirements']}; {', '.join(data)}; measured: "
+        f"{', '.join(measured)} (app.yml and {requests.FILE} there can say otherwise)"
+    )
+
+
+def needs(needs: Needs) -> str:
+    """Return what a run needs, for the terminal; empty where no figure reaches NAMED_FROM."""
+    here = needs.controller
+    parts = [
+        _host(needs.client, "on each client"),
+        _host(needs.server, "on each server"),
+        _host(
+            HostNeeds(
+                disk_bytes=here.disk_bytes + needs.temporary_bytes, memory_bytes=here.memory_bytes
+            ),
+            "here",
+        ),
+    ]
+    stated = "; ".join(filter(None, parts))
+    return f"Needs at least {stated}" if stated else ""
+
+
+def _host(needs: HostNeeds, where: str) -> str:
+    named = {"disk": needs.disk_bytes, "memory": needs.memory_bytes}
+    amounts = [
+        f"{_round(amount)} of {name}" for name, amount in named.items() if amount >= NAMED_FROM
+    ]
+    return f"{' and '.join(amounts)} {where}" if amounts else ""
+
+
+def _round(octets: int) -> str:
+    """Return a number of bytes with two significant digits: 620 MiB."""
+    unit, name = (2**30, "GiB") if octets >= 2**30 else (2**20, "MiB")
+    return f"{float(f'{octets / unit:.2g}'):,g} {name}"

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from loadlab.model import PercentileInterval, Sample
-from loadlab.model.metric_rows import (
-    FRACTION,
-    MIB,
-    MS,
-    PER_SECOND,
-    ROWS,
-    US_PER_REQUEST,
-    Unit,
-)
+from loadlab.model.metric_rows import FRACTION, MIB, MS, PER_SECOND, ROWS, US_PER_REQUEST, Unit
 from loadlab.run import formatting
 from loadlab.stats import inference
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loadlab.model import ComparedCell, Repetition, UnmeasuredCell
-from loadlab.report import words
-from loadlab.report.words.outcomes import CLAIMS
+from loadlab.model import ComparedCell, Repetition
 from loadlab.run import formatting
 
 
@@ -31,19 +29,6 @@ def stopped(title: str, number: int, resume: str) -> str:
     )
 
 
-def unmeasured(cell: UnmeasuredCell) -> str:
-    """Return a study's cell without a valid repetition, with the reason."""
-    return f"{cell.cell} ({void_reasons(cell)})"
-
-
-def void_reasons(cell: UnmeasuredCell) -> str:
-    """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
-    return "; ".join(
-        words.reason(reason) if reason.code in CLAIMS else words.coded(reason)
-        for reason in cell.reasons
-    )
-
-
 def abandoned(cell_id: str, error: str) -> str:
     """Return a cell that failed and has no valid repetition, with its last error."""
     return f"{cell_id} ({formatting.one_line(error)})"
@@ -61,6 +46,11 @@ def counted(repetitions: Sequence[Repetition]) -> str:
     ]
     codes = [reason.code for repetition in lost for reason in repetition.validity.reasons]
     return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
+
+
+def valid(repetitions: Sequence[Repetition]) -> str:
+    """Return how many repetitions are valid, and why others are not: 5 valid."""
+    return counted(repetitions) or f"{len(repetitions)} valid"
 
 
 def compared(side: ComparedCell) -> str:

@@ -60,11 +60,10 @@ def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
     lines = []
     for part in parts:
         for deviation in part.deviations[:SHOWN]:
-            remark = " (given with -e)" if deviation.given else ""
+            remark = " (given with -e)" if deviation.requested else ""
             lines.append(
                 f"Differs, {part.part} {name(deviation)}: {value(deviation.original)} in the "
-                "original, "
-                f"{value(deviation.here)} here{remark}"
+                f"original, {value(deviation.here)} here{remark}"
             )
         if len(part.deviations) > SHOWN:
             lines.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")

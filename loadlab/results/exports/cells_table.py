@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import asdict, astuple
 
 from loadlab.model import CellSummary, HostTelemetry, Reason, Repetition, RepetitionRow, Summary
-from loadlab.model.base import Json
 from loadlab.model.table import COST_COLUMNS
 from loadlab.results import metrics
 from loadlab.run import documents
@@ -28,7 +27,7 @@ _LATENCIES = (
 )  # fmt: skip
 _MIB = 1 << 20
 
-Columns: TypeAlias = Mapping[str, Json]
+Columns: TypeAlias = Mapping[str, Any]
 
 
 def rows(summary: Summary) -> list[RepetitionRow]:

@@ -75,7 +75,7 @@ def _sessions(evidence: Evidence) -> float | None:
 
 
 def _packets(evidence: Evidence, part: float) -> Check:
-    core = evidence.server.softirq_busiest_core or 0.0
+    core = evidence.server.softirq_busiest_core
     alone = evidence.server.cores > 1 and core >= evidence.rule.limit_core_full
     return check(
         "kernel_softirq",

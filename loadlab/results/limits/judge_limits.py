@@ -40,11 +40,11 @@ def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged 
     unrecorded = [
         code for code, row in LIMITS.items() if code not in looked_for and _applies(row, evidence)
     ]
-    hit = next((candidate for candidate in checks if candidate.found), None)
+    hit = next((candidate for candidate in checks if candidate.is_limit), None)
     limit = (hit or check("unknown", True, evidence.p99_us)).evidence
     return Judged(
         limit,
-        [] if limit.code == "none" else [other.evidence for other in checks if not other.found],
+        [] if limit.code == "none" else [other.evidence for other in checks if not other.is_limit],
         unrecorded,
         evidence.mean_us,
         account.parts(evidence),
@@ -84,7 +84,7 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     codes = Counter(rep_limit.limit.code for rep_limit in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -list(LIMITS).index(item[0])))
     alike = sorted(
-        (one for one in judged if one.limit.code == code),
+        (judgement for judgement in judged if judgement.limit.code == code),
         key=lambda judged_repetition: _number(judged_repetition.limit.value),
     )
     middle = alike[len(alike) // 2]

@@ -31,7 +31,7 @@ FLUSHING = 0.3
 class Check(NamedTuple):
     """One limit that was looked for: whether it was found, with the evidence for or against it."""
 
-    found: bool
+    is_limit: bool
     evidence: Reason
 
 
@@ -145,7 +145,7 @@ class Evidence:
         queues = self.server.accept_queues
         if queues is None:
             return None
-        return sum(queue.mean_depth or 0.0 for queue in queues if queue.service == service)
+        return sum(queue.mean_depth for queue in queues if queue.service == service)
 
     @cached_property
     def in_use(self) -> float | None:

@@ -30,14 +30,14 @@ def open_files(evidence: Evidence) -> Check | None:
 def upstream_closed(evidence: Evidence) -> Check | None:
     """Look for connections that the application closed while nginx used them."""
     seen = _logged("upstream_closed", "upstream_closed", evidence)
-    if seen is None or not seen.found:
+    if seen is None or not seen.is_limit:
         return seen
-    return seen._replace(found=evidence.failed > 0)
+    return seen._replace(is_limit=evidence.failed > 0)
 
 
 def database_connections(evidence: Evidence) -> Check | None:
     """Look for a database that refused connections, as it had as many as it admits."""
-    if evidence.database is None or evidence.database.connections_limit is None:
+    if evidence.database is None:
         return None
     most, limit = evidence.database.connections_max, evidence.database.connections_limit
     return check(
@@ -60,7 +60,11 @@ def accept_queue(evidence: Evidence) -> Check | None:
     """Look for an accept queue that was full while cores were idle."""
     refused = evidence.server.tcp.listen_overflows
     queues = evidence.server.accept_queues or []
-    full = [one for one in queues if max((d or 0 for d in one.depth), default=0) > one.limit]
+    full = [
+        queue
+        for queue in queues
+        if max((depth or 0 for depth in queue.depth), default=0) > queue.limit
+    ]
     again = evidence.server.nginx.errors.get("accept_queue", 0) if evidence.server.nginx else 0
     shortest = min((queue.limit for queue in full), default=None)
     return check(

@@ -21,14 +21,14 @@ RTO_TO_US = 300_000
 TRAFFIC_MIN = 0.1
 
 
-def marked(host: HostTelemetry, limits: Thresholds) -> HostTelemetry:
+def marked(host: HostTelemetry, thresholds: Thresholds) -> HostTelemetry:
     """Return the telemetry with each second marked in which foreign CPU or steal was too high."""
     series = host.per_second
     if series is None:
         return host
     foreign = series.foreign_cpu or [0.0] * len(series.t)
     disturbed = [
-        used > limits.foreign_cpu_second_max or stolen > limits.steal_second_max
+        used > thresholds.foreign_cpu_disturbing or stolen > thresholds.steal_disturbing
         for used, stolen in zip(foreign, series.cpu_steal, strict=True)
     ]
     return replace(host, per_second=replace(series, disturbed=disturbed))
@@ -58,44 +58,44 @@ def both_full(client: ClientEvidence) -> Iterator[Reason]:
 
 def server_full(evidence: LoadEvidence) -> bool:
     """Return whether the server's CPU was full."""
-    return evidence.server.cpu_busy >= evidence.limits.server_cpu_full
+    return evidence.server.cpu_busy >= evidence.thresholds.server_cpu_full
 
 
 def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client was full on average, or in too many of the seconds."""
-    limits, client = client_evidence.limits, client_evidence.client
-    limit = limits.generator_cpu_max
+    thresholds, client = client_evidence.thresholds, client_evidence.client
+    limit = thresholds.generator_cpu_max
     seconds = client.per_second.cpu_busy if client.per_second else []
     facts: Facts = {}
     if client_evidence.cell.load.mode == "closed":
         facts = {
             "server_cpu_busy": client_evidence.server.cpu_busy,
-            "server_cpu_full": limits.server_cpu_full,
+            "server_cpu_full": thresholds.server_cpu_full,
         }
     if client.cpu_busy > limit:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
     else:
         yield from _in_seconds(
-            "generator_cpu", seconds, limit, limits.generator_cpu_seconds_max, facts
+            "generator_cpu", seconds, limit, thresholds.generator_cpu_seconds_max, facts
         )
 
 
 def steal(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose hypervisor took too much, on average or by the second."""
-    limits = client.limits
+    thresholds = client.thresholds
     for role, host in client.hosts.items():
         seconds = host.per_second.cpu_steal if host.per_second else []
-        if host.cpu.steal > limits.steal_max:
+        if host.cpu.steal > thresholds.steal_max:
             yield Reason(
-                code="steal", value=host.cpu.steal, limit=limits.steal_max, facts={"host": role}
+                code="steal", value=host.cpu.steal, limit=thresholds.steal_max, facts={"host": role}
             )
         else:
-            yield from _stolen(role, seconds, limits)
+            yield from _stolen(role, seconds, thresholds)
 
 
-def _stolen(role: str, seconds: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+def _stolen(role: str, seconds: Sequence[float], thresholds: Thresholds) -> Iterator[Reason]:
     yield from _in_seconds(
-        "steal", seconds, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
+        "steal", seconds, thresholds.steal_disturbing, thresholds.steal_seconds_max, {"host": role}
     )
 
 
@@ -113,19 +113,19 @@ def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
     for role, host in client.hosts.items():
         seconds = host.per_second.foreign_cpu if host.per_second else None
-        yield from _foreign(role, seconds or [], client.limits)
+        yield from _foreign(role, seconds or [], client.thresholds)
 
 
-def _foreign(role: str, per_second: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
-    seconds = above(per_second, limits.foreign_cpu_second_max)
-    if seconds > limits.foreign_cpu_seconds_max:
+def _foreign(role: str, per_second: Sequence[float], thresholds: Thresholds) -> Iterator[Reason]:
+    seconds = above(per_second, thresholds.foreign_cpu_disturbing)
+    if seconds > thresholds.foreign_cpu_seconds_max:
         yield Reason(
             code="foreign_cpu",
             value=seconds,
-            limit=limits.foreign_cpu_seconds_max,
+            limit=thresholds.foreign_cpu_seconds_max,
             facts={
                 "host": role,
-                "second_max": limits.foreign_cpu_second_max,
+                "second_max": thresholds.foreign_cpu_disturbing,
                 "mean": sum(per_second) / len(per_second),
                 "worst": max(per_second),
             },
@@ -134,7 +134,7 @@ def _foreign(role: str, per_second: Sequence[float], limits: Thresholds) -> Iter
 
 def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose clock stepped."""
-    limit = client.limits.clock_step_max_s
+    limit = client.thresholds.clock_step_max_s
     for role, host in client.hosts.items():
         if host.clock_step_s > limit:
             yield Reason(
@@ -144,7 +144,7 @@ def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
 
 def swapping(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that swapped."""
-    limit = client.limits.swap_pages_max
+    limit = client.thresholds.swap_pages_max
     for role, host in client.hosts.items():
         if host.swap_pages > limit:
             yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
@@ -152,7 +152,7 @@ def swapping(client: ClientEvidence) -> Iterator[Reason]:
 
 def allowance(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each counter by which the cloud held a host's packets back."""
-    limit = client.limits.allowance_packets_max
+    limit = client.thresholds.allowance_packets_max
     for role, host in client.hosts.items():
         for counter, packets in (host.allowances_exceeded or {}).items():
             if packets > limit:
@@ -166,7 +166,7 @@ def allowance(client: ClientEvidence) -> Iterator[Reason]:
 
 def telemetry_gap(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
-    limit, duration_s = client.limits.samples_min, client.cell.load.duration_s
+    limit, duration_s = client.thresholds.samples_min, client.cell.load.duration_s
     # Telemetry covers the duration asked, not the wait for the last answers.
     span = client.measurement.duration_s
     watched = span if duration_s is None else min(span, duration_s)
@@ -183,11 +183,11 @@ def telemetry_gap(client: ClientEvidence) -> Iterator[Reason]:
 def link(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each direction in which the client came too close to the link's limit."""
     if client.calibration is not None:
-        yield from full_link([client.client], [client.calibration], client.limits)
+        yield from full_link([client.client], [client.calibration], client.thresholds)
 
 
 def full_link(
-    clients: Sequence[HostTelemetry], calibrations: Sequence[Calibration], limits: Thresholds
+    clients: Sequence[HostTelemetry], calibrations: Sequence[Calibration], thresholds: Thresholds
 ) -> Iterator[Reason]:
     """Yield reasons where the clients together came too close to the limit of the server's link.
 
@@ -219,11 +219,11 @@ def full_link(
         }
         series = clients[0].per_second if len(clients) == 1 else None
         fractions = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
-        if used > limits.link_max * capacity:
-            yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
+        if used > thresholds.link_max * capacity:
+            yield Reason(code="link", value=used / capacity, limit=thresholds.link_max, facts=facts)
         else:
             yield from _in_seconds(
-                "link", fractions, limits.link_max, limits.link_seconds_max, facts
+                "link", fractions, thresholds.link_max, thresholds.link_seconds_max, facts
             )
 
 
@@ -243,10 +243,10 @@ def link_disturbed(client: ClientEvidence) -> Iterator[Reason]:
 def full_core(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host of several cores of which one was full and the others not, or
     one was full of softirq."""
-    limit = client.limits.core_full
+    limit = client.thresholds.core_full
     for role, host in client.hosts.items():
-        busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core or 0.0
-        if busiest is None or host.cores == 1 or busiest < limit:
+        busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core
+        if host.cores == 1 or busiest < limit:
             continue
         if host.cpu_busy < limit or softirq >= limit:
             yield Reason(
@@ -257,14 +257,14 @@ def full_core(client: ClientEvidence) -> Iterator[Reason]:
                     "host": role,
                     "cores": host.cores,
                     "cpu_busy": host.cpu_busy,
-                    "softirq": host.softirq_busiest_core,
+                    "softirq": softirq,
                 },
             )
 
 
 def retransmits(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host that had to send too many segments again."""
-    limit = client.limits.retransmits_max
+    limit = client.thresholds.retransmits_max
     p99 = client.measurement.latency_us.get("p99")
     for role, host in client.hosts.items():
         sent, again = host.tcp.segments, host.tcp.retransmits
@@ -289,7 +289,7 @@ def packet_drops(client: ClientEvidence) -> Iterator[Reason]:
     A card also counts a packet of a protocol that the host does not speak, of which a switch sends
     some.
     """
-    limit = client.limits.drops_max
+    limit = client.thresholds.drops_max
     for role, host in client.hosts.items():
         lost = host.drops
         if lost is None:
@@ -313,7 +313,7 @@ def packet_drops(client: ClientEvidence) -> Iterator[Reason]:
 def calibration_link(
     directions: Mapping[str, Iperf3Direction],
     hosts: Mapping[str, Counters | None],
-    limits: Thresholds,
+    thresholds: Thresholds,
 ) -> list[Reason]:
     """Return why the measurement of the link was disturbed; empty where it was not.
 
@@ -328,27 +328,29 @@ def calibration_link(
             traffic = (used.rx + used.tx) / used.seconds
             ran = traffic >= TRAFFIC_MIN * traffic.max()
             foreign = [] if used.foreign is None else used.foreign[ran].tolist()
-            reasons += _foreign(role, foreign, limits)
-            reasons += _stolen(role, used.modes["steal"][ran].tolist(), limits)
+            reasons += _foreign(role, foreign, thresholds)
+            reasons += _stolen(role, used.modes["steal"][ran].tolist(), thresholds)
     for direction, throughput in directions.items():
-        reasons += _unsteady(direction, throughput, limits)
+        reasons += _unsteady(direction, throughput, thresholds)
     return reasons
 
 
-def _unsteady(direction: str, throughput: Iperf3Direction, limits: Thresholds) -> Iterator[Reason]:
-    if throughput.spread is not None and throughput.spread > limits.iperf3_spread_max:
+def _unsteady(
+    direction: str, throughput: Iperf3Direction, thresholds: Thresholds
+) -> Iterator[Reason]:
+    if throughput.spread is not None and throughput.spread > thresholds.iperf3_spread_max:
         yield Reason(
             code="iperf3_spread",
             value=throughput.spread,
-            limit=limits.iperf3_spread_max,
+            limit=thresholds.iperf3_spread_max,
             facts={"direction": direction},
         )
     again = throughput.retransmitted
-    if again is not None and again > limits.iperf3_retransmits_max:
+    if again is not None and again > thresholds.iperf3_retransmits_max:
         yield Reason(
             code="iperf3_retransmits",
             value=again,
-            limit=limits.iperf3_retransmits_max,
+            limit=thresholds.iperf3_retransmits_max,
             facts={"direction": direction},
         )
 

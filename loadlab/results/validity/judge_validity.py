@@ -53,12 +53,14 @@ def judge_together(
     measurements merged, with the whole load. ``telemetry``, ``calibrations``: of each client.
     ``spread_s``: seconds between the first and the last start.
     """
-    limits = whole.limits
+    thresholds = whole.thresholds
     reasons = _named({name: validity.reasons for name, validity in clients.items()})
     if measured := [calibration for calibration in calibrations if calibration is not None]:
-        reasons += disturbance.full_link(telemetry, measured, limits)
-    if spread_s > limits.start_spread_max_s:
-        reasons.append(Reason(code="start_spread", value=spread_s, limit=limits.start_spread_max_s))
+        reasons += disturbance.full_link(telemetry, measured, thresholds)
+    if spread_s > thresholds.start_spread_max_s:
+        reasons.append(
+            Reason(code="start_spread", value=spread_s, limit=thresholds.start_spread_max_s)
+        )
     # Counts are reported for the whole load. A missed rate voids, and the client's own validity
     # already says so.
     counted = [reason for rule in COUNTING for reason in rule(whole)]

@@ -28,18 +28,18 @@ def nothing_sent(client: ClientEvidence) -> Iterator[Reason]:
 def short(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the load lasted too little of the time asked."""
     span, planned_s = client.measurement.duration_s, client.cell.load.duration_s
-    if planned_s is not None and span < client.limits.duration_min * planned_s:
+    if planned_s is not None and span < client.thresholds.duration_min * planned_s:
         yield Reason(
             code="short",
             value=span / planned_s,
-            limit=client.limits.duration_min,
+            limit=client.thresholds.duration_min,
             facts={"measured_s": span, "asked_s": planned_s},
         )
 
 
 def listen_overflows(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where an accept queue of the server overflowed."""
-    overflows, limit = client.server.tcp.listen_overflows, client.limits.listen_overflows_max
+    overflows, limit = client.server.tcp.listen_overflows, client.thresholds.listen_overflows_max
     if overflows > limit:
         yield Reason(code="listen_overflows", value=overflows, limit=limit)
 

@@ -43,17 +43,20 @@ def usable_connections(measurement: Measurement, load: Load) -> float:
 
 def generator_stopped(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a reason where the generator stood still for too long, once or in all."""
-    stops, limits = evidence.measurement.stops, evidence.limits
+    stops, thresholds = evidence.measurement.stops, evidence.thresholds
     if stops is None:
         return
     part = stops.total_s / evidence.measurement.duration_s
     facts: Facts = {"total_s": stops.total_s, "longest_s": stops.longest_s, **stops.causes}
-    if stops.longest_s > limits.stop_max_s:
+    if stops.longest_s > thresholds.stop_max_s:
         yield Reason(
-            code="generator_stopped", value=stops.longest_s, limit=limits.stop_max_s, facts=facts
+            code="generator_stopped",
+            value=stops.longest_s,
+            limit=thresholds.stop_max_s,
+            facts=facts,
         )
-    elif part > limits.stops_max:
-        yield Reason(code="generator_stops", value=part, limit=limits.stops_max, facts=facts)
+    elif part > thresholds.stops_max:
+        yield Reason(code="generator_stops", value=part, limit=thresholds.stops_max, facts=facts)
 
 
 def own_median(evidence: LoadEvidence) -> Iterator[Reason]:
@@ -79,17 +82,17 @@ def own_part(evidence: LoadEvidence) -> Iterator[Reason]:
 def _own(evidence: LoadEvidence) -> list[str]:
     if evidence.latency is None:
         return []
-    return exceeding(evidence.latency, evidence.own, evidence.limits)
+    return exceeding(evidence.latency, evidence.own, evidence.thresholds)
 
 
 def _part(evidence: LoadEvidence, name: str) -> Reason:
     """Return the generator's part of a percentile, µs, as a reason."""
     latency: float = getattr(evidence.latency, name)
-    limits = evidence.limits
+    thresholds = evidence.thresholds
     return Reason(
         code="own_median",
         value=getattr(evidence.own, name),
-        limit=max(limits.own_fraction_max * latency, limits.own_least_us),
+        limit=max(thresholds.own_fraction_max * latency, thresholds.own_least_us),
         facts={"latency_us": latency, "percentile": name},
     )
 
@@ -101,11 +104,11 @@ def generator_late(evidence: LoadEvidence) -> Iterator[Reason]:
     server does, an ideal generator adds nothing.
     """
     late = _late(evidence)
-    if late is not None and late > evidence.limits.late_max:
+    if late is not None and late > evidence.thresholds.late_max:
         yield Reason(
             code="generator_late",
             value=late,
-            limit=evidence.limits.late_max,
+            limit=evidence.thresholds.late_max,
             facts=_lateness(evidence),
         )
 
@@ -113,9 +116,9 @@ def generator_late(evidence: LoadEvidence) -> Iterator[Reason]:
 def late_tail(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where higher percentiles are withheld as they may be the generator's own."""
     late = _late(evidence)
-    if late is None or late > evidence.limits.late_max:
+    if late is None or late > evidence.thresholds.late_max:
         return
-    if names := withheld(late, evidence.limits.late_max):
+    if names := withheld(late, evidence.thresholds.late_max):
         yield Reason(
             code="late_tail", value=late, facts={**_lateness(evidence), "percentiles": names}
         )
@@ -135,8 +138,8 @@ def _lateness(evidence: LoadEvidence) -> Facts:
         "late": lateness.late,
         "unsent": lateness.unsent,
         "scheduled": evidence.measurement.scheduled,
-        "least_s": evidence.limits.late_least_s,
-        "least_fraction": evidence.limits.late_least_fraction,
+        "least_s": evidence.thresholds.late_least_s,
+        "least_fraction": evidence.thresholds.late_least_fraction,
     }
 
 
@@ -163,7 +166,7 @@ def _missed_schedule(evidence: LoadEvidence) -> Reason | None:
     server. The schedule counts as kept by what was sent: requests unanswered at the deadline and
     errors do not count against it.
     """
-    measurement, load, limits = evidence.measurement, evidence.cell.load, evidence.limits
+    measurement, load, thresholds = evidence.measurement, evidence.cell.load, evidence.thresholds
     if not measurement.scheduled or measurement.unsent is None:
         return None
     # Not by `requests`, which for wrk2 are attempts: several may belong to one place in the
@@ -172,11 +175,11 @@ def _missed_schedule(evidence: LoadEvidence) -> Reason | None:
     recorded = lateness is not None and not lateness.hidden
     unsent = measurement.unsent - (lateness.unsent + lateness.left_out if lateness else 0)
     sent = (measurement.scheduled - unsent) / measurement.scheduled
-    if sent >= limits.sent_min:
+    if sent >= thresholds.sent_min:
         return None
     usable = usable_connections(measurement, load)
     if measurement.histogram.total_count:
-        used = concurrency(measurement, evidence.errors.timeout, limits.timeout_s)
+        used = concurrency(measurement, evidence.errors.timeout, thresholds.timeout_s)
     else:
         used = usable
     resource = None
@@ -184,12 +187,12 @@ def _missed_schedule(evidence: LoadEvidence) -> Reason | None:
         resource = "connections"
     elif disturbance.server_full(evidence):
         resource = "cpu"
-    elif used >= limits.connections_busy_min * usable:
+    elif used >= thresholds.connections_busy_min * usable:
         resource = "connections"
     return Reason(
         code="rate_missed" if resource is None else "saturated",
         value=sent,
-        limit=limits.sent_min,
+        limit=thresholds.sent_min,
         facts={
             "rate": load.rate,
             "rate_achieved": measurement.rate_achieved,
@@ -221,7 +224,7 @@ def saturated(evidence: LoadEvidence) -> Iterator[Reason]:
 def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where more requests were due and not sent than a pacer's last ticks."""
     unsent = evidence.measurement.unsent
-    if unsent and unsent > (evidence.cell.load.rate or 0.0) * evidence.limits.send_delay_tail_s:
+    if unsent and unsent > (evidence.cell.load.rate or 0.0) * evidence.thresholds.send_delay_tail_s:
         yield Reason(
             code="unsent", value=unsent, facts={"scheduled": evidence.measurement.scheduled}
         )
@@ -230,22 +233,22 @@ def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
 def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where the generator sent its requests too long after their time."""
     delay = (evidence.measurement.send_delay_us or {}).get("p99")
-    limit = evidence.limits.send_delay_p99_max_us
+    limit = evidence.thresholds.send_delay_p99_max_us
     if delay is not None and delay > limit:
         yield Reason(code="send_delay", value=delay, limit=limit)
 
 
 def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where a closed loop's latencies need more connections than it had."""
-    load, limits = evidence.cell.load, evidence.limits
+    load, thresholds = evidence.cell.load, evidence.thresholds
     if load.mode != "closed":
         return
-    used = concurrency(evidence.measurement, evidence.errors.timeout, limits.timeout_s)
-    if used > limits.littles_law_max * load.connections:
+    used = concurrency(evidence.measurement, evidence.errors.timeout, thresholds.timeout_s)
+    if used > thresholds.littles_law_max * load.connections:
         yield Reason(
             code="littles_law",
             value=used / load.connections,
-            limit=limits.littles_law_max,
+            limit=thresholds.littles_law_max,
             facts={"concurrency": used, "connections": load.connections},
         )
 

@@ -36,7 +36,7 @@ class LoadEvidence:
     measurement: Measurement
     cell: Cell
     server: HostTelemetry
-    limits: Thresholds
+    thresholds: Thresholds
     nginx_requests: int | None = None
     latency: Latency | None = None
     own: OwnPart | None = None

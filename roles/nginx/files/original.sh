@@ -52,4 +52,5 @@ put_back() {
         systemctl --quiet "$boot" nginx || return
     fi
     rm -rf "$KEPT" /var/log/nginx/loadlab.log
+    rmdir --ignore-fail-on-non-empty "${KEPT%/*}" 2>/dev/null || :
 }

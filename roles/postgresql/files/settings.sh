@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Functions that read PostgreSQL's settings and apply the lab's. Connect as the superuser, by peer authentication.
-# Read no variables; write below /etc/postgresql/*/*/conf.d/.
+# Variable: KEYS (postgresql.NAME of each setting to read). They write below /etc/postgresql/*/*/conf.d/.
 PATH=$PATH:/usr/sbin:/sbin
 cd / || exit 1
 
@@ -20,12 +20,17 @@ connect_again() {
     ! systemctl --quiet is-active loadlab-app || systemctl restart loadlab-app || :
 }
 
-# Prints every setting as name|value|pending_restart, the number of the lab's settings, and the checksum of
+# Prints the settings in $KEYS as "w 644 postgresql.NAME VALUE", "p postgresql.NAME" for each of all that waits for a
+# restart, the path of the configuration ("c "), the number of the lab's settings in force ("n ") and the checksum of
 # their file.
-settings() {
+look() {
+    command -v psql >/dev/null || return
     answers
-    ask "SELECT name, current_setting(name), pending_restart FROM pg_settings" || return
-    ask "SELECT count(*), 'of the lab' FROM pg_settings WHERE sourcefile LIKE '%/loadlab.conf'"
+    ask "SELECT 'w 644 postgresql.' || name || ' ' || current_setting(name) FROM pg_settings
+             WHERE 'postgresql.' || name = ANY (string_to_array('$KEYS', ' '))
+         UNION ALL SELECT 'p postgresql.' || name FROM pg_settings WHERE pending_restart
+         UNION ALL SELECT 'c ' || current_setting('config_file')
+         UNION ALL SELECT 'n ' || count(*) FROM pg_settings WHERE sourcefile LIKE '%/loadlab.conf'" || return
     sha256sum /etc/postgresql/*/*/conf.d/loadlab.conf 2>/dev/null || true
 }
 
@@ -59,17 +64,22 @@ END
     esac
 }
 
-# Applies FILE, or its removal. If PostgreSQL rejects it, restores FORMER (or nothing), prints the reason and
-# returns 3.
-apply() { # FILE FORMER
+# Gives FILE this content, or removes it, and loads the settings, with a restart only if one needs it. If PostgreSQL rejects
+# them, restores the former file and prints "rejected" with the reason.
+configure() { # FILE CONTENT
+    if [ -e "$1" ]; then cp -p "$1" "$1.former"; else rm -f "$1.former"; fi
+    if [ -n "$2" ]; then
+        printf %s "$2" >"$1.part" && chmod 644 "$1.part" && mv "$1.part" "$1" || return
+    else
+        rm -f "$1"
+    fi
     cluster=${1%/conf.d/*}
     name=${cluster#/etc/postgresql/}
     version=${name%/*}
-    name=$version-${name#*/}
     if ! said=$(runuser -u postgres -- "/usr/lib/postgresql/$version/bin/postgres" -D "$cluster" -C config_file 2>&1); then
-        put_back "$1" "$2"
-        echo "$said" >&2
-        return 3
+        put_back "$1"
+        echo "rejected $said"
+        return
     fi
     loaded=$(ask "SELECT pg_conf_load_time()")
     ask "SELECT pg_reload_conf()" >/dev/null
@@ -79,19 +89,20 @@ apply() { # FILE FORMER
     done
     # The server reports which settings need a restart.
     if [ "$(ask "SELECT count(*) FROM pg_settings WHERE pending_restart")" != 0 ]; then
-        if ! { systemctl restart "postgresql@$name" && answers; } 2>/dev/null; then
-            grep -E ' (FATAL|PANIC):' "/var/log/postgresql/postgresql-$name.log" | tail -n 1 >&2
-            put_back "$1" "$2"
-            systemctl restart "postgresql@$name"
-            return 3
+        if ! { systemctl restart "$(unit_of "$cluster")" && answers; } 2>/dev/null; then
+            said=$(grep -E ' (FATAL|PANIC):' "/var/log/postgresql/postgresql-$version-${name#*/}.log" | tail -n 1)
+            put_back "$1"
+            systemctl restart "$(unit_of "$cluster")"
+            echo "rejected $said"
+            return
         fi
         connect_again || return
     fi
-    rm -f "$2"
+    rm -f "$1.former"
 }
 
-put_back() { # FILE FORMER
-    if [ -e "$2" ]; then mv -f "$2" "$1"; else rm -f "$1"; fi
+put_back() { # FILE
+    if [ -e "$1.former" ]; then mv -f "$1.former" "$1"; else rm -f "$1"; fi
 }
 
 # Drops the lab's databases and role, and counts statements no more unless the owner's settings do.

@@ -183,10 +183,7 @@ def altered(name: str, **changed: Any) -> Change:
         (altered("a-run/plan.json", mode=0o755), "is not what packing its files gives"),
         (altered("a-run/plan.json", mtime=1), "is not what packing its files gives"),
         (altered("a-run/plan.json", uname="root"), "is not what packing its files gives"),
-        (
-            altered("a-run/plan.json", pax_headers={"comment": "x" * 2_000_000}),
-            "has a header of",
-        ),
+        (altered("a-run/plan.json", pax_headers={"comment": "x" * 2_000_000}), "has a header of"),
         (
             altered(
                 "a-run/plan.json",

@@ -39,7 +39,7 @@ def test_a_bundle_is_verified_and_read(bundle: Path, run_dir: Path) -> None:
     assert original.source.sha256 == documents.digest_of(bundle)
     assert original.source.unverified == []
     assert original.summary == documents.read(RunDir(run_dir).summary, Summary)
-    assert original.recipe.given["framework"] == "aiohttp"
+    assert original.recipe.given_options["framework"] == "aiohttp"
     assert original.recipe.locks is not None
     assert list(bundle.parent.iterdir()) == [bundle]
 

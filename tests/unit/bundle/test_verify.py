@@ -353,7 +353,7 @@ def test_a_hostile_document_does_not_end_in_a_crash(run_dir: Path) -> None:
         (("plan", "study"), {"kind": 7}, r"plan.json: .* at `\$.plan.study"),
         (("thresholds",), {"rate_min": "<script>"}, r"plan.json: .* at `\$.thresholds`"),
         (("thresholds",), None, r"plan.json: Expected `object`, got `null` - at `\$.thresholds`"),
-        (("schema",), "lab/1", "plan.json has schema lab/1, from version 0.1 of the lab"),
+        (("schema",), "lab/1", "plan.json has schema lab/1, and this version of the lab reads"),
     ],
 )
 def test_a_run_whose_plan_cannot_be_used_is_refused(
@@ -386,12 +386,12 @@ def test_lines_of_a_verification_are_limited(run_dir: Path) -> None:
     assert any(re.fullmatch(r"And \d+ more files differ.", line) for line in lines)
 
 
-def other_lab(tmp_path: Path, **limits: float) -> Path:
+def other_lab(tmp_path: Path, **thresholds: float) -> Path:
     """A copy of this lab, of no known revision, with other thresholds."""
     root = tmp_path / "lab"
     for part in ("files", "roles/report", "docs/lessons"):
         shutil.copytree(ROOT / part, root / part)
-    own = msgspec.to_builtins(builders.thresholds(**limits))
+    own = msgspec.to_builtins(builders.thresholds(**thresholds))
     (root / thresholds_file.FILE).write_text(yaml.safe_dump(own))
     return root
 
@@ -533,7 +533,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def signed_by(run_dir: Path, key: Path) -> str:
     """Pack the run, signed; return the key's fingerprint."""
-    sign = partial(signature.sign, key=key, terminal=None, announce=pytest.fail)
+    sign = partial(signature.sign, key=key, announce=None)
     signer = bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", sign)["signer"]
     words = ["ssh-keygen", "-l", "-f", str(key)]
     output = subprocess.run(words, check=True, capture_output=True, text=True).stdout

@@ -23,7 +23,7 @@ TABLE = (
     "end REAL NOT NULL, duration REAL NOT NULL, status INTEGER NOT NULL, "
     "len_bytes INTEGER NOT NULL, run INTEGER NOT NULL)"
 )
-LIMITS = oha_database.Limits(least_s=0.005, least_fraction=0.1, tail_s=0.01)
+LIMITS = oha_database.Limits(least_s=0.005, least_fraction=0.1, tail_s=0.01, opening_s=0.0)
 Row = tuple[float | None, float, float, int, int]  # intended, start, end, status, body bytes
 
 

@@ -11,12 +11,15 @@ import pytest
 from loadlab.history import site
 from loadlab.history.index import index_page as index
 from loadlab.kinds import page as report
+from loadlab.report.html import Figure, Results, Table, Text
 from loadlab.report.render import render
+from loadlab.report.sections.cells_section import CellSection
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.browser import Browser
 from tests.unit import builders
 from tests.unit.history import pasts
+from tests.unit.report import blocks
 
 REPORT = index.TEMPLATE.with_name("report.html.j2")
 
@@ -27,7 +30,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("results")
     pasts.history(found)
     (found / "broken").mkdir()
-    (found / "broken" / "plan.json").write_text('{"schema": "lab/2", ')
+    (found / "broken" / "plan.json").write_text('{"schema": "lab/3", ')
     (found / "<b>odd" / "cells").mkdir(parents=True)
     written(found)
     return found
@@ -40,7 +43,8 @@ def written(results: Path) -> Path:
 
 
 def test_the_page_has_a_row_for_every_run_and_a_link_to_each_report(results: Path) -> None:
-    table = index.build(results).runs
+    (shown,) = blocks.find(Results, *index.build(results).sections)
+    table = shown.table
     found = {row.cells[0].text: row for row in table.rows}
     assert list(found)[:2] == ["run-12", "run-11"]
     assert len(found) == 14
@@ -61,11 +65,9 @@ def test_the_page_has_a_row_for_every_run_and_a_link_to_each_report(results: Pat
 
 
 def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(results: Path) -> None:
-    page = index.build(results)
-    assert len(page.cells) == 2
-    cell = page.cells[1]
+    _, cell = blocks.find(CellSection, *index.build(results).sections)
     assert cell.title == "aiohttp on Gunicorn (unix, http) on /index, 1,000/s"
-    step, change = (note.text for note in cell.notes)
+    step, change = (text.text for text in blocks.find(Text, cell)[1:])
     assert re.fullmatch(
         r"run-09 to run-11 are slower than the 3 runs before: "
         r"p50 \+30 % \(.+ to .+ %\), p99 \+30 % \(.+\)\.",
@@ -74,8 +76,8 @@ def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(res
     assert change == (
         "Changed before run-05: client: kernel 6.18.1 to 6.18.2, server: kernel 6.18.1 to 6.18.2."
     )
-    assert cell.figure.svg
-    titles = re.findall("<title>(.*?)</title>", cell.figure.svg)
+    (figure,) = blocks.find(Figure, cell)
+    titles = re.findall("<title>(.*?)</title>", str(figure.svg))
     assert len(titles) == 12 + 1
     assert titles[0] == (
         "run-01, 2026-11-02 12:00: p99, ms 1.86; Saturation, /s 7,280; "
@@ -83,9 +85,9 @@ def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(res
     )
     assert titles[6].endswith("void")
     assert titles[-1] == change.removesuffix(".")
-    assert [row.cells[-1].text for row in cell.table.rows if row.cells[-1].text] == [
-        step.partition(" are ")[2].removesuffix(".")
-    ]
+    assert [
+        row.cells[-1].text for row in blocks.find(Table, cell)[0].rows if row.cells[-1].text
+    ] == [step.partition(" are ")[2].removesuffix(".")]
 
 
 def test_the_same_runs_give_the_same_page_and_a_removed_run_is_gone(
@@ -98,7 +100,7 @@ def test_the_same_runs_give_the_same_page_and_a_removed_run_is_gone(
 
 
 def test_no_run_gives_a_page_without_cells(tmp_path: Path) -> None:
-    assert index.build(tmp_path).cells == []
+    assert blocks.find(CellSection, *index.build(tmp_path).sections) == []
     assert b"no runs" in written(tmp_path).read_bytes()
 
 

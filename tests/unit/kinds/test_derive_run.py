@@ -14,7 +14,9 @@ from msgspec.structs import replace
 
 from loadlab.generators import oha_database
 from loadlab.kinds import derive_run, run_end
+from loadlab.kinds.study import words as study_words
 from loadlab.model import LabRevision, Manifest, Reason, Result, Summary, Validity
+from loadlab.report.html import Facts
 from loadlab.report.sections import manifest_section
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import cost_words, repetitions_words
@@ -22,6 +24,7 @@ from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from tests.unit import builders
 from tests.unit.builders import present
+from tests.unit.report import blocks
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -182,12 +185,10 @@ def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Pa
     assert [one.instance_id for one in document.instances] == ["i-1", "i-2"]
     for each in document.instances:
         assert each.usd == pytest.approx(each.hours * (each.usd_per_hour or 0))
-    section = manifest_section.build(document, {})
-    assert section
-    assert [fact.value for fact in section.facts if fact.name == "cost"] == [
-        cost_words.sentence(document.instances)
-    ]
-    assert any(table.caption == "The instances that were its hosts." for table in section.tables)
+    section = manifest_section.section(document, {})
+    (facts,) = blocks.find(Facts, section)
+    assert facts.facts["cost"] == cost_words.sentence(document.instances)
+    assert len(blocks.tables("The instances that were its hosts.", section)) == 1
 
 
 def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
@@ -301,13 +302,11 @@ def test_a_cell_has_percentiles_as_long_as_a_repetition_is_valid(run_dir: Path) 
 
 
 def unmeasured(run_dir: Path) -> list[str]:
-    return [repetitions_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
+    return [study_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
-    study = builders.planned_study(
-        cells={"failed": [FAILED.split("/")[1]], "never": ["never"]},
-    )
+    study = builders.planned_study(cells={"failed": [FAILED.split("/")[1]], "never": ["never"]})
     builders.write_plan(run_dir, replace(builders.plan(run_id="a-run"), study=study))
     everything(run_dir)
     first = run_dir / OHA / "result.json"

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from loadlab.kinds import all_kinds, derive_run, page, plan_run, run_end, turns
+from loadlab.kinds import all_kinds, derive_run, page, plan_run, run_end, troubleshooting, turns
 from loadlab.kinds.kind import Draft, Kind, ResolvedRun
 from loadlab.model import Record, Study, StudyCell, StudyPublication, Summary
 from loadlab.plan import schedule
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, with_blocks
 from loadlab.plan.user_options import Request
-from loadlab.report.html import Headline, Part, Section
+from loadlab.reasons.row import ReasonPart, ReasonRow, template
+from loadlab.report.html import Headline, Section, Text
 from loadlab.report.render import render
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
@@ -26,6 +27,9 @@ class Idle(Kind):
 
     name = "idle"
     playbook = "playbooks/idle.yml"
+    reasons = ReasonPart(
+        "Idle", "Why it is idle.", {"bored": ReasonRow(template("bored"), meaning="It is bored.")}
+    )
 
     def is_planned(self, plan: Plan) -> bool:
         return plan.study is not None and plan.study.name == self.name
@@ -53,7 +57,7 @@ class Idle(Kind):
         return [Headline("held", "Nothing is said.", anchor="idle")]
 
     def sections(self, run: RunDir) -> list[Section]:
-        return [Section("idle", "Idle", "Idle", [Part(text="Nothing was asked.")])]
+        return [Section("Idle", [Text("Nothing was asked.")], "idle", "Idle")]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         return [f"Next: {self.resume_command(run.path)}"]
@@ -66,7 +70,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
     request = Request(
         root=builders.ROOT,
         specs=builders.SPECS,
-        given={"framework": "aiohttp", "endpoint": "index"},
+        given_options={"framework": "aiohttp", "endpoint": "index"},
         now=datetime.datetime(2026, 11, 20),
         kind="idle",
     )
@@ -102,6 +106,7 @@ def test_a_new_kind_is_derived_and_shown(made: Plan) -> None:
     html = render(template, page.build(run.path)).decode()
     assert '<h2 id="idle">Idle</h2>\n<p>Nothing was asked.</p>\n' in html
     assert '<a href="#idle">Idle</a>' in html
+    assert "## Idle\n\nWhy it is idle." in troubleshooting.page(builders.ROOT)
     assert run_end.shown(run.path, 2.0)[-1] == (
         f"Next: ansible-playbook playbooks/idle.yml -e run_id={run.run_id}"
     )

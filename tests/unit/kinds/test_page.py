@@ -14,10 +14,18 @@ from msgspec.structs import replace
 
 from loadlab.hosts import hardware
 from loadlab.kinds import page as report
-from loadlab.model import CellSummary, GeneratorProgram, Manifest, Result, Stall, Summary
+from loadlab.model import (
+    Calibration,
+    CellSummary,
+    GeneratorProgram,
+    Manifest,
+    Result,
+    Stall,
+    Summary,
+)
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.report.first_screen import first_results as results_table
-from loadlab.report.html import Headline, Table
+from loadlab.report.html import Figure, Fold, Heading, Headline, Results, Section, Table, Text
 from loadlab.report.render import render
 from loadlab.report.sections import (
     calibration_section,
@@ -29,11 +37,8 @@ from loadlab.report.sections import (
     ranking_section,
 )
 from loadlab.report.sections import cells_section as report_cells
-from loadlab.report.sections import (
-    hosts_section as hosts,
-)
-from loadlab.report.sections.cells_section import CellSection
-from loadlab.report.sections.comparison_section import ComparisonSection
+from loadlab.report.sections import hosts_section as hosts
+from loadlab.report.sections.cells_section import CellSection, Frame, Remark, Remarks
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.results import derive_result as results
@@ -43,6 +48,7 @@ from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
 from loadlab.telemetry import kernel_trace
 from tests.unit import builders
+from tests.unit.report import blocks
 
 ROOT = Path(__file__).parents[3]
 RUN = ROOT / "tests" / "fixtures" / "documents"
@@ -80,7 +86,7 @@ def void(result: dict[str, Any]) -> None:
 
 def failed(words: str) -> Change:
     def change(result: dict[str, Any]) -> None:
-        keep = ("schema", "cell_id", "purpose", "cell", "repetition")
+        keep = ("schema", "cell_id", "purpose", "cell", "repetition", "server")
         for key in set(result) - set(keep):
             result[key] = None
         result["error"], result["raw_sha256"] = words, {}
@@ -155,7 +161,16 @@ def by_path(entry: Entry) -> Entry:
 
 def section(run: Path, cell: str) -> CellSection:
     entry = next(e for e in measured(run) if cell.endswith(e.cell.cell_id))
-    return report_cells.section(run, entry, heading=entry.title)
+    return report_cells.section(run, entry, [], frame=Frame(entry.title))
+
+
+def repetitions(cell: CellSection) -> Table:
+    (table,) = blocks.tables("Each repetition.", cell)
+    return table
+
+
+def remarks(cell: CellSection) -> list[Remark]:
+    return [remark for block in blocks.find(Remarks, cell) for remark in block.remarks]
 
 
 def cells_of(table: Table | None) -> list[list[str]]:
@@ -214,6 +229,7 @@ def with_processes(result: dict[str, Any]) -> None:
             "connections_max": 10,
             "sessions": 0,
             "transactions": 12345,
+            "connections_limit": 97,
             "statements": [
                 {"query": "SELECT <1>", "calls": 5727, "mean_us": 60.5, "total_s": 0.3465}
             ],
@@ -225,16 +241,17 @@ def test_the_servers_processes_by_request(run: Path) -> None:
     assert "Server processes" not in page(run)
     repetition(run, AGENTS, 1, with_processes)
     documents.read(run / AGENTS / "rep-1" / "result.json", Result)
-    server = processes_section.section(measured(run), [])
+    tables = blocks.find(Table, *processes_section.blocks(measured(run), []))
+    processes, details, database = map(cells_of, tables)
     # 5,727 requests.
-    assert cells_of(server.processes)[0] == [
+    assert processes[0] == [
         "/agents", "oha, 1,000/s", "733", "210", "524", "-", "-", "19.7", "20 %", "20 %", "-", "",
     ]  # fmt: skip
-    assert cells_of(server.details)[0] == [
+    assert details[0] == [
         "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "-", "-", "2.00", "-",
         "100",
     ]  # fmt: skip
-    assert cells_of(server.database) == [
+    assert database == [
         ["/agents", "oha, 1,000/s", "10", "12,345", "SELECT <1>", "5,727", "60.5", "0.346", ""]
     ]
     text = page(run)
@@ -259,7 +276,7 @@ def test_the_cores_and_lost_packets_of_both_hosts(run: Path) -> None:
         }
 
     repetition(run, AGENTS, 2, lossy)
-    rows = cells_of(hosts.section(measured(run), []))
+    rows = cells_of(hosts.table_of(measured(run), []))
     assert [row[:3] for row in rows[:2]] == [
         ["/agents", "oha, 1,000/s", "server"],
         ["/agents", "oha, 1,000/s", "client"],
@@ -270,15 +287,17 @@ def test_the_cores_and_lost_packets_of_both_hosts(run: Path) -> None:
     assert "Cores and packets of both hosts" in page(run)
 
 
+def _calibrated(run: Path, calibration: Calibration) -> list[list[str]]:
+    return cells_of(*blocks.find(Table, calibration_section.section(run, calibration)))
+
+
 def test_both_figures_of_a_link_are_shown_and_the_higher_is_its_own(run: Path) -> None:
     found = builders.calibration()
     link = replace(found.iperf3.client_to_server, streams=1, core_limited=True)
     several = replace(link, bits_per_second=24e9, streams=4, core_limited=False)
     lower = {"client_to_server": replace(link, bits_per_second=17e9)}
     iperf3 = replace(found.iperf3, client_to_server=several, lower=lower)
-    first, second, back, *_ = cells_of(
-        calibration_section.build(run, replace(found, iperf3=iperf3))
-    )
+    first, second, back, *_ = _calibrated(run, replace(found, iperf3=iperf3))
     assert first[0] == second[0] == "Link, client to server"
     assert first[1].startswith("24.0 Gb/s with 4 streams, ")
     assert first[2] == "throughput of the network (iperf3)"
@@ -287,7 +306,7 @@ def test_both_figures_of_a_link_are_shown_and_the_higher_is_its_own(run: Path) -
     assert back[0] == "Link, server to client"
     # One figure that a core limited.
     limited = replace(found.iperf3, client_to_server=link)
-    alone, back, *_ = cells_of(calibration_section.build(run, replace(found, iperf3=limited)))
+    alone, back, *_ = _calibrated(run, replace(found, iperf3=limited))
     assert alone[2].endswith("iperf3 filled its cores, so the network may carry more")
     assert back[0] == "Link, server to client"
 
@@ -341,8 +360,6 @@ def test_the_generators_executable_stands_beside_the_hosts(run: Path) -> None:
 
 
 def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
-    # The fixture's run is of a lab that did not look at the hardware.
-    assert "card of the load" not in page(run)
     document = documents.read(run / "manifest.json", Manifest)
     found = hardware.parse(
         "nic\tbond0\nspeed_mbit\t200\nduplex\tfull\nmtu\t1500\nqueue\t0 0\n"
@@ -356,9 +373,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     server = replace(document.hosts["server"], hardware=found)
     document = replace(document, hosts={**document.hosts, "server": server})
     documents.write(run / "manifest.json", documents.encode(document))
-    shown = manifest_section.build(document, {})
-    assert shown
-    warnings, hosts = shown.tables[:2]
+    warnings, hosts, *_ = blocks.find(Table, manifest_section.section(document, {}))
     assert [row[0].split(":")[0] for row in cells_of(warnings)] == [
         "server, client", "server", "server", "server",
     ]  # fmt: skip
@@ -397,17 +412,17 @@ def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
     alone = section(run, INDEX)
     repetition(run, INDEX, 2, void)
     beside = section(run, INDEX)
-    assert beside.figures == alone.figures
-    assert [row.css for row in beside.repetitions.rows] == ["", "void"]
-    remark = report_cells.Remark("void", "steal", "0.050 on server, limit 0.01", "repetition 2")
-    assert remark in beside.remarks
+    assert blocks.find(Figure, beside) == blocks.find(Figure, alone) != []
+    assert [row.css for row in repetitions(beside).rows] == ["", "void"]
+    remark = Remark("void", "steal", "0.050 on server, limit 0.01", "repetition 2")
+    assert remark in remarks(beside)
     assert texts(run)[1].endswith("no errors. 1 valid of 2 (1 void: steal).")
 
 
 def test_remarks_of_several_repetitions_with_the_same_words_are_told_once(run: Path) -> None:
     for number in (1, 2):
         repetition(run, INDEX, number, void)
-    (told,) = (one for one in section(run, INDEX).remarks if one.code == "steal")
+    (told,) = (one for one in remarks(section(run, INDEX)) if one.code == "steal")
     assert told.repetition == "repetitions 1, 2"
 
 
@@ -416,7 +431,7 @@ def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> Non
         hashes = dict.fromkeys(("application", "endpoint", "tuning", "network"), "0" * 64)
         made_of = {"input_hashes": {**hashes, "lab": revision}}
         repetition(run, INDEX, number, lambda result, made_of=made_of: result.update(made_of))  # type: ignore[misc]
-        told = [one.text for one in section(run, INDEX).remarks if one.code == "lab"]
+        told = [one.text for one in remarks(section(run, INDEX)) if one.code == "lab"]
         assert len(told) == number - 1
     assert told == [
         "2 revisions measured this cell: aaaaaaaaaaaa measured repetition 1; bbbbbbbbbbbb with "
@@ -430,8 +445,7 @@ def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
         "aiohttp on Gunicorn (unix, http) on /index void: steal: 0.050 on server, limit 0.01; "
         "nothing can be concluded."
     )
-    found = section(run, INDEX)
-    assert (found.figures.percentiles, found.figures.series) == (None, [])
+    assert blocks.find(Figure, section(run, INDEX)) == []
     assert cells_of(results_table.build(measured(run), []))[1][3:7] == ["-"] * 4
     assert "nothing is plotted" in page(run)
 
@@ -439,7 +453,7 @@ def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
 def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
     repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
     assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in texts(run)[1]
-    assert section(run, INDEX).repetitions.rows[0].cells[14].text == "failed"
+    assert repetitions(section(run, INDEX)).rows[0].cells[14].text == "failed"
     page(run)
 
 
@@ -456,13 +470,13 @@ def test_what_a_server_said_is_escaped(run: Path) -> None:
 
 def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
     repetition(run, INDEX, 2, same)
-    found = section(run, INDEX).figures
-    assert found.percentiles
-    assert found.percentiles.svg
-    assert "all 2 added" in found.percentiles.svg
-    assert "each repetition" in found.percentiles.svg
-    assert "of 11,994 answers" in found.percentiles.caption
-    assert [(s.title, s.open) for s in found.series] == [
+    found = section(run, INDEX)
+    percentiles = blocks.find(Figure, found)[0]
+    assert percentiles.svg
+    assert "all 2 added" in percentiles.svg
+    assert "each repetition" in percentiles.svg
+    assert "of 11,994 answers" in percentiles.caption
+    assert [(fold.title, fold.open) for fold in blocks.find(Fold, found)] == [
         ("Repetition 1 over time", True), ("Repetition 2 over time", False),
     ]  # fmt: skip
     assert "Repetition 2 over time" in page(run)
@@ -470,8 +484,7 @@ def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
 
 def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) -> None:
     def over_time() -> str:
-        (series,) = section(run, INDEX).figures.series
-        (figure,) = series.figures
+        _, figure = blocks.find(Figure, section(run, INDEX))
         assert ("Accept queues of the server" in str(figure.svg)) == ("Most" in figure.caption)
         return figure.caption
 
@@ -481,7 +494,7 @@ def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) 
         server = result["telemetry"]["server"]
         server["accept_queues"] = [
             {"service": service, "socket": socket, "limit": limit,
-             "depth": [most] * len(server["per_second"]["t"])}
+             "depth": [most] * len(server["per_second"]["t"]), "mean_depth": most}
             for service, socket, limit, most in (
                 ("application", "/run/app.sock", 2048, 63),
                 ("nginx", "10.77.0.11:80", 128, 129),
@@ -528,7 +541,8 @@ def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
             host.pop("per_second")
 
     repetition(run, INDEX, 1, bare)
-    assert section(run, INDEX).figures.series[0].figures == []
+    (only,) = blocks.find(Figure, section(run, INDEX))
+    assert only.title == "Latency by percentile"
     assert "</html>" in page(run)
 
 
@@ -537,10 +551,10 @@ def test_a_generator_without_records_of_requests_says_so(run: Path) -> None:
         result["per_second"] = None
 
     # A result of an earlier version of the lab has no counts by latency.
-    (figure,) = section(run, INDEX).figures.series[0].figures
+    _, figure = blocks.find(Figure, section(run, INDEX))
     assert "No answers by latency were recorded" in figure.caption
     repetition(run, INDEX, 1, without)
-    (figure,) = section(run, INDEX).figures.series[0].figures
+    _, figure = blocks.find(Figure, section(run, INDEX))
     assert "oha keeps no record of each request" in figure.caption
     assert "CPU of the server" in str(figure.svg)
 
@@ -568,9 +582,9 @@ def test_a_measured_closed_loop_is_never_said_to_hold_a_rate(run: Path) -> None:
         texts(run)
     )
     found = section(run, INDEX.replace("oha-1000rps-c64-6s", "wrk-closed-c64-5s"))
-    assert found.figures.percentiles
-    assert "baseline" not in (found.figures.percentiles.svg or "")
-    assert "/index (closed loop, 5 s)" in found.heading
+    percentiles = blocks.find(Figure, found)[0]
+    assert "baseline" not in str(percentiles.svg)
+    assert "/index (closed loop, 5 s)" in found.title
 
 
 def test_a_broken_document_is_named(run: Path) -> None:
@@ -615,15 +629,18 @@ def compare(run: Path, factor: float = 1.3, count: int = 5, control: bool = True
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
 
 
-def compared(run: Path) -> ComparisonSection:
+def compared(run: Path) -> Section:
     """The comparison of the report."""
-    found = comparison_section.build(summary(run), {}, measured(run))
-    assert found is not None
+    (found,) = comparison_section.sections(summary(run), {}, measured(run))
     return found
 
 
+def compared_headlines(run: Path) -> list[Headline]:
+    return comparison_section.headlines(summary(run), {})
+
+
 def test_without_comparisons_there_is_no_section(run: Path) -> None:
-    assert report.build(run).comparison is None
+    assert comparison_section.sections(summary(run), {}, measured(run)) == []
     assert 'id="comparison"' not in page(run)
 
 
@@ -649,7 +666,7 @@ def test_a_comparison_comes_first_in_a_sentence(run: Path) -> None:
 
 def test_no_difference_is_said_as_plainly(run: Path) -> None:
     compare(run, factor=1.0)
-    (first,) = compared(run).headlines
+    (first,) = compared_headlines(run)
     assert first.state == "same"
     assert first.text.startswith(
         "stock against production on /index: no difference in goodput (0.0 %, noise floor 0.3 %), p"
@@ -659,23 +676,23 @@ def test_no_difference_is_said_as_plainly(run: Path) -> None:
 
 def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None:
     compare(run, count=2, control=False)
-    found = compared(run)
-    (first,) = found.headlines
+    (first,) = compared_headlines(run)
     assert first.state == "inconclusive"
     assert first.text == (
         "stock against production on /index: inconclusive in goodput (+30 %), p50 (0.0 %) and p99 "
         "(0.0 %): 2 repetitions of the base to go by, at least 3 are needed."
     )
-    assert found.noise_floor is None
-    assert "75, 88 or 94 %" in found.explained
+    texts = [block.text for block in blocks.find(Text, compared(run))]
+    assert "75, 88 or 94 %" in texts[0]
+    assert texts[1:] == ["No cell was measured twice, so the noise floor is not known."]
 
 
 def test_the_tables_of_a_comparison(run: Path) -> None:
     compare(run)
     found = compared(run)
-    (endpoint,) = found.endpoints
-    assert endpoint.path == "/index"
-    assert cells_of(endpoint.table) == [
+    assert [heading.text for heading in blocks.find(Heading, found)] == ["/index", "Noise floor"]
+    table, noise_floor = blocks.find(Table, found)
+    assert cells_of(table) == [
         ["goodput, requests/s", "1,002 (1,000 to 1,004)",
          "1,303 (1,300 to 1,306)", "+30 % (30 to 30 %)", "0.3 %", "higher",
          "corrected p below 0.001, above the noise floor"],
@@ -688,16 +705,15 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
         ["failed requests", "0 %", "0 %", "", "", "",
          "repetitions: 5 valid against 5 valid"],
     ]  # fmt: skip
-    title, *rows = endpoint.table.rows
+    title, *rows = table.rows
     assert title.title == "stock against production"
     classes = [row.cells[5].css for row in rows]
     assert classes == ["better", "same", "same", ""]
-    assert cells_of(found.noise_floor)[0] == [
+    assert cells_of(noise_floor)[0] == [
         "/index (production)", "goodput", "0.0 % (-0.3 to 0.3 %)", "0.3 %",
     ]  # fmt: skip
-    assert "stock against production on /index" in builders.present(
-        builders.present(found.figure).svg
-    )
+    (figure,) = blocks.find(Figure, found)
+    assert "stock against production on /index" in str(figure.svg)
 
 
 def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
@@ -707,9 +723,8 @@ def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
         result["errors"]["timeout"] = 300
         documents.write(path, documents.dump(result))
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
-    found = compared(run)
-    assert found.headlines[0].text.endswith("; failed requests 5.0 % against 0 %.")
-    last = found.endpoints[0].table.rows[-1]
+    assert compared_headlines(run)[0].text.endswith("; failed requests 5.0 % against 0 %.")
+    last = blocks.find(Table, compared(run))[0].rows[-1]
     assert (last.css, last.cells[2].text) == ("bad", "5.0 %")
 
 
@@ -717,13 +732,13 @@ def test_twins_are_nowhere_among_the_measured(run: Path) -> None:
     compare(run, count=1)
     document = report.build(run)
     control = f"{INDEX.removeprefix('cells/')}-aa_control"
-    shown = [cell.cell_id for part in document.endpoints for cell in part.cells]
-    assert control not in shown
-    assert document.overview
-    assert len(shown) == len(document.overview.rows) == 3
-    index = next(part for part in document.endpoints if part.path == "/index")
-    assert index.closed_loop
-    assert len(index.closed_loop.rows) == 1
+    shown = [text.text for text in blocks.find(Text, *document.sections) if text.css == "id"]
+    assert f"Cell {control}" not in shown
+    (overview,) = blocks.find(Results, *document.sections)
+    assert len(shown) == len(overview.table.rows) == 3
+    (index,) = (part for part in document.sections if part.title == "/index")
+    (closed_loop,) = blocks.tables("Every connection", index)
+    assert len(closed_loop.rows) == 1
 
 
 def test_closed_loops_of_several_tunings_are_told_apart(run: Path) -> None:
@@ -744,7 +759,8 @@ def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
     builders.write_plan(run, replace(builders.plan(), aa_controls=controls))
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     found = compared(run)
-    assert (found.title, found.headlines, found.figure) == ("Noise floor", [], None)
+    assert (found.title, blocks.find(Figure, found)) == ("Noise floor", [])
+    assert compared_headlines(run) == []
     _Balance().feed(page(run))
 
 
@@ -838,6 +854,10 @@ def of_client(run: Path) -> Entry:
     return next(entry for entry in measured(run) if labels.is_client(entry.cell))
 
 
+def client_section(run: Path) -> CellSection:
+    return python_clients_section.section(run, of_client(run), Frame())
+
+
 def client_headline(run: Path) -> Headline:
     return python_clients_section.headline(by_path(of_client(run)))
 
@@ -849,22 +869,25 @@ def all_answered(result: dict[str, Any]) -> None:
 
 
 def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> None:
-    document = report.build(clients)
-    stacks = [row[0] for row in cells_of(document.overview)]
+    sections = report.build(clients).sections
+    (results,) = (section for section in sections if section.anchor == "results")
+    overview, of_clients = map(cells_of, blocks.find(Table, results))
+    stacks = [row[0] for row in overview]
     assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
-    assert cells_of(document.clients) == [[
+    assert of_clients == [[
         "/book (none, none)", "python-async", "985 failed", "2,000", "2,000", "1,024", "yes",
         "3.53", "288", "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %",
     ]]  # fmt: skip
-    book = next(part for part in document.endpoints if part.path == "/book")
-    (section,) = book.cells
-    assert cells_of(section.errors) == [
+    (book,) = (section for section in sections if section.title == "/book")
+    (cell,) = blocks.find(CellSection, book)
+    (failures,) = blocks.tables("Of 2,000 requests", cell)
+    assert cells_of(failures) == [
         ["EMFILE", "985", "49 %", "connect", "Too many open files; no connection"]
     ]
-    assert {"open_files", "errors"} <= {remark.code for remark in section.remarks}
-    assert cells_of(section.repetitions)[0][1:3] == ["3.53", "288"]
-    titles = [figure.title for figure in section.figures.series[0].figures]
-    assert titles == ["Over time"]
+    assert {"open_files", "errors"} <= {remark.code for remark in remarks(cell)}
+    assert cells_of(repetitions(cell))[0][1:3] == ["3.53", "288"]
+    titles = [figure.title for figure in blocks.find(Figure, cell)]
+    assert titles == ["Latency by percentile", "Over time"]
 
 
 def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
@@ -897,7 +920,7 @@ def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
     found = client_headline(clients)
     assert found.text == f"{asked}took 3.53 s, all answered: 288 requests/s, {used}"
     assert (found.state, found.short) == ("held", "all answered")
-    assert python_clients_section.section(clients, of_client(clients)).errors is None
+    assert blocks.tables("Of 2,000 requests", client_section(clients)) == []
     repetition(clients, CLIENT, 1, failed("killed"))
     assert client_headline(clients).text == f"{asked}failed: killed; nothing can be concluded."
     cells = cells_of(python_clients_section.overview([of_client(clients)]))
@@ -911,8 +934,7 @@ def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:
         result["per_second"] = {name: values[:2] for name, values in result["per_second"].items()}
 
     repetition(clients, CLIENT, 1, short)
-    (series,) = python_clients_section.section(clients, of_client(clients)).figures.series
-    (figure,) = series.figures
+    _, figure = blocks.find(Figure, client_section(clients))
     assert "CPU of the server" in str(figure.svg)
     assert "Latency" not in str(figure.svg)
 
@@ -995,7 +1017,7 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
             (run / folder / f"rep-{number}").mkdir(exist_ok=True)
             documents.write(run / folder / f"rep-{number}" / "result.json", documents.dump(result))
     documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
-    (table,) = report.build(run).ranking
+    (table,) = blocks.tables("Ranking on", *report.build(run).sections)
     assert [row[:3] for row in cells_of(table)] == [
         ["1", "/index (aiohttp)", "403"],
         ["2", "/index (flask)", "201"],
@@ -1012,13 +1034,13 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
     documents.write(path, documents.dump(lost))
     again = summaries.summary(run)
     documents.write(run / "summary.json", documents.encode(again))
-    (table,) = report.build(run).ranking
+    (table,) = blocks.tables("Ranking on", *report.build(run).sections)
     assert cells_of(table)[1][4] == "4 valid of 5 (1 void: steal)"
     assert "(4 valid of 5 (1 void: steal); goodput" in ranking_section.lines(again)[-1]
 
 
 def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
-    table = section(run, INDEX).percentiles
+    (table,) = blocks.tables("Percentiles of all", section(run, INDEX))
     rows = {row[0]: row[1:] for row in cells_of(table)}
     assert rows["p99"] == ["1.84", "-", "1.67 to 2.10"]
     assert rows["p99.99"] == [
@@ -1027,4 +1049,4 @@ def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
         "5,997 answers, a p99.99 takes 100,000: 10 must lie above it",
     ]
     repetition(run, INDEX, 1, void)
-    assert section(run, INDEX).percentiles is None
+    assert blocks.tables("Percentiles of all", section(run, INDEX)) == []

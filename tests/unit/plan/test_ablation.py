@@ -15,7 +15,7 @@ from loadlab.model import (
 )
 from loadlab.plan import ablation
 from loadlab.plan.modes.levels import Fixed
-from loadlab.report.words import outcomes
+from loadlab.report.words import planned_words
 from loadlab.results import comparison
 from tests.unit import builders
 from tests.unit.results.test_comparison import asked, cell
@@ -95,7 +95,7 @@ def test_skipped_tunings_are_named_once_in_the_plans_order() -> None:
 def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
     planned = ablation.planned_power(35)
     assert (planned.rows, planned.repetitions, planned.measured) == (105, 13, False)
-    assert "13 repetitions find it in 80 % of runs" in outcomes.ablation_power(planned)
+    assert "13 repetitions find it in 80 % of runs" in planned_words.ablation_power(planned)
     # Seven blocks with a noise of 1 % a repetition: a ratio of two has 1.4 %.
     random = np.random.default_rng(3)
     heads = {
@@ -110,7 +110,7 @@ def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
     assert power.noise == pytest.approx(0.01, rel=0.25)
     assert power.repetitions is not None
     assert power.repetitions < 10
-    assert "as measured here" in outcomes.ablation_power(power)
+    assert "as measured here" in planned_words.ablation_power(power)
     assert ablation.measured_power(STUDY, compared) is None
     assert ablation.measured_power(ABLATION, []) is None
 

@@ -23,7 +23,7 @@ def planned(*user: str, everywhere: bool = True, clients: int = 1, **options: An
         Request(
             root=builders.ROOT,
             specs=builders.SPECS,
-            given=options,
+            given_options=options,
             user=user,
             now=datetime.datetime(2026, 11, 24),
             clients=clients,

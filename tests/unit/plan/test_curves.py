@@ -10,8 +10,10 @@ import yaml
 from loadlab.model import Item
 from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.plan_document import Plan, items
-from loadlab.report.words import curves_words
+from loadlab.plan.records import CellRecords
+from loadlab.report.words import planned_words
 from tests.unit import builders
+from tests.unit.plan.test_schedule import add, measured
 
 RULES = yaml.safe_load((builders.ROOT / "files" / "methods.yml").read_text())
 ONE: dict[str, Any] = {"endpoint": "agents", "curve": True}
@@ -45,6 +47,31 @@ def test_the_curve_of_an_endpoint_takes_less_than_a_minute() -> None:
     assert sum(item.expected_s for item in of_curve(builders.plan(**ONE, duration=600))) == 45
     short = of_curve(builders.plan(**ONE, duration=5, warmup=1))
     assert {(item.cell.load.duration_s, item.cell.load.warmup_s) for item in short} == {(5, 1)}
+
+
+@pytest.mark.parametrize(
+    ("goodput", "duration", "seconds"),
+    [
+        (10_000.0, 30, [3, 3, 3, 3, 3]),
+        # 200 requests/s have 1,000 after 5 s; 50 requests/s never do.
+        (1_000.0, 30, [5, 3, 3, 3, 3]),
+        (250.0, 30, [7, 7, 7, 5, 5]),
+        (250.0, 4, [4, 4, 4, 4, 4]),
+        (10_000.0, 2, [2, 2, 2, 2, 2]),
+    ],
+)
+def test_a_rate_lasts_until_its_p99_has_enough_requests(
+    goodput: float, duration: int, seconds: list[float]
+) -> None:
+    plan = builders.plan(**ONE, duration=duration, warmup=1)
+    curve = [one for one in plan.experiments if isinstance(one, Scaled)]
+    records: dict[str, CellRecords] = {}
+    for loop_id in curve[0].saturations:
+        loop = next(item for item in items(plan.experiments) if item.cell_id == loop_id)
+        add(records, measured(loop, 1, goodput=goodput), loop_id)
+    points = [item for one in curve for item in one.known_items(records)]
+    assert [item.cell.load.duration_s for item in points] == seconds
+    assert [item.expected_s for item in points] == [length + 1 for length in seconds]
 
 
 def test_each_tuning_has_its_curve_and_none_is_compared() -> None:
@@ -90,4 +117,4 @@ def test_other_runs_have_no_curve_and_a_generator_without_one_is_named(
     own = {} if "framework" in options else {"endpoint": "agents"}
     plan = builders.plan(**{"curve": True, **own, **options})
     assert of_curve(plan) == []
-    assert curves_words.told(plan) == sentence
+    assert planned_words.no_curve(plan) == sentence

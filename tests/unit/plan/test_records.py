@@ -39,7 +39,7 @@ def test_records_ascend_by_number_and_say_what_was_measured(tmp_path: Path) -> N
 def test_load_refuses_a_malformed_result(tmp_path: Path) -> None:
     folder = tmp_path / "cells" / "b" / "rep-1"
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text('{"schema": "lab/2"}')
+    (folder / "result.json").write_text('{"schema": "lab/3"}')
     with pytest.raises(ResultError, match=r"result.json: "):
         records.load(tmp_path)
 

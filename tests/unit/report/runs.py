@@ -99,6 +99,8 @@ def host(busy: float, seconds: int, seed: int, server: bool) -> HostTelemetry:
         cpu_softirq=part(0.13),
         cpu_iowait=[0.0] * seconds,
         cpu_steal=part(0.02),
+        cpu_busiest_core=part(1.0),
+        softirq_busiest_core=part(0.13),
         foreign_cpu=part(0.04),
         disturbed=[second == 4 for second in range(seconds)],
         rx_bits=[1e6] * seconds,
@@ -194,9 +196,7 @@ def result(
             server=host(use, seconds, seed, True), client=host(use / 3, seconds, seed + 1, False)
         ),
         validity=Validity(
-            valid=not void,
-            reasons=reasons if void else [],
-            findings=findings if use == 1.0 else [],
+            valid=not void, reasons=reasons if void else [], findings=findings if use == 1.0 else []
         ),
     )
     return replace(made, **changes)
@@ -276,7 +276,7 @@ def searched(cells: list[CellSummary], slo: float) -> SearchSummary:
         cell=ordered[0].cell,
         slo={"p99_ms": slo, "errors": 0},
         trace=[],
-        found=best.cell.load.rate if best else None,
+        highest_rate=best.cell.load.rate if best else None,
         cell_id=best.cell_id if best else None,
         confirmed=Confirmation(of=3, met=3) if best else None,
         reasons=[Reason(code="search_unfinished", value=ordered[-1].cell.load.rate)],

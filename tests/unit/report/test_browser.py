@@ -338,8 +338,10 @@ def test_picture_of_a_report_goes_down_to_the_end_of_its_figure(
     with Image.open(tmp_path / "report.png") as shot:
         width, height = shot.size
     assert width == screenshots.WIDTH
-    below = pictured.run("document.querySelector('#stacks + section').getBoundingClientRect().top")
-    plots = "[...document.querySelectorAll('#stacks svg')]"
+    below = pictured.run(
+        "document.querySelector('section:has(> #stacks) + section').getBoundingClientRect().top"
+    )
+    plots = "[...document.querySelectorAll('section:has(> #stacks) svg')]"
     lowest = f"Math.max(...{plots}.map((one) => one.getBoundingClientRect().bottom))"
     assert pictured.run(lowest) <= height <= below
 

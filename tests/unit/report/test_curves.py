@@ -9,12 +9,15 @@ from msgspec.structs import replace
 
 from loadlab.kinds import page as report
 from loadlab.model import CurveSummary, Summary
+from loadlab.report.first_screen.tiles import Board
+from loadlab.report.html import Figure, Headline, Results, Table, Text
 from loadlab.report.sections import curves_section
+from loadlab.report.sections.cells_section import CellSection
 from loadlab.report.terminal import cell_lines
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
-from tests.unit.report import runs
+from tests.unit.report import blocks, runs
 from tests.unit.results.test_sweeps_searches import change, paths, run_of, summed
 
 AIOHTTP = "aiohttp on Gunicorn (unix, http, uvloop, connections kept)"
@@ -45,19 +48,24 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Pat
     assert first.text == (
         f"{AIOHTTP} on /agents: p99 stayed within 100 ms, with no errors, up to 1,200 requests/s; "
         "at 1,300 requests/s: p99 312 ms is above 100 ms (each rate of the curve measured once, "
-        "7 s). Not judged: 500 requests/s (1 void: steal)."
+        "3 to 4 s). Not judged: 500 requests/s (1 void: steal)."
     )
     assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
     assert (first.state, second.state) == ("held", "missed")
-    assert first.anchor == second.anchor == page.endpoints[0].cells[0].anchor
-    assert [one.text for one in page.shown] == [first.text, second.text]
+    (verdict,) = (
+        text for text in blocks.find(Text, *page.sections) if text.css == "verdict missed"
+    )
+    assert first.anchor == second.anchor == verdict.anchor
+    shown = [block.text for block in blocks.find(Headline, *page.answer)]
+    assert shown == [first.text, second.text]
 
 
 def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
     (found,) = summary(run).curves
     met = replace(found, missed=None, undecided=[])
     assert text(met, run).endswith(
-        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, 7 s)."
+        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, "
+        "3 to 4 s)."
     )
     none = replace(found, within=None, undecided=[])
     assert "no rate is known to meet p99 up to 100 ms and no errors; at 1,300" in text(none, run)
@@ -82,15 +90,16 @@ def test_a_sample_too_small_for_its_percentile_is_named(run: Path) -> None:
 
 
 def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> None:
-    (section,) = report.build(run).figures
+    section = report.build(run).sections[0]
     assert section.title == "p99 by offered rate on /agents"
-    (plot,) = section.plots
+    (plot,) = blocks.find(Figure, section)
     told = str(plot.svg)
     for rate in ("250/s", "740/s", "990/s", "1,200/s", "1,300/s", "500/s void"):
         assert rate in told
     assert "<pattern" in told
-    assert "Dashed: the objective, p99 up to 100 ms." in section.caption
-    assert section.caption.endswith("measured once, for 7 s, and has no interval.")
+    caption = blocks.find(Text, section)[0].text
+    assert "Dashed: the objective, p99 up to 100 ms." in caption
+    assert caption.endswith("measured once, for 3 to 4 s, and has no interval.")
 
 
 def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
@@ -104,9 +113,9 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
     ]  # fmt: skip
     documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
     assert "990/s 1.84 ms, 1,200/s ≥ 1.84 ms" in cell_lines.table(summary(folder))
-    (section,) = report.build(folder).figures
-    assert "1,200/s ≥ 1.84 ms" in str(section.plots[0].svg)
-    assert "A triangle: at least that" in section.caption
+    section = report.build(folder).sections[0]
+    assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
+    assert "A triangle: at least that" in blocks.find(Text, section)[0].text
 
 
 def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
@@ -114,26 +123,28 @@ def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
     folder = run_of(tmp_path / "r", plan)
     documents.write(RunDir(folder).summary, documents.encode(summed(folder)))
     page = report.build(folder)
-    (section,) = page.figures
+    section = page.sections[0]
     assert section.title == "p99 by offered rate"
-    assert [one.title for one in section.plots] == ["/agents", "/index"]
-    assert section.caption.startswith("Each plot is an endpoint; all have the same axes")
+    assert [one.title for one in blocks.find(Figure, section)] == ["/agents", "/index"]
+    assert blocks.find(Text, section)[0].text.startswith(
+        "Each plot is an endpoint; all have the same axes"
+    )
     states = [one.text.partition(": ")[0].rpartition(" ")[2] for one in page.headlines[::2]]
     assert states == ["/agents", "/index"]
 
 
 def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
     page = report.build(run)
-    assert len(page.overview.rows if page.overview else []) == 1
-    assert page.ranking == []
-    (endpoint,) = page.endpoints
-    assert len(endpoint.cells) == 1
-    (curve,) = endpoint.curves
-    assert len(curve.table.rows) == 6
-    shown = [[cell.text for cell in row.cells[:3]] for row in curve.table.rows]
+    (overview,) = blocks.find(Results, *page.sections)
+    assert len(overview.table.rows) == 1
+    assert blocks.tables("Ranking on", *page.sections) == []
+    assert len(blocks.find(CellSection, *page.sections)) == 1
+    (curve,) = blocks.tables("Each rate of the curve", *page.sections)
+    assert len(curve.rows) == 6
+    shown = [[cell.text for cell in row.cells[:3]] for row in curve.rows]
     assert shown[0] == ["250", "20 %", "curve"]
     assert shown[-1] == ["1,300", "105 %", "rate asked for"]
-    assert [row.css for row in curve.table.rows].count("void") == 1
+    assert [row.css for row in curve.rows].count("void") == 1
 
 
 def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path) -> None:
@@ -146,15 +157,15 @@ def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path)
     (headline,) = curves_section.headlines(whole, {}).values()
     assert headline.text.count("500 requests/s") == 1
     assert headline.text.endswith("Not judged: 500 requests/s (3 void: steal).")
-    ((part,),) = curves_section.by_path(whole, {}).values()
-    assert "Not judged" not in part.text
-    (row,) = (one for one in part.table.rows if one.cells[0].text == "500")
+    part = curves_section.blocks(whole, {}, "/agents")
+    assert "Not judged" not in blocks.find(Text, *part)[0].text
+    (row,) = (one for one in blocks.find(Table, *part)[0].rows if one.cells[0].text == "500")
     assert row.cells[-2].text.startswith("3 times void: steal: ")
     assert [one.text for one in row.cells[-1].links] == [f"rep-{n}/result.json" for n in (1, 2, 3)]
 
 
 def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
-    (board,) = report.build(run).boards
+    (board,) = blocks.find(Board, *report.build(run).answer)
     tiles = {one.name: one for one in board.tiles}
     assert tiles["highest rate"].value == "1,200"
     assert tiles["highest rate"].remark == "with p99 up to 100 ms and no errors, of those measured"

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from loadlab.kinds import page as report
 from loadlab.model import Difference, NoiseFloor, Sample, Summary
 from loadlab.report.first_screen import figure, first_results, tiles
+from loadlab.report.html import Figure, Fold, Headline, Text
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from tests.unit import builders
-from tests.unit.report import runs
+from tests.unit.report import blocks, runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -31,26 +32,25 @@ def entries(summary: Summary) -> list[Entry]:
     return labels.entries([one for one in summary.cells if one.purpose == "measure"], {})
 
 
-def test_plots_are_sorted_by_the_rate_that_meets_the_objective(
-    rates: tuple[Path, Summary],
-) -> None:
+def test_plots_are_sorted_by_the_rate_that_meets_the_objective(rates: tuple[Path, Summary]) -> None:
     _, summary = rates
     (section,) = figure.build(summary, {}, entries(summary))
-    assert not section.wide
-    assert "p99 up to 100 ms" in section.caption
-    names = [one.title.split(",")[0] for one in section.plots]
+    assert not section.css
+    assert "p99 up to 100 ms" in blocks.find(Text, section)[0].text
+    plots = blocks.find(Figure, section)
+    names = [one.title.split(",")[0] for one in plots]
     assert names[:2] == ["golang", "bottle"]
     assert set(names[2:]) == {"django"}
-    axes = {ET.fromstring(str(one.svg)).get("data-axes") for one in section.plots}
+    axes = {ET.fromstring(str(one.svg)).get("data-axes") for one in plots}
     assert len(axes) == 1
     anchors = {entry.anchor for entry in entries(summary)}
-    assert all(one.anchor in anchors for one in section.plots)
+    assert all(one.anchor in anchors for one in plots)
 
 
 def test_rates_without_a_valid_repetition_are_hatched(rates: tuple[Path, Summary]) -> None:
     _, summary = rates
     (section,) = figure.build(summary, {}, entries(summary))
-    golang, bottle = section.plots[:2]
+    golang, bottle = blocks.find(Figure, section)[:2]
     assert "<pattern" in str(golang.svg)
     assert "32,000/s void" in str(golang.svg)
     assert "<pattern" not in str(bottle.svg)
@@ -59,8 +59,8 @@ def test_rates_without_a_valid_repetition_are_hatched(rates: tuple[Path, Summary
 def test_stacks_at_one_rate_are_on_one_axis_and_one_alone_is_not(tmp_path: Path) -> None:
     summary = runs.many(tmp_path / "a", 3, 1, 5)
     (section,) = figure.build(summary, {}, entries(summary))
-    assert section.wide
-    (plot,) = section.plots
+    assert section.css == "wide"
+    (plot,) = blocks.find(Figure, section)
     assert len(plot.keys) == 3
     drawn = [one.get("data-s") for one in ET.fromstring(str(plot.svg)).iter(f"{SVG}g")]
     assert {key.name for key in plot.keys} == {name for name in drawn if name}
@@ -77,7 +77,7 @@ def test_stacks_in_one_closed_loop_are_a_row_each_the_best_first(tmp_path: Path)
         cells.append(replace(one, cell=replace(one.cell, load=load), repetitions=reps))
     summary = replace(summary, cells=cells)
     (section,) = figure.build(summary, {}, entries(summary))
-    goodput, p99 = section.plots
+    goodput, p99 = blocks.find(Figure, section)
     assert (goodput.title, p99.title) == ("goodput", "p99")
     root = ET.fromstring(str(goodput.svg))
     assert "flask, uwsgi 3,000; flask, gunicorn 2,000; aiohttp" in str(root.get("aria-label"))
@@ -151,9 +151,11 @@ def test_many_sentences_are_folded_but_those_on_the_best_and_the_void(
 ) -> None:
     run, summary = rates
     page = report.build(run)
-    assert [one.state for one in page.shown] == ["held", "void"]
-    assert "golang on its own server (tcp, http) on /index holds 16,000" in page.shown[0].text
-    assert len(page.shown) + len(page.folded) == len(page.headlines) > len(summary.searches)
+    shown = [block for block in page.answer if isinstance(block, Headline)]
+    (folded,) = blocks.find(Fold, *page.answer)
+    assert [one.state for one in shown] == ["held", "void"]
+    assert "golang on its own server (tcp, http) on /index holds 16,000" in shown[0].text
+    assert len(shown) + len(folded.blocks) == len(page.headlines) > len(summary.searches)
 
 
 def test_the_noise_floor_is_with_the_columns_that_it_explains(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def begun(argv: list[str]) -> Run:
     return Run(
         started="2026-11-20T17:16:47Z",
         argv=argv,
-        plan=replace(builders.plan(), given=given),
+        plan=replace(builders.plan(), given_options=given),
         inventory_args="",
         place="",
         thresholds=builders.thresholds(),
@@ -168,6 +168,6 @@ def test_manifest_has_the_command_without_secrets(python: list[str]) -> None:
         # Only what was given, as it was given.
         extra_vars={"framework": "aiohttp", "rate": 5},
     )
-    assert found.plan["options"]["framework"] == "aiohttp"
-    assert json.loads(documents.encode(found))["schema"] == "lab/2"
+    document = json.loads(documents.encode(found))
+    assert (document["schema"], document["plan"]["options"]["framework"]) == ("lab/3", "aiohttp")
     assert "/srv" not in str(found)

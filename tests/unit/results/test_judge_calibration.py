@@ -25,6 +25,7 @@ from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
+ORIGIN = {"run_id": "first", "measured": 1795195774.0}
 PING = """\
 PING 10.77.1.11 (10.77.1.11) 56(84) bytes of data.
 
@@ -64,6 +65,7 @@ def folder(tmp_path: Path) -> Path:
     ):
         shutil.copy(FIXTURES / "iperf3" / f"{recording}.json", link / f"iperf3-{name}.json")
     (link / "ping.txt").write_text(PING)
+    (link / "conditions.json").write_bytes(documents.dump({**ORIGIN, "conditions": {}}))
     return tmp_path
 
 

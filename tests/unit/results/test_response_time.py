@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
 LIMITS = builders.thresholds()
 TIMEOUT_S = LIMITS.timeout_s
-LATE = oha_database.Limits(LIMITS.late_least_s, LIMITS.late_least_fraction, 0.01)
+LATE = oha_database.Limits(LIMITS.late_least_s, LIMITS.late_least_fraction, 0.01, 0.0)
 TIMEOUT_US = TIMEOUT_S * 1e6
 
 

@@ -23,9 +23,9 @@ VOID = builders.void("steal")
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, Result]:
-    limits = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late_max=0.02)
+    thresholds = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late_max=0.02)
     return {
-        name: derive_result.build(FIXTURES / f"rep-{name}", limits, None)
+        name: derive_result.build(FIXTURES / f"rep-{name}", thresholds, None)
         for name in ("oha", "wrk", "python")
     }
 

@@ -116,7 +116,7 @@ def test_search_summary_has_trace_and_confirmed_rate(tmp_path: Path) -> None:
     assert (reason.code, reason.value, reason.limit) == ("slo_latency", 312_000, 100_000)
     assert words.reason(reason) == "p99 312 ms is above 100 ms"
     assert [row.rate for row in found.trace[-3:]] == [1240] * 3
-    assert (found.found, found.confirmed) == (1240, Confirmation(of=3, met=3))
+    assert (found.highest_rate, found.confirmed) == (1240, Confirmation(of=3, met=3))
     assert found.cell_id == found.trace[-1].cell_id
     assert found.reasons == [Reason(code="rate_missed_slo", value=1300)]
     assert told(found) == "1,300 requests/s does not meet it"
@@ -124,14 +124,14 @@ def test_search_summary_has_trace_and_confirmed_rate(tmp_path: Path) -> None:
 
 def test_a_search_that_is_unfinished(tmp_path: Path) -> None:
     (found,) = summed(run_of(tmp_path / "r", builders.plan(**AGENTS), steps=3)).searches
-    assert (found.found, found.confirmed, found.cell_id) == (None, None, None)
+    assert (found.highest_rate, found.confirmed, found.cell_id) == (None, None, None)
     assert told(found) == "the search was not ended: 2,000 requests/s is still to be probed"
 
 
 def test_a_void_probe_is_repeated(tmp_path: Path) -> None:
     # The first is the closed loop or the search itself, as the seed has it.
     (found,) = summed(run_of(tmp_path / "r", builders.plan(**AGENTS), void=3)).searches
-    assert found.found == 1240
+    assert found.highest_rate == 1240
     assert [row.met for row in found.trace].count(None) == 1
 
 
@@ -142,10 +142,10 @@ def test_a_rate_that_is_not_confirmed_gives_way(tmp_path: Path) -> None:
     missed = replace(measured, response_time=replace(WAITS, p99_us=100_001.0))
     documents.write(path, documents.encode(missed))
     (once,) = summed(run_dir).searches
-    assert (once.found, once.confirmed) == (1240, Confirmation(of=1, met=0, missed=1))
+    assert (once.highest_rate, once.confirmed) == (1240, Confirmation(of=1, met=0, missed=1))
     builders.store(run_dir, replace(missed, repetition=2))
     (found,) = summed(run_dir).searches
-    assert (found.found, found.confirmed) == (1180, Confirmation(of=1, met=0))
+    assert (found.highest_rate, found.confirmed) == (1180, Confirmation(of=1, met=0))
     assert told(found) == "1,240 requests/s met it at first and was not confirmed"
 
 
@@ -154,7 +154,7 @@ def test_a_rate_whose_probes_failed_is_not_found(tmp_path: Path) -> None:
     for path in [*paths(run_dir, "probe", 1240), *paths(run_dir, "measure", 1240)]:
         change(path, error="broken", validity=VOID)
     (found,) = summed(run_dir).searches
-    assert found.found is None
+    assert found.highest_rate is None
     failed = [row for row in found.trace if row.reasons[0].code == "failed"]
     assert failed
     assert all(row.reasons == [Reason(code="failed", value="broken")] for row in failed)

@@ -1,7 +1,8 @@
-"""Two hosts are fetched from at once, by rsync as the role calls it, into one folder."""
+"""Two hosts are fetched from at once, by rsync with the options of the action, into one folder."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -40,23 +41,10 @@ def below(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
 
-def rsync(host: str, run_dir: Path) -> tuple[list[str], Path]:
-    """The words of rsync that the role has for a host, and the folder that it fetches into."""
-    (block,) = load_yaml(ROLE / "tasks" / "fetch.yml")
-    (task,) = (one for one in block["block"] if "ansible.posix.synchronize" in one)
-    asked = task["ansible.posix.synchronize"]
-    # As the module makes them; its own default for what is not said.
-    flags = ["--recursive"] * asked["recursive"] + ["--times"] * asked["times"]
-    delayed = ["--delay-updates", "-F"] * asked.get("delay_updates", True)
-    options = arrivals.rsync_options(run_dir, host == "server")
-    return [*delayed, *flags, *options], RunDir(run_dir).arriving(host)
-
-
 def test_hosts_that_are_fetched_from_at_once_do_not_meet(run_dir: Path, tmp_path: Path) -> None:
-    words = {host: rsync(host, run_dir) for host in OF_A_HOST}
-
     def fetch(host: str) -> str:
-        options, arrived = words[host]
+        options = arrivals.rsync_options(run_dir, host == "server")
+        arrived = RunDir(run_dir).arriving(host)
         command = ["rsync", *options, str(tmp_path / host / RUN), f"{arrived}/"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         arrivals.move(arrived, run_dir)
@@ -74,6 +62,23 @@ def test_hosts_that_are_fetched_from_at_once_do_not_meet(run_dir: Path, tmp_path
             assert below(run_dir) == expected
             assert below(tmp_path / "client") == {}
             shutil.rmtree(run_dir / "cells")
+
+
+@pytest.mark.parametrize(("address", "place"), [("10.0.0.2", "10.0.0.2"), ("fd00::2", "[fd00::2]")])
+def test_rsync_uses_the_connection_that_is_kept(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, place: str
+) -> None:
+    """It neither makes the forwards of the inventory nor keeps a connection without them."""
+    options = ["-o", 'User="a user"', "-o", "ControlPath=/root/.ansible/cp/a%%b"]
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/words\nexit 7\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    command = arrivals.rsync(run_dir, False, options, address, RunDir(run_dir).arriving("client"))
+    assert command[-2:] == [f"{place}:{RunDir(run_dir).on_hosts}", f"{run_dir}/.arriving-client/"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+    own = ["-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"]
+    assert (tmp_path / "words").read_text().splitlines()[:9] == [*own, *options, address]
 
 
 def test_what_is_there_stays_and_what_was_cut_off_comes(run_dir: Path) -> None:

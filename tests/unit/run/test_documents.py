@@ -39,15 +39,14 @@ def test_read_refuses_a_document_of_an_older_version(
     with pytest.raises(ResultError) as problem:
         documents.read(path, record)
     assert str(problem.value) == (
-        f"{path} has schema lab/1, from version 0.1 of the lab or a state before 0.2.0; this "
-        "version reads lab/2 only. Use the lab at the revision that the run's manifest.json names "
-        "under lab, or measure again as a new run"
+        f"{path} has schema lab/1, and this version of the lab reads lab/3 alone: measure again as "
+        "a new run, or use the release that wrote it, which the run's manifest.json names"
     )
 
 
 def test_read_refuses_a_document_without_its_schema(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text('{"cells": []}')
-    with pytest.raises(ResultError, match=r"summary.json has no schema, from version 0.1 of the"):
+    with pytest.raises(ResultError, match=r"summary.json has no schema, and this version"):
         documents.read(tmp_path / "summary.json", Summary)
 
 

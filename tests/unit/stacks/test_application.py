@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loadlab.report.words import applications_words
+from loadlab.report.words import labels, planned_words
 from loadlab.run.errors import PlanError
 from loadlab.stacks import application, requirements
 from tests.unit import builders
@@ -183,7 +183,7 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
         "Host": "localhost",
         "Content-Type": "application/json",
     }
-    assert applications_words.found(plan) == [
+    assert planned_words.applications(plan) == [
         f"Application {made}: app:app speaks WSGI; packages of requirements.txt; no database of "
         "the lab; measured: /, POST / (app.yml and requests.yml there can say otherwise)"
     ]
@@ -191,7 +191,7 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
 
 def test_paths_of_requests_that_are_alike_have_their_names() -> None:
     several = {"a": {"path": "/x"}, "b": {"path": "/x", "method": "GET"}, "c": {"path": "/y"}}
-    assert applications_words.paths(several) == {"a": "/x (a)", "b": "/x (b)", "c": "/y"}
+    assert labels.paths(several) == {"a": "/x (a)", "b": "/x (b)", "c": "/y"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loadlab.run.catalog import load_yaml
 from loadlab.stacks import book_text, contract
 from loadlab.stacks.contract import ContractError
+from loadlab.stacks.expected import Dataset
 
 FILES = Path(__file__).parents[3] / "files"
 CONTRACTS: dict[str, Any] = load_yaml(FILES / "endpoints.yml")
@@ -62,7 +63,7 @@ def test_the_parts_of_an_answer() -> None:
     assert contract.split(b"HTTP/1.0 200\r\n\r\n") == (200, {}, b"")
 
 
-DATA = {
+DATA: Dataset = {
     "agents": [{"id": 7, "name": "x"}, {"id": 3, "name": "y"}],
     "login_status": [
         {"agent_id": 3, "status": "paused", "since": "2015-02-01T00:00:00"},

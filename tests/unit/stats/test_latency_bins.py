@@ -17,7 +17,7 @@ from loadlab.model import LatencyBins
 from loadlab.stats import latency_bins
 from tests import simulated
 
-LIMITS = oha_database.Limits(least_s=0.001, least_fraction=0.1, tail_s=0.01)
+LIMITS = oha_database.Limits(least_s=0.001, least_fraction=0.1, tail_s=0.01, opening_s=0.0)
 SECONDS = st.lists(st.lists(st.integers(0, 10**9), max_size=30), min_size=1, max_size=4)
 
 

@@ -96,7 +96,9 @@ class Host:
             moved = int(self.at("link", t) * CAPACITY / 8)
             lines.append(f"  eth0: {moved} 0 0 0 0 0 0 0 {moved} 0 0 0 0 0 0 0")
             own = round(1e6 * (self.at("busy", t) - self.at("others", t)))
-            lines.append(f"own /sys/fs/cgroup/system.slice/loadlab-load.service {own + 5_000_000}")
+            lines.append(
+                f"own /sys/fs/cgroup/system.slice/loadlab-load.service {own + 5_000_000} 0"
+            )
         return "\n".join([*lines, ""])
 
     def seen(

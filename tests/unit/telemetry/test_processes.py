@@ -312,7 +312,7 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
     assert 100_000 < used.pss_before_bytes < 50_000_000
     assert used.pss_bytes
     assert used.pss_bytes % 1024 == 0
-    # A reading without it, as of earlier runs.
+    # A process that ended while it was read.
     path.write_bytes(
         gzip.compress("\n".join([line for line in lines if "Pss" not in line]).encode())
     )

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from loadlab.model import AcceptQueue
 from loadlab.telemetry import queues
 from loadlab.telemetry.recordings import TelemetryError
-from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "roles" / "telemetry" / "files"
@@ -34,15 +33,21 @@ def test_queues_have_the_most_of_each_second() -> None:
     found = queues.accept_queues(queues.read(RECORDED), START, SECONDS)
     path = "/run/loadlab-fixture/app.sock"
     assert found is not None
-    means = [present(queue.mean_depth) for queue in found]
+    means = [queue.mean_depth for queue in found]
     # The mean is of all readings, five in each second.
     assert 20 < means[0] < 65
     assert [round(mean, 1) for mean in means[1:]] == [5.5, 0.0]
-    assert [replace(queue, mean_depth=None) for queue in found] == [
+    assert [replace(queue, mean_depth=0) for queue in found] == [
         # The kernel lets one more in than the limit.
-        AcceptQueue(service="application", socket=path, limit=64, depth=[0, 34, 65, 65]),
-        AcceptQueue(service="nginx", socket="127.0.0.1:8080", limit=511, depth=[0, 14, 38, 0]),
-        AcceptQueue(service="nginx", socket="127.0.0.1:8081", limit=511, depth=[0, 0, 0, 0]),
+        AcceptQueue(
+            service="application", socket=path, limit=64, depth=[0, 34, 65, 65], mean_depth=0
+        ),
+        AcceptQueue(
+            service="nginx", socket="127.0.0.1:8080", limit=511, depth=[0, 14, 38, 0], mean_depth=0
+        ),
+        AcceptQueue(
+            service="nginx", socket="127.0.0.1:8081", limit=511, depth=[0, 0, 0, 0], mean_depth=0
+        ),
     ]
 
 
@@ -190,7 +195,7 @@ def test_recorder_reads_the_connections_to_what_other_hosts_reach(tmp_path: Path
 
 def test_connections_are_those_of_the_load() -> None:
     def reading(t: float, *rtts: int) -> queues.Reading:
-        each = [queues.Connection(rtt, 40, 10, 100, 2, 100) for rtt in rtts]
+        each = [queues.Connection(rtt, 40, 10, 100, 2, 100, 0) for rtt in rtts]
         return queues.Reading(t, [], each)
 
     readings = [reading(0.5, 900), reading(1.5, 50, 60), reading(2.5), reading(3.5, 70)]
@@ -201,7 +206,7 @@ def test_connections_are_those_of_the_load() -> None:
 
 
 def test_window_is_that_of_connections_with_segments_on_the_way() -> None:
-    def window(*connections: tuple[int, int | None]) -> float:
+    def window(*connections: tuple[int, int]) -> float:
         each = [queues.Connection(50, 40, size, 0, 0, 100, on_way) for size, on_way in connections]
         found = queues.connections([queues.Reading(1.0, [], each)], 1.0, 2.0)
         assert found is not None
@@ -210,7 +215,6 @@ def test_window_is_that_of_connections_with_segments_on_the_way() -> None:
     # The others paused, with a window that a slow start forgets.
     assert window((325, 0), (325, 0), (325, 0), (10, 10), (40, 40)) == 25
     assert window((325, 0), (10, 0)) == 167.5
-    assert window((325, None), (10, None)) == 167.5
 
 
 def test_recorder_keeps_what_nginx_logged_during_the_load(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a profile asks of a host, from lines as tunables.sh of roles/host_tuning prints them."""
+"""What a profile asks of a host, from lines as tunables.sh of roles/tuning prints them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from loadlab.tuning import host_state, ledger, profiles
-from loadlab.tuning.host_state import HostState, Paths
+from loadlab.tuning.host_state import PAM, SYSCTL, SYSTEMD, HostState
 from loadlab.tuning.ledger import Change, RequestedSetting
 
 ROOT = Path(__file__).parents[3]
-PATHS = Paths(sysctl="/etc/sysctl", systemd="/etc/systemd", pam="/etc/pam")
 GRANTED = 1_000_000
 SOMAXCONN = "net.core.somaxconn"
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
@@ -35,11 +34,11 @@ def decide(
     granted: int = GRANTED,
     earlier: HostState | None = None,
 ) -> HostState:
-    return host_state.decide(profile, lines, PATHS, granted, earlier)
+    return host_state.decide(profile, lines, granted, earlier)
 
 
-def states(profile: list[RequestedSetting], state: HostState, *lines: str) -> dict[str, str]:
-    return {row.key: row.state for row in host_state.rows(profile, state, lines)}
+def states(state: HostState, *lines: str) -> dict[str, str]:
+    return {row.key: row.state for row in host_state.rows(state, lines)}
 
 
 def sums(state: HostState) -> list[str]:
@@ -66,10 +65,10 @@ def test_decide_saves_and_sets_what_differs() -> None:
         Change(key=SOMAXCONN, before="4096", value="16384"),
         Change(key="unit.cron.service", before="active", value="inactive"),
     ]
-    assert list(state.files) == [PATHS.sysctl]
-    assert f"# for {SOMAXCONN}\n{SOMAXCONN} = 16384\n" in state.files[PATHS.sysctl]
-    assert "unit" not in state.files[PATHS.sysctl]
-    assert states(PROFILE, state, *TUNED) == {
+    assert list(state.files) == [SYSCTL]
+    assert f"# for {SOMAXCONN}\n{SOMAXCONN} = 16384\n" in state.files[SYSCTL]
+    assert "unit" not in state.files[SYSCTL]
+    assert states(state, *TUNED) == {
         SOMAXCONN: "applied",
         "unit.cron.service": "applied",
     }
@@ -80,7 +79,7 @@ def test_decide_leaves_a_tuned_host_alone() -> None:
     again = decide(PROFILE, *TUNED, *ORIGINALS, *sums(first))
     assert (again.boot, again.changes, again.files) == ([], [], {})
     assert again.to_save == again.originals == first.to_save
-    assert set(states(PROFILE, again, *TUNED).values()) == {"already"}
+    assert set(states(again, *TUNED).values()) == {"already"}
 
 
 def test_decide_changes_nothing_where_the_profile_has_settled() -> None:
@@ -88,7 +87,7 @@ def test_decide_changes_nothing_where_the_profile_has_settled() -> None:
     lines = [*STOCK, *ORIGINALS, "settled"]
     state = decide(PROFILE, *lines)
     assert (state.boot, state.changes, state.files) == ([], [], {})
-    assert states(PROFILE, state, *lines) == dict.fromkeys(state.originals, "rejected")
+    assert states(state, *lines) == dict.fromkeys(state.originals, "rejected")
 
 
 def test_decide_restores_what_another_profile_set() -> None:
@@ -98,7 +97,7 @@ def test_decide_restores_what_another_profile_set() -> None:
     assert fewer.files == {}
     assert fewer.to_save == fewer.originals
     after = [*TUNED[:2], STOCK[2]]
-    assert states(PROFILE[:1], fewer, *after) == {
+    assert states(fewer, *after) == {
         SOMAXCONN: "already",
         "unit.cron.service": "restored",
     }
@@ -107,14 +106,14 @@ def test_decide_restores_what_another_profile_set() -> None:
 def test_decide_restores_everything_under_an_empty_profile() -> None:
     state = decide([], *TUNED, *ORIGINALS, *sums(decide(PROFILE, *STOCK)))
     assert [change.value for change in state.changes] == ["4096", "active"]
-    assert state.files == {PATHS.sysctl: ""}
-    rows = host_state.rows([], state, STOCK)
+    assert state.files == {SYSCTL: ""}
+    rows = host_state.rows(state, STOCK)
     assert {row.state for row in rows} == {"restored"}
     assert ledger.unrestored(rows, state.originals) == {}
     # Nothing is left to do on a host that was never tuned.
     untouched = decide([], *STOCK)
     assert (untouched.changes, untouched.files, untouched.to_save) == ([], {}, {})
-    assert host_state.rows([], untouched, STOCK) == []
+    assert host_state.rows(untouched, STOCK) == []
 
 
 def test_decide_writes_only_parameters_that_the_host_has() -> None:
@@ -132,7 +131,7 @@ def test_boot_parameters_take_a_reboot_and_keep_the_value_from_before() -> None:
     booted = decide(profile, *STOCK, "w 644 boot.mitigations off", *saved, earlier=before)
     assert booted.boot == []
     assert booted.changes == before.changes
-    (*_, row) = host_state.rows(profile, booted, [*TUNED, "w 644 boot.mitigations off"])
+    (*_, row) = host_state.rows(booted, [*TUNED, "w 644 boot.mitigations off"])
     assert (row.before, row.after, row.state) == ("default", "off", "applied")
 
 
@@ -150,14 +149,14 @@ def test_limits_of_services_and_sessions(asked: int, granted: int, soft: int, ha
     profile = [wanted("limit.systemd.nofile", asked), wanted("limit.pam.nofile", str(asked))]
     lines = ["w 644 limit.systemd.nofile 1024", "w 644 limit.pam.nofile 1024"]
     files = decide(profile, FIRST, *lines, granted=granted).files
-    assert files[PATHS.systemd].endswith(f"[Manager]\nDefaultLimitNOFILE={soft}:{hard}\n")
-    assert files[PATHS.pam].splitlines()[1:] == [
+    assert files[SYSTEMD].endswith(f"[Manager]\nDefaultLimitNOFILE={soft}:{hard}\n")
+    assert files[PAM].splitlines()[1:] == [
         f"* soft nofile {soft}",
         f"* hard nofile {hard}",
         f"root soft nofile {soft}",
         f"root hard nofile {hard}",
     ]
-    assert PATHS.sysctl not in files
+    assert SYSCTL not in files
 
 
 def test_state_keeps_swap_areas_that_are_gone_out_of_what_is_saved() -> None:
@@ -177,7 +176,7 @@ def test_a_capacity_of_which_the_host_has_more_is_kept() -> None:
     assert (state.changes, state.to_save) == ([], {})
     # It is in no file: a kernel that has more after the next boot keeps that too.
     assert RMEM not in "".join(state.files.values())
-    (row,) = host_state.rows(profile, state, [FIRST, MORE])
+    (row,) = host_state.rows(state, [FIRST, MORE])
     assert (row.state, row.requested) == ("kept", SIX_MIB)
     assert row.after == row.before == "4096 131072 33554432"
     assert ledger.not_taken([row]) == []
@@ -189,8 +188,8 @@ def test_a_capacity_that_an_earlier_profile_set_is_restored_and_not_lowered_furt
     large = f"w 644 {RMEM} 30000000 30000000 40000000"
     state = decide(profile, FIRST, large, original)
     assert [(one.key, one.value) for one in state.changes] == [(RMEM, "4096 131072 33554432")]
-    assert states(profile, state, FIRST, MORE) == {RMEM: "kept"}
-    assert states(profile, state, FIRST, large) == {RMEM: "clamped"}
+    assert states(state, FIRST, MORE) == {RMEM: "kept"}
+    assert states(state, FIRST, large) == {RMEM: "clamped"}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_only_capacities_are_kept(key: str, value: int | str, line: str, expecte
     profile = [wanted(key, value)]
     state = decide(profile, FIRST, line)
     assert bool(state.changes) == (expected == "rejected")
-    assert states(profile, state, FIRST, line) == {key: expected}
+    assert states(state, FIRST, line) == {key: expected}
     lowered = [msgspec.structs.replace(profile[0], lower=True)]
     assert bool(decide(lowered, FIRST, line).changes) == (expected in ("kept", "rejected"))
 
@@ -247,7 +246,7 @@ def test_a_card_is_asked_for_no_more_than_it_can(
     asked, maximum = [wanted(RINGS, 4096)], f"m {RINGS} {most}"
     decided = decide(asked, FIRST, f"w 644 {RINGS} {found}", maximum)
     assert [change.value for change in decided.changes] == ([put] if put else [])
-    (row,) = host_state.rows(asked, decided, [FIRST, f"w 644 {RINGS} {after}", maximum])
+    (row,) = host_state.rows(decided, [FIRST, f"w 644 {RINGS} {after}", maximum])
     assert (row.requested, row.after, row.state) == ("4096", after, state)
 
 
@@ -255,7 +254,7 @@ def test_the_rings_of_a_card_are_restored() -> None:
     lines = [FIRST, f"w 644 {RINGS} 2048", f"m {RINGS} 2048", f"o {RINGS} = 512"]
     state = decide([], *lines)
     assert state.changes == [Change(key=RINGS, before="2048", value="512")]
-    assert states([], state, FIRST, f"w 644 {RINGS} 512", f"m {RINGS} 2048") == {RINGS: "restored"}
+    assert states(state, FIRST, f"w 644 {RINGS} 512", f"m {RINGS} 2048") == {RINGS: "restored"}
 
 
 IDLE = "/sys/devices/system/cpu/cpu*/cpuidle/state[2-9]/disable"
@@ -267,10 +266,10 @@ def test_production_switches_deep_idle_states_off_where_there_are_any() -> None:
     asked = [msgspec.convert(msgspec.to_builtins(entry), RequestedSetting)]
     state = decide(asked, FIRST, f"w 644 {IDLE} 0")
     assert state.changes == [Change(key=IDLE, before="0", value="1")]
-    assert states(asked, state, FIRST, f"w 644 {IDLE} 1") == {IDLE: "applied"}
+    assert states(state, FIRST, f"w 644 {IDLE} 1") == {IDLE: "applied"}
     # A kernel without them, and a container, which may not write its machine's; neither is refused.
     for lines, expected in (([FIRST], "absent"), ([f"r 644 {IDLE} 0"], "not_namespaced")):
         state = decide(asked, *lines)
         assert state.changes == []
-        (row,) = host_state.rows(asked, state, lines)
+        (row,) = host_state.rows(state, lines)
         assert (row.state, ledger.not_taken([row])) == (expected, [])

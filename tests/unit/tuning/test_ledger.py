@@ -3,12 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from loadlab.model import LedgerRow, LedgerState
-from loadlab.tuning import ledger, service_ledger
-from loadlab.tuning.ledger import Change, HostLedgers, Reading, RequestedSetting
-from loadlab.tuning.profiles import ServiceSetting
+from loadlab.tuning import ledger
+from loadlab.tuning.ledger import Change, Reading, RequestedSetting, TunedHost, TunedPart
 
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
 
@@ -46,13 +44,15 @@ def test_parse_readings_returns_value_and_mode_of_each_key() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["", "somaxconn = 4096", "x 644 a 1", "w 999 a 1", "w 644"],
-)
-def test_another_line_is_no_reading(line: str) -> None:
-    with pytest.raises(ValueError, match="not a line of the reading of the settings"):
-        ledger.parse_readings([FIRST, line])
+def test_a_malformed_line_is_refused_and_another_kind_of_line_skipped() -> None:
+    for line in ("w 999 a 1", "w 644"):
+        with pytest.raises(ValueError, match="not a line of the reading of the settings"):
+            ledger.parse_readings([FIRST, line])
+    with pytest.raises(ValueError, match="not a line of the settings that were found"):
+        ledger.parse_originals([f"o {SOMAXCONN} 4096"])
+    for line in ("", "somaxconn = 4096", "x 644 a 1"):
+        assert len(ledger.parse_readings([FIRST, line])) == 1
+        assert ledger.parse_originals([FIRST, line]) == {}
 
 
 SOMAXCONN = "net.core.somaxconn"
@@ -166,89 +166,6 @@ def test_only_required_keys_that_did_not_take_are_told() -> None:
     ]
 
 
-BEFORE = """\
-config_file|/etc/postgresql/17/main/postgresql.conf|f
-shared_buffers|128MB|f
-jit|off|f
-max_connections|100|f
-log_line_prefix|%m|f
-work_mem|4MB|f
-0f3c  /etc/postgresql/17/main/conf.d/loadlab.conf
-"""
-
-
-def setting(name: str, value: str, required: bool = True) -> ServiceSetting:
-    return ServiceSetting(name=name, value=value, reason="why", required=required)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "line", "expected"),
-    [
-        ("shared_buffers", "512MB", "shared_buffers|512MB|f", "applied"),
-        ("jit", "off", "jit|off|f", "already"),
-        # Read back as it was, and in the file but not in force before a restart.
-        ("work_mem", "8MB", "work_mem|4MB|f", "clamped"),
-        ("max_connections", "100", "max_connections|100|t", "clamped"),
-        ("nosuch", "1", "", "absent"),
-        ("log_line_prefix", "%m|%p|%u", "log_line_prefix|%m|%p|%u|f", "applied"),
-        ("listen_addresses", "", "listen_addresses||f", "applied"),
-    ],
-)
-def test_what_became_of_a_postgresql_setting(
-    name: str, value: str, line: str, expected: str
-) -> None:
-    (row,) = service_ledger.postgresql_rows(
-        [setting(name, value)], BEFORE, f"{line}\n0f3c  x.conf\n"
-    )
-    assert (row.key, row.state) == (f"postgresql.{name}", expected)
-    assert row.after == (None if expected == "absent" else line.split("|", 1)[1][:-2])
-    told = ledger.not_taken([row])
-    assert [line.split(":")[0] for line in told] == (
-        [f"postgresql.{name}"] if expected in ("clamped", "absent") else []
-    )
-
-
-@pytest.mark.parametrize(
-    ("requested", "there"),
-    [("2048MB", "2GB"), ("900s", "15min"), ("0.90", "0.9"), ("8192kB", "8MB"), ("1 d", "24h")],
-)
-def test_postgresql_says_the_same_in_other_units(requested: str, there: str) -> None:
-    (row,) = service_ledger.postgresql_rows([setting("x", requested)], "", f"x|{there}|f\n")
-    assert (row.state, row.after) == ("applied", there)
-    (row,) = service_ledger.postgresql_rows([setting("x", "3kB")], "", "x|3|f\n")
-    assert row.state == "clamped"
-
-
-FILE = "/etc/postgresql/17/main/conf.d/loadlab.conf"
-HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
-
-
-@pytest.mark.parametrize(
-    ("value", "content", "text", "expected"),
-    [
-        ("8MB", "hello", f"x|8MB|f\n1|of the lab\n{HELLO}  {FILE}\n", False),
-        ("8MB", "other", f"x|8MB|f\n1|of the lab\n{HELLO}  {FILE}\n", True),
-        # The file is there, and not in force; or it waits for a start.
-        ("8MB", "hello", f"x|4MB|f\n0|of the lab\n{HELLO}  {FILE}\n", True),
-        ("8MB", "hello", f"x|8MB|t\n1|of the lab\n{HELLO}  {FILE}\n", True),
-        # Nothing is asked: nothing is there, or what was is still in force.
-        (None, "", "x|4MB|f\n0|of the lab\n", False),
-        (None, "", "x|8MB|f\n1|of the lab\n", True),
-        (None, "", f"x|8MB|f\n1|of the lab\n{HELLO}  {FILE}\n", True),
-        (None, "", "x|8MB|t\n0|of the lab\n", True),
-    ],
-)
-def test_whether_postgresql_is_as_asked(
-    value: str | None, content: str, text: str, expected: bool
-) -> None:
-    wanted = [setting("x", value)] if value else []
-    assert service_ledger.postgresql_outdated(wanted, {FILE: content}, text) is expected
-
-
-def test_where_the_configuration_lies() -> None:
-    assert service_ledger.postgresql_conf_dir(BEFORE) == "/etc/postgresql/17/main/conf.d"
-
-
 def test_what_was_found_is_kept_once_and_only_of_what_is_set() -> None:
     wanted = [entry(SOMAXCONN, 16384), entry("net.core.rmem_max", 1), entry("net.ipv4.gone", 1)]
     found = ledger.parse_readings([WAS, "r 444 net.core.rmem_max 212992"])
@@ -272,8 +189,6 @@ def test_original_settings_are_parsed_from_their_lines() -> None:
         "net.ipv4.tcp_rmem": "4096 131072 6291456",
         "kernel.empty": "",
     }
-    with pytest.raises(ValueError, match="not a line of the settings that were found"):
-        ledger.parse_originals(["net.core.somaxconn = 4096"])
 
 
 @pytest.mark.parametrize(
@@ -359,61 +274,6 @@ def test_a_congestion_control_that_the_kernel_lacks_is_unavailable() -> None:
     assert (row.state, row.after) == ("rejected", "cubic")
 
 
-SERVES = """\
-nginx.worker_connections 768
-nginx.keepalive_timeout 75s
-nginx.backlog 511
-nginx.open_files 1024
-application.backlog 2048
-application.open_files 1024
-"""
-
-
-def test_nginx_settings_are_compared_with_the_profile_in_the_ledger() -> None:
-    settings = [
-        setting("worker_connections", "16384"),
-        setting("keepalive_timeout", "75s"),
-        setting("upstream_keepalive", "64"),
-    ]
-    now = SERVES.replace("768", "16384").replace("511", "4096")
-    found = service_ledger.serving_rows(settings, 4096, 65536, SERVES, now)
-    assert [(row.key, row.before, row.after, row.state) for row in found] == [
-        ("nginx.worker_connections", "768", "16384", "applied"),
-        ("nginx.keepalive_timeout", "75s", "75s", "already"),
-        ("nginx.upstream_keepalive", None, None, "rejected"),
-        ("nginx.backlog", "511", "4096", "applied"),
-        ("nginx.open_files", "1024", "1024", "clamped"),
-        ("application.backlog", "2048", "2048", "clamped"),
-        ("application.open_files", "1024", "1024", "clamped"),
-    ]
-    assert ledger.not_taken(found) == [
-        "nginx.upstream_keepalive: asked 64, is None (rejected)",
-        "application.backlog: asked 4096, is 2048 (clamped)",
-    ]
-    # A server that always listens with its own number is not refused; the row says so.
-    found = service_ledger.serving_rows([], 4096, 65536, SERVES, now, own_backlog=2048)
-    assert ledger.not_taken(found) == []
-    (row,) = (row for row in found if row.key == "application.backlog")
-    assert (row.requested, row.after, row.state) == ("4096", "2048", "clamped")
-    assert row.reason.endswith("this server always listens with 2048")
-    free = [replace(each, required=False) for each in settings]
-    found = service_ledger.serving_rows(free, 2048, 65536, SERVES, SERVES)
-    assert ledger.not_taken(found) == ["nginx.backlog: asked 2048, is 511 (clamped)"]
-    # What does not listen yet is found by who asks it.
-    silent = SERVES.replace("application.backlog 2048\n", "")
-    found = service_ledger.serving_rows([], 511, 1024, SERVES, silent)
-    assert ("application.backlog", "rejected") in [(row.key, row.state) for row in found]
-    assert ledger.not_taken(found) == []
-    # Before the first deployment there is no nginx; and it may answer by itself.
-    alone = "".join(line for line in now.splitlines(True) if "application" not in line)
-    found = service_ledger.serving_rows(settings[:1], 4096, 1024, "", alone)
-    assert [(row.key, row.before, row.state) for row in found] == [
-        ("nginx.worker_connections", None, "applied"),
-        ("nginx.backlog", None, "applied"),
-        ("nginx.open_files", None, "applied"),
-    ]
-
-
 def row(key: str, state: LedgerState = "already") -> LedgerRow:
     before = "0" if state == "applied" else "1"
     return LedgerRow(
@@ -429,15 +289,14 @@ def row(key: str, state: LedgerState = "already") -> LedgerRow:
 
 def test_a_stage_keeps_the_rows_of_the_others() -> None:
     earlier = [row("swap", "applied"), row("postgresql.jit"), row("nginx.backlog")]
-    tuned = HostLedgers(host_tuning_ledger=[row("swap")], postgresql_ledger=[row("postgresql.x")])
+    machine, postgresql = TunedPart([row("swap")]), TunedPart([row("postgresql.x")])
+    tuned = TunedHost(tuning_machine=machine, tuning_postgresql=postgresql)
     assert ledger.host_rows(tuned, earlier) == [
         # What this run did to it before is not forgotten.
         row("swap", "applied"),
         row("postgresql.x"),
         row("nginx.backlog"),
     ]
-    assert ledger.host_rows(HostLedgers(nginx_ledger=[row("nginx.x")]), earlier) == [
-        *earlier[:2],
-        row("nginx.x"),
-    ]
+    served = TunedHost(stack_serving=TunedPart([row("nginx.x")]))
+    assert ledger.host_rows(served, earlier) == [*earlier[:2], row("nginx.x")]
     assert ledger.host_rows(tuned, []) == [row("swap"), row("postgresql.x")]

@@ -81,9 +81,10 @@ def test_settings_of_a_host_are_those_of_its_groups_with_its_values() -> None:
         (["lab", "clients"], [("b", "4")]),
         (["lab"], []),
     ):
-        found = sizing.host_settings(profile, groups, SIZE)
-        assert [(entry.key, entry.value) for entry in found] == expected
-    assert sizing.postgresql_settings(profile, SIZE) == [setting("jit", "off")]
+        settings = sizing.machine_settings(profile, groups, SIZE)
+        assert [(entry.key, entry.value) for entry in settings] == expected
+    (jit,) = sizing.postgresql_settings(profile, SIZE)
+    assert (jit.key, jit.value, jit.required) == ("postgresql.jit", "off", True)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 8, 64, 256])
@@ -91,7 +92,7 @@ def test_settings_of_a_host_are_those_of_its_groups_with_its_values() -> None:
 def test_production_fits_every_host(cores: int, memory_mb: int) -> None:
     size = sizing.sizes(host(cores, memory_mb), [], [], sizing.largest_pool(ROOT))
     settings = sizing.postgresql_settings(PROFILES["production"], size)
-    found = {entry.name: str(entry.value) for entry in settings}
+    found = {entry.key.removeprefix("postgresql."): str(entry.value) for entry in settings}
     mb = {name: int(found[name].removesuffix("MB")) for name in found if found[name][-2:] == "MB"}
     assert 128 <= mb["shared_buffers"] <= max(128, memory_mb // 4)
     assert mb["shared_buffers"] <= mb["effective_cache_size"] <= max(256, memory_mb // 2)

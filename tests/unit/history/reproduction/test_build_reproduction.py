@@ -25,6 +25,7 @@ from loadlab.report.words import reproduction_words as words
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
+from tests.unit.report import blocks
 
 LOCKS = {"requirements.txt": "0" * 64, "apps/aiohttp/requirements.txt": "1" * 64}
 
@@ -102,17 +103,19 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
         memory_bytes=hosts["old-server"].memory_bytes // 2,
         packages={**hosts["old-server"].packages, "nginx": "1.0", "vim": "9"},
     )
-    limits = replace(before.recipe.thresholds, steal_max=0.5)
+    thresholds = replace(before.recipe.thresholds, steal_max=0.5)
     pins = {**before.recipe.pins, "aiohttp/aiohttp": "2.0", "flask/flask": "3"}
     locks = {**LOCKS, "apps/aiohttp/requirements.txt": "2" * 64, "apps/flask/x": "3" * 64}
     cell, *_ = before.summary.cells
     slower = replace(cell, cell_id="gone")
-    found_by = replace(before.recipe, thresholds=limits, pins=pins, locks=locks)
+    found_by = replace(before.recipe, thresholds=thresholds, pins=pins, locks=locks)
     original(
         run_dir,
         hosts=hosts,
         recipe=replace(
-            found_by, given={**found_by.given, "seed": 9}, options=replace(found_by.options, seed=9)
+            found_by,
+            given_options={**found_by.given_options, "seed": 9},
+            options=replace(found_by.options, seed=9),
         ),
         summary=replace(before.summary, cells=[slower, *before.summary.cells[1:]]),
     )
@@ -122,7 +125,7 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
     assert [row[1:3] for row in told(found, "package")] == [("nginx", "1.0"), ("vim", "9")]
     assert told(found, "threshold") == [(None, "steal_max", 0.5, builders.thresholds().steal_max)]
     assert told(found, "option") == [(None, "seed", 9, 1)]
-    assert part(found, "option").deviations[0].given
+    assert part(found, "option").deviations[0].requested
     # What the run did not measure has no pin or lock file to compare.
     assert told(found, "pin") == [(None, "aiohttp/aiohttp", "2.0", "3.14.5")]
     assert told(found, "lock file") == [(None, "apps/aiohttp/requirements.txt", "2" * 64, "1" * 64)]
@@ -138,13 +141,13 @@ def test_hosts_of_one_kind_report_a_little_more_memory(run_dir: Path) -> None:
     assert told(written(run_dir), "hardware") == []
 
 
-def test_what_an_older_lab_did_not_record_is_not_compared(run_dir: Path) -> None:
+def test_pins_of_lock_files_of_one_run_are_not_compared(run_dir: Path) -> None:
     before = original(run_dir).recipe
-    older = replace(before, locks=None, pins={"aiohttp/aiohttp": before.pins["aiohttp/aiohttp"]})
+    fewer = replace(before, locks={}, pins={"aiohttp/aiohttp": before.pins["aiohttp/aiohttp"]})
     parts = {
         one.part: one
         for one in deviations.planned(
-            older, replace(before, pins={**older.pins, "oha/oha_version": "1"})
+            fewer, replace(before, pins={**fewer.pins, "oha/oha_version": "1"})
         )
     }
     assert (parts["pin"].same, parts["pin"].deviations) == (1, [])
@@ -154,24 +157,21 @@ def test_what_an_older_lab_did_not_record_is_not_compared(run_dir: Path) -> None
 def test_the_end_of_the_run_and_the_report_tell_it(run_dir: Path) -> None:
     before = original(run_dir).recipe
     options = replace(before.options, seed=9)
-    original(run_dir, recipe=replace(before, options=options, given={**before.given, "seed": 9}))
+    original(
+        run_dir,
+        recipe=replace(before, options=options, given_options={**before.given_options, "seed": 9}),
+    )
     found = written(run_dir)
     lines = run_end.lines(run_dir, [])
     assert lines[0] == "Compared with the original before:"
     assert "Differs, option seed: 9 in the original, 1 here (given with -e)" in lines
     assert "run again against run before on /index" in lines
-    built = section.build(found, {})
-    assert built is not None
-    assert built.headline.text.startswith(
+    (headline,) = section.headlines(found)
+    assert headline.text.startswith(
         "Against the original before: 2 cells measured in both; differs in options (1)."
     )
-    assert built.deviations is not None
-    assert [cell.text for cell in built.deviations.rows[1].cells] == [
-        "seed",
-        "9",
-        "1",
-        "given with -e",
-    ]
+    (deviations,) = blocks.tables("Everything that differs", *section.sections(found, {}))
+    assert [cell.text for cell in deviations.rows[1].cells] == ["seed", "9", "1", "given with -e"]
 
 
 def test_many_differences_are_cut_on_the_terminal_and_whole_in_the_report(run_dir: Path) -> None:
@@ -184,10 +184,8 @@ def test_many_differences_are_cut_on_the_terminal_and_whole_in_the_report(run_di
     lines = words.deviations(found.parts)
     assert len(lines) == words.SHOWN + 1
     assert lines[-1] == "  and 25 more packages"
-    built = section.build(found, {})
-    assert built is not None
-    assert built.deviations is not None
-    assert len(built.deviations.rows) == 31
+    (deviations,) = blocks.tables("Everything that differs", *section.sections(found, {}))
+    assert len(deviations.rows) == 31
 
 
 def test_the_plan_of_this_lab_has_the_recipe_that_its_documents_have(run_dir: Path) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from loadlab.kinds.certificate import analyse
 from loadlab.kinds.certificate.analyse import Injected
 from loadlab.model import (
+    SCHEMA,
+    Certificate,
     CertifiedTest,
     Expectation,
     Reason,
@@ -18,9 +21,19 @@ from loadlab.model import (
     Truth,
     Validity,
 )
+from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
-from tests.unit.builders import planned_study, present, processes, repetition, summary, void
+from tests.unit.builders import (
+    plan,
+    planned_study,
+    present,
+    processes,
+    repetition,
+    summary,
+    void,
+    write_plan,
+)
 
 LOGGED = Injected("stall", 100, {"right": 95, "error": 5}, 0.2, [(50_000, 90), (1_000_000, 10)])
 FOUND = summary()
@@ -126,3 +139,20 @@ def test_the_log_is_read_to_the_last_load_of_a_name(tmp_path: Path) -> None:
     run.log("server").write_text(line.format('{"name": 1}'))
     with pytest.raises(ResultError, match=r"server\.log: Expected `str`, got `int`"):
         analyse.injected(run)
+
+
+def test_the_newest_certificate_is_of_this_schema(tmp_path: Path) -> None:
+    """One of another version stays in results/ and says nothing."""
+    for run_id, schema, finished in (
+        ("first", SCHEMA, "2026-11-21T10:00:00Z"),
+        ("second", SCHEMA, "2026-11-22T10:00:00Z"),
+        ("other", "lab/2", "2026-11-23T10:00:00Z"),
+        ("mine", SCHEMA, "2026-11-24T10:00:00Z"),
+    ):
+        write_plan(tmp_path / run_id, plan())
+        found = Certificate(run_id=run_id, finished=finished, tests=[], noise=[], passed=True)
+        document = {**to_builtins(found), "schema": schema}
+        documents.write(RunDir(tmp_path / run_id).certificate, documents.dump(document))
+    newest = analyse.newest(tmp_path / "mine")
+    assert newest
+    assert newest.run_id == "second"

@@ -20,19 +20,19 @@ VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2,tuning=
 
 def test_each_variant_has_a_constant_and_a_closed_load_and_the_base_a_control() -> None:
     plan = builders.plan(**VARIANTS)
-    assert plan.ab is not None
+    assert plan.gate is not None
     cells = {item.cell_id: item for one in plan.experiments for item in one.items}
-    for named in (plan.ab.base, *plan.ab.heads):
+    for named in (plan.gate.base, *plan.gate.heads):
         constant, saturated = cells[named.cells.constant], cells[named.cells.saturated]
         assert (constant.cell.variant, saturated.cell.variant) == (named.name, named.name)
         assert constant.cell.load.mode == "constant"
         assert saturated.cell.load.mode == "closed"
         assert constant.cell.workers == saturated.cell.workers
-    assert cells[plan.ab.heads[0].cells.constant].cell.tuning == "stock"
-    assert cells[plan.ab.base.cells.constant].cell.workers == 1
-    control = cells[plan.ab.control.constant]
-    assert (control.purpose, control.base) == ("aa_control", plan.ab.base.cells.constant)
-    assert cells[plan.ab.control.saturated].base == plan.ab.base.cells.saturated
+    assert cells[plan.gate.heads[0].cells.constant].cell.tuning == "stock"
+    assert cells[plan.gate.base.cells.constant].cell.workers == 1
+    control = cells[plan.gate.control.constant]
+    assert (control.purpose, control.base) == ("aa_control", plan.gate.base.cells.constant)
+    assert cells[plan.gate.control.saturated].base == plan.gate.base.cells.saturated
     # Student's t of the summary is of one look.
     assert plan.comparisons == []
 
@@ -51,8 +51,8 @@ def test_both_variants_get_the_same_fraction_of_the_bases_saturation() -> None:
 
 def test_equal_variants_are_two_cells_of_one_stack() -> None:
     plan = builders.plan(endpoint="hello", base="workers=1", head="workers=1")
-    assert plan.ab is not None
-    assert plan.ab.base.cells != plan.ab.heads[0].cells
+    assert plan.gate is not None
+    assert plan.gate.base.cells != plan.gate.heads[0].cells
     assert len(plan.stacks) == 1
 
 
@@ -68,7 +68,7 @@ def test_variant_may_be_a_file(tmp_path: Path) -> None:
     file.write_text("workers: 2\nheaders: {X-A: 'b'}\n")
     found = variants.variant(ROOT, "head", str(file), {})
     assert found.options == {"workers": 2, "headers": {"X-A": "b"}}
-    assert found.given == str(file)
+    assert found.definition == str(file)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_variant_may_be_an_application_as_of_a_git_ref(tmp_path: Path) -> None:
     again = variants.variant(ROOT, "base", f"app={folder},ref={before}", {"framework": "aiohttp"})
     assert again.options == found.options
     plan = builders.plan(endpoint="hello", base=f"app={folder},ref={before}", head=f"app={folder}")
-    assert plan.ab is not None
-    assert plan.ab.base.commit == before
+    assert plan.gate is not None
+    assert plan.gate.base.commit == before
     assert {one["source"] for one in plan.stacks.values()} == {found.options["app"], str(folder)}
 
 
@@ -155,9 +155,9 @@ def test_pin_replaces_that_of_an_application_from_outside_the_tree(tmp_path: Pat
 def test_variant_may_have_settings_of_postgresql() -> None:
     head = "postgresql.work_mem=64MB,postgresql.jit=on"
     plan = builders.plan(endpoint="agents", base="workers=1", head=head)
-    assert plan.ab is not None
+    assert plan.gate is not None
     name = "production-with-postgresql.jit-on-with-postgresql.work_mem-64MB"
-    assert plan.ab.heads[0].options == {"tuning": name}
+    assert plan.gate.heads[0].options == {"tuning": name}
     settings = {one["name"]: one["value"] for one in plan.tunings[name]["postgresql"]}
     before = {one["name"]: one["value"] for one in plan.tunings["production"]["postgresql"]}
     assert settings == before | {"work_mem": "64MB", "jit": "on"}
@@ -166,17 +166,17 @@ def test_variant_may_have_settings_of_postgresql() -> None:
 
 def test_several_heads_are_compared_with_one_base() -> None:
     plan = builders.plan(endpoint="hello", base="workers=1", head="workers=2; tuning=stock")
-    assert plan.ab is not None
-    assert [one.name for one in plan.ab.heads] == ["head1", "head2"]
-    assert [one.given for one in plan.ab.heads] == ["workers=2", "tuning=stock"]
+    assert plan.gate is not None
+    assert [one.name for one in plan.gate.heads] == ["head1", "head2"]
+    assert [one.definition for one in plan.gate.heads] == ["workers=2", "tuning=stock"]
     cells = {item.cell_id for one in plan.experiments for item in one.items}
     assert len(cells) == 9
-    assert len({head.cells.constant for head in plan.ab.heads}) == 2
+    assert len({head.cells.constant for head in plan.gate.heads}) == 2
 
 
 def test_resumed_run_keeps_its_variants() -> None:
     first, longer, other = (
-        builders.plan(**{**VARIANTS, **changes}).ab
+        builders.plan(**{**VARIANTS, **changes}).gate
         for changes in ({}, {"budget": "1h"}, {"head": "workers=3"})
     )
     assert first is not None

@@ -73,8 +73,8 @@ class Machine:
             self.now += EACH_S
             result = self.measure(item, item.repetition, item.block)
             self.found.setdefault(item.cell_id, []).append(result)
-        assert self.plan.ab is not None
-        return verdict.build("run", self.plan.ab, self.records())
+        assert self.plan.gate is not None
+        return verdict.build("run", self.plan.gate, self.records())
 
     def measure(self, item: Item, repetition: int, block: int | None) -> Result:
         head = item.cell.variant == self.changed
@@ -226,8 +226,8 @@ def test_variant_without_a_valid_repetition_is_named() -> None:
 
 def test_run_ends_where_a_cell_is_abandoned() -> None:
     machine = Machine(plan())
-    ab = builders.present(machine.plan.ab)
-    failing = {ab.heads[0].cells.saturated: TRIES}
+    gate = builders.present(machine.plan.gate)
+    failing = {gate.heads[0].cells.saturated: TRIES}
     pace = Pace(machine.now, machine.now, 0)
     while item := schedule.next_item(
         plan_document.with_blocks(
@@ -249,8 +249,8 @@ def test_void_repetitions_are_in_no_row() -> None:
     found = machine.run()
     for several in machine.found.values():
         several[0] = replace(several[0], validity=builders.void("steal"))
-    assert machine.plan.ab is not None
-    fewer = verdict.build("run", machine.plan.ab, machine.records())
+    assert machine.plan.gate is not None
+    fewer = verdict.build("run", machine.plan.gate, machine.records())
     assert fewer.blocks == found.blocks - 1
 
 
@@ -305,8 +305,8 @@ def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate(
     assert answers(found, 1)["cpu"] == "slower"
     assert [head.answer for head in found.heads] == ["no difference", "slower"]
     assert found.answer == "slower"
-    ab = builders.present(machine.plan.ab)
-    alone = verdict.build("run", replace(ab, heads=ab.heads[1:]), machine.records())
+    gate = builders.present(machine.plan.gate)
+    alone = verdict.build("run", replace(gate, heads=gate.heads[1:]), machine.records())
     assert verdict.error(2) == verdict.error(1) / 2
     both, one = rows(found, 1)["cpu"], rows(alone)["cpu"]
     assert (both.low or 0) < (one.low or 0)

@@ -117,8 +117,7 @@ def result(*checks: CellSummary, began: float | None = 1000.0) -> ExerciseResult
     """The outcome of these checks; the broken cell answers 100 requests/s."""
     cells = [checked("broken", 100), *checks]
     study = builders.planned_study(
-        kind="lesson",
-        cells={each.cell_id: [each.cell_id] for each in cells},
+        kind="lesson", cells={each.cell_id: [each.cell_id] for each in cells}
     )
     summary = replace(builders.summary(), cells=cells)
     given = Reader(exercise_began=began, hints=1)
@@ -180,9 +179,7 @@ def figures(*cells: CellSummary) -> Lookup:
     names = [one.cell_id for one in cells]
     lesson = msgspec.convert(builders.lesson(*names, fits={"law": names}), Lesson)
     study = builders.planned_study(
-        kind="lesson",
-        cells={name: [name] for name in names},
-        lesson=lesson,
+        kind="lesson", cells={name: [name] for name in names}, lesson=lesson
     )
     return analyse.figures_of(replace(builders.summary(), cells=list(cells)), study)
 

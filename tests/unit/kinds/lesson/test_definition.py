@@ -22,13 +22,7 @@ FILE = {
     "lesson": builders.lesson("one", "two"),
 }
 CLAIM = {"statement": "s", "metric": "goodput", "cell": "check", "at_least": 1}
-EXERCISE = {
-    "cell": "one",
-    "task": "t",
-    "hints": [],
-    "cured": [CLAIM],
-    "solution": {"cell": "two"},
-}
+EXERCISE = {"cell": "one", "task": "t", "hints": [], "cured": [CLAIM], "solution": {"cell": "two"}}
 
 
 def written(folder: Path, **changed: Any) -> Path:

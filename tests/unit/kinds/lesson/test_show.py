@@ -90,7 +90,7 @@ def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:
     documents.write(RunDir(made).reader, documents.encode(Reader(transfer=["b", None])))
     derive_run.summary(made)
     found = documents.read(RunDir(made).lesson, LessonResult)
-    assert [one.given for one in builders.present(found.transfer)] == ["b", None]
+    assert [one.answer for one in builders.present(found.transfer)] == ["b", None]
     text = show.pages(made, builders.ROOT)["lesson.md"].decode().partition("## Transfer")[2]
     assert "   - predicted: b) Almost none." in text
     assert "A cheaper connection is still a connection for each request." in text

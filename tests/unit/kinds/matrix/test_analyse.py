@@ -11,11 +11,14 @@ from loadlab.kinds.matrix import analyse
 from loadlab.kinds.matrix import words as matrix_words
 from loadlab.model import MatrixVerdict
 from loadlab.plan import schedule
+from loadlab.report.first_screen.tiles import Board
+from loadlab.report.html import Headline
 from loadlab.report.render import render
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
 from tests.unit import builders
+from tests.unit.report import blocks
 
 ROOT = Path(__file__).parents[4]
 
@@ -211,7 +214,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     rows = {row.name: row for row in found.candidates}
     assert rows[found.chosen].on_front
     assert rows[found.chosen].memory_bytes == 50_000_000
-    headline = page.build(tmp_path).shown[0]
+    headline = blocks.find(Headline, *page.build(tmp_path).answer)[0]
     assert headline.text.startswith("Best of 11 candidates: Gunicorn gthread, 1 worker of")
     html = render(ROOT / "roles/report/templates/report.html.j2", page.build(tmp_path))
     text = html.decode()
@@ -221,11 +224,11 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert "not among the best 5 of 11 in round 1" in text
     # Nothing else on the page says which is best.
     built = page.build(tmp_path)
-    (board,) = built.boards
+    (board,) = blocks.find(Board, *built.answer)
     assert board.title == "flask on Gunicorn (unix, http, gthread, 1 worker, 4 threads, " + (
         "connections kept) on /hello"
     )
-    assert not built.ranking
+    assert not blocks.tables("Ranking on", *built.sections)
 
 
 def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) -> None:

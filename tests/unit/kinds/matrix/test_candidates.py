@@ -96,7 +96,9 @@ def test_candidates_without_nginx_are_planned(server: str | None) -> None:
 def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
     user = {"framework": "flask", "endpoint": "hello", "server": "gunicorn", "transport": "tcp"}
     given = check_options.given_of({**user, "matrix": 1})
-    request = Request(root=builders.ROOT, specs=builders.SPECS, given=given, now=NOW, user=[*user])
+    request = Request(
+        root=builders.ROOT, specs=builders.SPECS, given_options=given, now=NOW, user=[*user]
+    )
     plan = planning.plan(request)
     assert {(one["server"], one["transport"]) for one in plan.stacks.values()} == {
         ("gunicorn", "tcp")
@@ -172,7 +174,9 @@ def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_p
     def plan(**changes: str | int) -> Plan:
         given = {"framework": "flask", "endpoint": "hello", "matrix": 1, "run_id": "a", **changes}
         asked = check_options.given_of(given)
-        return planning.plan(Request(root=tmp_path, specs=builders.SPECS, given=asked, now=NOW))
+        return planning.plan(
+            Request(root=tmp_path, specs=builders.SPECS, given_options=asked, now=NOW)
+        )
 
     first = plan()
     builders.write_plan(tmp_path / "results" / "a", first)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from loadlab.kinds.study import analyse as claims_json
 from loadlab.kinds.study import judge_claims
 from loadlab.kinds.study.sampling import Level
+from loadlab.kinds.study.words import REASONS
 from loadlab.model import (
     CellSummary,
     Claim,
@@ -65,7 +66,7 @@ def part(found: Claim) -> ClaimPart:
 
 
 def why(one: ClaimPart) -> str:
-    return words.reason(one.reason) if one.reason else ""
+    return words.reason(one.reason, REASONS.rows) if one.reason else ""
 
 
 def known(number: float | None) -> float:
@@ -82,13 +83,13 @@ def judged(*found: Claim) -> Claims:
     return replace(claims_json.build(builders.summary(), STUDY), claims=list(found), unmeasured=[])
 
 
-def control(factor: float, server: str | None = None) -> judge_claims.Control:
-    """A cell and its A/A control, so many times as fast; on this host pair where one is given."""
+def control(factor: float, server: str = "server") -> judge_claims.Control:
+    """A cell and its A/A control, so many times as fast and on this host pair."""
     one, other = (cell(*(f * n for n in (100, 101, 102, 103, 104))) for f in (1, factor))
-    return on("server" if server else None, one), on(server, other)
+    return one, on(server, other)
 
 
-def on(server: str | None, one: CellSummary) -> CellSummary:
+def on(server: str, one: CellSummary) -> CellSummary:
     return replace(one, repetitions=[replace(rep, server=server) for rep in one.repetitions])
 
 

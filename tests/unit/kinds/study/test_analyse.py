@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from loadlab.kinds.study import words as claim_words
 from loadlab.model import Difference, NoiseFloor, Sample, SaturationGoodput, ScaledRate, StudyClaim
-from loadlab.report.words import repetitions_words
 from tests.unit.kinds.study.claimed import (
     FAST,
     SLOW,
@@ -63,7 +62,7 @@ def test_cell_without_its_closed_loop_says_which_one_is_void_and_why() -> None:
     judged = document(replace(measured, cells=[*measured.cells, most], rates=[rate]))
     (slow,) = judged.unmeasured
     assert [why.code for why in slow.reasons] == ["saturation_not_valid", "steal"]
-    assert repetitions_words.void_reasons(replace(slow, reasons=slow.reasons[:1])) == (
+    assert claim_words.void_reasons(replace(slow, reasons=slow.reasons[:1])) == (
         "its rate is a fraction of a closed loop that was not valid: full"
     )
 

@@ -4,11 +4,7 @@ from loadlab.kinds.study import judge_claims, sampling
 from loadlab.kinds.study.sampling import Level
 from loadlab.model import ClaimPart, ClaimStatement, StudyClaim
 from tests.simulation import samples
-from tests.unit.kinds.study.claimed import (
-    cell,
-    part,
-    statement,
-)
+from tests.unit.kinds.study.claimed import cell, part, statement
 
 
 def test_the_best_level_represents_a_sweep() -> None:

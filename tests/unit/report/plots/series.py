@@ -26,15 +26,23 @@ CPU = HostSeries(
     cpu_softirq=[0.0, 0.1, 0.0],
     cpu_iowait=[0.0, 0.0, 0.0],
     cpu_steal=[0.0, 0.0, 0.01],
+    cpu_busiest_core=[0.4, 0.7, 0.8],
+    softirq_busiest_core=[0.0, 0.1, 0.0],
     rx_bits=[1e6, 1e6, 1e6],
     tx_bits=[1e6, 1e6, 1e6],
 )
 SERVER = Host("server", CPU, 2)
 # The second queue was full; the third has connections in no second.
 QUEUES = [
-    AcceptQueue(service="application", socket="/run/app.sock", limit=2048, depth=[0, 63, 7]),
-    AcceptQueue(service="nginx", socket="10.0.0.1:80", limit=128, depth=[3, 129, None]),
-    AcceptQueue(service="postgresql", socket="127.0.0.1:5432", limit=200, depth=[0, 0, 0]),
+    AcceptQueue(
+        service="application", socket="/run/app.sock", limit=2048, depth=[0, 63, 7], mean_depth=9
+    ),
+    AcceptQueue(
+        service="nginx", socket="10.0.0.1:80", limit=128, depth=[3, 129, None], mean_depth=20
+    ),
+    AcceptQueue(
+        service="postgresql", socket="127.0.0.1:5432", limit=200, depth=[0, 0, 0], mean_depth=0
+    ),
 ]
 # 70 answers of 400 µs and 30 of 900 µs, then 40 of 500 µs, then none.
 BINNED = replace(

@@ -56,8 +56,7 @@ def value(part: float, scale: str, low: float, high: float) -> float:
 def first_second(series: S) -> S:
     each = {name: getattr(series, name) for name in series.__struct_fields__}
     return msgspec.structs.replace(
-        series,
-        **{name: values[:1] for name, values in each.items() if isinstance(values, list)},
+        series, **{name: values[:1] for name, values in each.items() if isinstance(values, list)}
     )
 
 
@@ -145,7 +144,7 @@ def test_accept_queues_of_a_long_load_have_the_most_of_each_column() -> None:
     )
     series = replace(series, t=[float(second) for second in range(1, seconds + 1)])
     depth: list[int | None] = [second % 3 for second in range(seconds)]
-    queue = AcceptQueue(service="nginx", socket="a", limit=511, depth=depth)
+    queue = AcceptQueue(service="nginx", socket="a", limit=511, depth=depth, mean_depth=1)
     host = timeline_plot.Host("server", series, 1, [queue])
     found = curves(timeline_plot.timeline("a", "A", None, [host], float(seconds)))
     points = found["accept queue of nginx, a"]

@@ -24,14 +24,14 @@ def step(rate: float, met: bool | None) -> SearchStep:
     )
 
 
-def search(found: float | None, trace: list[SearchStep]) -> SearchSummary:
+def search(highest_rate: float | None, trace: list[SearchStep]) -> SearchSummary:
     return SearchSummary(
         cell=builders.cell(),
         slo={"p99_ms": 100.0},
         trace=trace,
-        found=found,
+        highest_rate=highest_rate,
         cell_id=builders.NAME,
-        confirmed=Confirmation(of=1, met=1) if found else None,
+        confirmed=Confirmation(of=1, met=1) if highest_rate else None,
         reasons=[],
     )
 

@@ -21,13 +21,7 @@ def limit(code: str, value: float | None = None, most: float | None = None, **fa
 
 def judged(why: Reason, *ruled_out: Reason) -> CellLimit:
     return CellLimit(
-        limit=why,
-        agree=3,
-        of=3,
-        ruled_out=list(ruled_out),
-        unrecorded=[],
-        mean_us=None,
-        account=[],
+        limit=why, agree=3, of=3, ruled_out=list(ruled_out), unrecorded=[], mean_us=None, account=[]
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from loadlab.kinds import troubleshooting
 from loadlab.model import (
     AcceptQueue,
     Cell,
@@ -24,7 +25,6 @@ from loadlab.model import (
     Validity,
 )
 from loadlab.reasons import limit_reasons
-from loadlab.report import troubleshooting
 from loadlab.report.words import limits_words as words
 from loadlab.results.limits import judge_limits
 from loadlab.results.limits.judge_limits import RULES

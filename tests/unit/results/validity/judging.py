@@ -106,7 +106,7 @@ def judged(
             measurement=measurement,
             cell=msgspec.structs.replace(cell or builders.cell(), load=load),
             server=server or host(),
-            limits=builders.thresholds(),
+            thresholds=builders.thresholds(),
             client=client or host(),
             calibration=calibration,
             exit_code=exit_code,

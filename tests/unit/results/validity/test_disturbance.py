@@ -21,8 +21,11 @@ CAPACITY = 1e9
 
 def series(seconds: int = 20, **changes: Any) -> HostSeries:
     """The seconds of a quiet load; a change is a list, or one value for each second."""
-    names = ("cpu_busy", "cpu_user", "cpu_system", "cpu_softirq", "cpu_iowait", "cpu_steal")
-    values = {**dict.fromkeys((*names, "rx_bits", "tx_bits", "foreign_cpu"), 0.0), **changes}
+    names = (
+        *("cpu_busy", "cpu_user", "cpu_system", "cpu_softirq", "cpu_iowait", "cpu_steal"),
+        *("cpu_busiest_core", "softirq_busiest_core", "rx_bits", "tx_bits", "foreign_cpu"),
+    )
+    values = {**dict.fromkeys(names, 0.0), **changes}
     fields: dict[str, Any] = {
         name: value if value is None or isinstance(value, list) else [value] * seconds
         for name, value in values.items()
@@ -70,7 +73,7 @@ def test_allowance_voids_where_its_counter_rose(role: str) -> None:
     assert of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=0).valid
 
 
-def test_what_an_earlier_run_did_not_record_is_not_judged() -> None:
+def test_what_was_not_recorded_is_not_judged() -> None:
     assert judged(client=seconds(foreign_cpu=None)).valid
     assert judged(client=host(per_second=None)).valid
 
@@ -181,15 +184,15 @@ def test_retransmissions_are_a_finding(p99: int, network: bool) -> None:
 
 
 def test_disturbed_seconds_are_marked() -> None:
-    limits = builders.thresholds()
+    thresholds = builders.thresholds()
     quiet = seconds(foreign_cpu=[0.0, 0.5, 0.0], cpu_steal=[0.0, 0.0, 0.2], seconds=3)
-    found = disturbance.marked(quiet, limits).per_second
+    found = disturbance.marked(quiet, thresholds).per_second
     assert found
     assert found.disturbed == [False, True, True]
-    unknown = disturbance.marked(seconds(foreign_cpu=None, seconds=3), limits).per_second
+    unknown = disturbance.marked(seconds(foreign_cpu=None, seconds=3), thresholds).per_second
     assert unknown
     assert unknown.disturbed == [False] * 3
-    assert disturbance.marked(host(per_second=None), limits).per_second is None
+    assert disturbance.marked(host(per_second=None), thresholds).per_second is None
 
 
 def recorded(foreign: float = 0.0, steal: float = 0.0) -> Counters:
@@ -234,12 +237,12 @@ def test_work_of_others_between_the_tests_of_iperf3_disturbs_no_calibration() ->
     t = np.arange(0, 8.01, 0.2)
     with_pauses = np.interp(t, [0, 1, 3, 5, 8], [0, 0, 2e9, 2.01e9, 5.01e9])
     foreign = np.interp(t, [0, 1, 3, 5, 8], [0, 0.9, 0.9, 2.7, 2.7])
-    limits, directions = builders.thresholds(), {"client_to_server": DIRECTION}
+    thresholds, directions = builders.thresholds(), {"client_to_server": DIRECTION}
     for moved, expected in ((with_pauses, []), (t, ["foreign_cpu"])):
         spent = dict.fromkeys(MODES, np.zeros_like(t))
         spent |= {"user": foreign, "idle": t - foreign}
         host = Counters(t, {0: spent}, moved, moved, own=np.zeros_like(t), whole_seconds=True)
-        found = disturbance.calibration_link(directions, {"client": host}, limits)
+        found = disturbance.calibration_link(directions, {"client": host}, thresholds)
         assert codes(found) == expected
 
 

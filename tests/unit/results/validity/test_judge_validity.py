@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from loadlab.generators.measurement import Lateness
+from loadlab.kinds import troubleshooting
 from loadlab.model import Reason, Validity
-from loadlab.reasons import validity_reasons
+from loadlab.reasons import all_reasons, validity_reasons
 from loadlab.reasons.row import ReasonRow, template
-from loadlab.report import troubleshooting, words
+from loadlab.report import words
 from loadlab.results.validity import judge_validity
 from loadlab.run.errors import ResultError
 from tests.unit.builders import telemetry as host
@@ -162,7 +163,7 @@ def returned() -> set[str]:
 
 
 def test_every_code_of_a_repetition_has_words() -> None:
-    assert returned() == set(validity_reasons.TABLE)
+    assert returned() == set(validity_reasons.VOID) | set(validity_reasons.FINDINGS)
 
 
 def test_words_name_the_client_that_a_reason_is_about() -> None:
@@ -184,7 +185,7 @@ def test_a_row_and_a_rule_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
         template("{value} of {limit}"), "Ask for less", meaning="An example.", cause="hosts"
     )
     monkeypatch.setitem(validity_reasons.VOID, "example", row)
-    monkeypatch.setitem(words.TABLE, "example", row)
+    monkeypatch.setitem(all_reasons.TABLE, "example", row)
     rule = [Reason(code="example", value=2, limit=1)]
     monkeypatch.setattr(judge_validity, "VOIDING", (lambda client: rule,))
     validity = judged()

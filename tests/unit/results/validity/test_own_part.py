@@ -45,7 +45,7 @@ def judged(measured: Measurement) -> Validity:
             measurement=measured,
             cell=builders.cell(load=CONSTANT),
             server=builders.telemetry(),
-            limits=LIMITS,
+            thresholds=LIMITS,
             client=builders.telemetry(),
             calibration=builders.calibration_at(1e9),
             exit_code=0,

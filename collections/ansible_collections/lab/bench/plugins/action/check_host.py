@@ -1,7 +1,7 @@
 """Action plugin lab.bench.check_host: refuses a host that does not meet the needs of a run.
 
 A sentence for each problem, with value and remedy, by loadlab/hosts/probe.py,
-planning/client_programs.py and tuning/sizing.py.
+plan/client_programs.py and tuning/sizing.py.
 """
 
 from __future__ import annotations

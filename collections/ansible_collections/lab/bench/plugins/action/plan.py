@@ -27,7 +27,7 @@ from loadlab.model.study import Scalar
 from loadlab.plan.check_options import Spec, given_of
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request, StageRequest
-from loadlab.report.words import applications_words, curves_words, reproduction_words
+from loadlab.report.words import planned_words, reproduction_words
 from loadlab.run import documents, revision
 
 
@@ -52,7 +52,7 @@ class ActionModule(ControllerAction):
         request = Request(
             **{name: getattr(args, name) for name in StageRequest.__struct_fields__},
             specs=args.specs,
-            given=given_of(args.options),
+            given_options=given_of(args.options),
             now=datetime.datetime.now(),
             lab=revision.revision(args.root),
             original=original,
@@ -60,12 +60,12 @@ class ActionModule(ControllerAction):
         planned = plan(request)
         checked = planned if request.cross_check else plan(replace(request, cross_check=True))
         more = len(checked.experiments) > len(planned.experiments)
-        notes = [all_kinds.of_plan(planned).announcement(planned), curves_words.told(planned)]
+        notes = [all_kinds.of_plan(planned).announcement(planned), planned_words.no_curve(planned)]
         return {
             "plan": for_ansible(planned),
             "cross_checked": for_ansible(checked) if more else None,
             "notes": "\n".join(filter(None, notes)),
-            "applications": applications_words.found(planned),
+            "applications": planned_words.applications(planned),
             "unlike": [] if original is None else self._unlike(original, planned, args),
         }
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from loadlab.history.reproduction import build_reproduction as reproduction
 from loadlab.kinds import all_kinds, derive_run, run_end
+from loadlab.kinds.study import words as study_words
 from loadlab.report.words import disturbances, repetitions_words
 from loadlab.run import documents
 from loadlab.run.errors import LabError
@@ -55,7 +56,7 @@ class ActionModule(ControllerAction):
             reproduction.write(run_dir)
         except ValueError as problem:
             raise LabError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        unmeasured = [repetitions_words.unmeasured(cell) for cell in derive_run.unmeasured(run_dir)]
+        unmeasured = [study_words.unmeasured(cell) for cell in derive_run.unmeasured(run_dir)]
         abandoned = [
             repetitions_words.abandoned(*cell) for cell in derive_run.abandoned(run_dir).items()
         ]

@@ -17,7 +17,7 @@ from msgspec import Struct
 from loadlab.plan import needs
 from loadlab.plan.needs import Room
 from loadlab.plan.plan_document import HostNeeds, Needs, Plan
-from loadlab.report.words import needs_words as words
+from loadlab.report.words import planned_words
 
 _NONE = HostNeeds(disk_bytes=0, memory_bytes=0)
 
@@ -51,7 +51,7 @@ class ActionModule(ControllerAction):
             args.hosts,
             args.base_bytes,
         )
-        return {"line": words.told(args.plan.needs) if args.plan.needs else ""}
+        return {"line": planned_words.needs(args.plan.needs) if args.plan.needs else ""}
 
 
 def _room(path: Path) -> Room:

@@ -73,7 +73,9 @@ class ActionModule(ControllerAction):
         with contextlib.ExitStack() as recordings:
             try:
                 for path, host in args.scrape.items():
-                    recording = Recording(Path(path), host.exporter, over, self._reconnect(host))
+                    reconnect = self._reconnect(host)
+                    ends_s = math.ceil(args.seconds)
+                    recording = Recording(Path(path), host.exporter, over, reconnect, ends_s)
                     recordings.callback(recording.end)
                 self._follow(args, begun)
             finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -28,20 +28,16 @@ from loadlab.hosts import (
     probe,
     qdisc,
 )
-from loadlab.hosts.probe import HostProbe
 from loadlab.hosts.qdisc import NetworkProfile
-from loadlab.model import TuningLedger
 from loadlab.plan.plan_document import Plan
-from loadlab.report.words import failures, outcomes, planned_words
+from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
-from loadlab.run import arrivals, documents, fingerprint
+from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 from loadlab.stacks import application, contract, servers
 from loadlab.telemetry import iperf3
-from loadlab.tuning import host_state, ledger, service_ledger, sizing
-from loadlab.tuning.ledger import HostLedgers
-from loadlab.tuning.sizing import PooledStack, Sizes
+from loadlab.tuning import sizing
 
 # What a login needs -> the rest of the name of Ansible's variable.
 _LOGIN = {
@@ -72,16 +68,6 @@ def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) ->
 def calibration_path(folder: Path, part: str, number: int) -> str:
     """Return the folder of one part of a calibration."""
     return str(CalibrationDir(folder).part(part, number).path)
-
-
-def calibration_recordings(folder: Path, parts: Sequence[str], number: int) -> list[dict[str, str]]:
-    """Return the recordings on the server of the parts of a calibration: src there, dest here."""
-    folders = [CalibrationDir(folder).part(name, number) for name in parts]
-    return [
-        {"src": f"{part.on_hosts}/{path.name}", "dest": str(path)}
-        for part in folders
-        for path in (part.cores, part.processes)
-    ]
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -127,29 +113,6 @@ def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
             name for name, reported in programs.items() if reported["program"].get("snap_revision")
         ],
     }
-
-
-def sizes(host: HostProbe, hosts: list[HostProbe], stacks: list[PooledStack], root: Path) -> Sizes:
-    """Return the sizes of a host; ``stacks`` as in the plan, ``root``: the lab's folder."""
-    return sizing.sizes(host, hosts, stacks, sizing.largest_pool(root))
-
-
-def tuning_document(
-    hosts: Iterable[Mapping[str, Any]], profile: str, written: Mapping[str, Any]
-) -> Any:
-    """Return tuning.json.
-
-    ``hosts``: the variables of each host. ``written``: the document that this run has, empty where
-    there is none.
-    """
-    earlier = convert(written, TuningLedger) if written else None
-    recorded = earlier.hosts if earlier and earlier.profile == profile else {}
-    rows = {}
-    for host in hosts:
-        name = str(host["inventory_hostname"])
-        facts = {key: host[key] for key in HostLedgers.__struct_fields__ if key in host}
-        rows[name] = ledger.host_rows(convert(facts, HostLedgers), recorded.get(name, []))
-    return msgspec.to_builtins(TuningLedger(profile=str(profile), hosts=rows))
 
 
 def fetched_sources(variables: Mapping[str, Any]) -> Any:
@@ -202,7 +165,7 @@ def qdisc_differences(profile: NetworkProfile, text: str) -> list[str]:
 
 # Each argument becomes what its annotation says, and the answer plain values.
 FILTERS: dict[str, Callable[..., Any]] = {
-    "ablation_power": outcomes.ablation_power,
+    "ablation_power": planned_words.ablation_power,
     "announced": announced,
     "aws_budget_refusal": ec2_price.budget_refusal,
     "aws_estimate": ec2_price.estimate,
@@ -220,7 +183,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "calibrating": registry.calibrating,
     "calibration_path": calibration_path,
     "calibration_plan": calibration.plan,
-    "calibration_recordings": calibration_recordings,
     "command_line": build_manifest.command_line,
     "console": ec2.console,
     "contract_text": lambda name: contract.TEXTS[name]().decode("ascii"),
@@ -235,10 +197,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "hardware_warnings": hardware.warnings,
     "host_identity": identity.identity,
     "host_in_use": use_of_host,
-    "host_settings": sizing.host_settings,
     "iperf3_to_repeat": iperf3.to_repeat,
     "lab_paths": host_in_use.paths,
-    "ledger_not_taken": ledger.not_taken,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
     "nginx_for": sizing.nginx,
@@ -251,10 +211,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "parse_probe": probe.parse,
     "parse_programs": proof.parse,
     "pools_refusal": sizing.pools_refusal,
-    "postgresql_conf_dir": service_ledger.postgresql_conf_dir,
-    "postgresql_outdated": service_ledger.postgresql_outdated,
-    "postgresql_rows": service_ledger.postgresql_rows,
-    "postgresql_settings": sizing.postgresql_settings,
     "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
     "proof_refusal": proof_refusal,
     "proofs_due": proof.missing_proofs,
@@ -264,17 +220,11 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "relay_ms": qdisc.relay_ms,
     "repetition_path": repetition_path,
     "rsync_excludes": rsync_excludes,
-    "rsync_options": arrivals.rsync_options,
     "run_path": run_path,
     "server_command": servers.command,
-    "serving_rows": service_ledger.serving_rows,
     "shares": shares,
-    "sizes": sizes,
     "sources_refusal": failures.sources_refusal,
     "subnet_refusal": local_lab.subnet_refusal,
-    "tuning_rows": host_state.rows,
-    "tuning_state": host_state.decide,
-    "tuning_unrestored": ledger.unrestored,
     "verification_requests": contract.requests,
 }
 # These read some of a host's variables, which Ansible templates when they are read.
@@ -282,7 +232,6 @@ OF_VARIABLES: dict[str, Callable[..., Any]] = {
     "fetched_sources": fetched_sources,
     "load_run_host": load_run_host,
     "login": login,
-    "tuning_document": tuning_document,
 }
 
 

@@ -17,7 +17,6 @@ from ansible.utils.display import Display
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import HostLost
 from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 
-from loadlab.model import Record
 from loadlab.report.terminal.progress_line import Status
 from loadlab.run import documents
 from loadlab.run.errors import LabError, PlanError
@@ -35,7 +34,7 @@ def under_way(status: Status) -> None:
     Display().display(msgspec.json.encode(status).decode(), newline=False)
 
 
-def for_ansible(record: Record) -> dict[str, Any]:
+def for_ansible(record: msgspec.Struct) -> dict[str, Any]:
     """Return a record as the values of a result, where a whole number has no fraction.
 
     Templates then write a rate of 1,000 requests/s as 1000.

@@ -19,12 +19,12 @@ def convert(value: object, kind: type[T]) -> T:
 
     Texts become numbers and booleans where these are expected, as -e gives texts.
     """
-    known: Any = kind
+    target: Any = kind
     if get_origin(kind) is Iterable and isinstance(value, Iterable):
         # msgspec has no type for it. A mapping stands for its keys.
-        known, value = list[get_args(kind)], list(value)  # type: ignore[misc]
+        target, value = list[get_args(kind)], list(value)  # type: ignore[misc]
     try:
-        converted: T = msgspec.convert(plain(value), known, strict=False, dec_hook=_other)
+        converted: T = msgspec.convert(plain(value), target, strict=False, dec_hook=_other)
     except msgspec.ValidationError as error:
         raise LabError(str(error)) from error
     return converted

@@ -1,4 +1,5 @@
-"""roles/host_tuning/files/tunables.sh on a host of files and of programs that only say things."""
+"""roles/tuning/files/tunables.sh and the action that runs it, on a host of files and of programs
+that only say things."""
 
 from __future__ import annotations
 
@@ -6,11 +7,21 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import pytest
+from ansible_collections.lab.bench.plugins.action import tune
+from msgspec.structs import replace
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "roles" / "host_tuning" / "files" / "tunables.sh"
+from loadlab.run.errors import LabError
+from loadlab.tuning import profiles
+from loadlab.tuning.profiles import HostSetting
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "roles" / "tuning" / "files" / "tunables.sh"
 CARDS = ROOT / "files" / "cards.sh"
 
 FEATURES = """\
@@ -176,7 +187,7 @@ def test_tunables_prints_mode_and_value_of_a_key(host: Path, key: str, line: str
 
 
 def test_segmentation_that_ena_fixes_is_not_asked_for(host: Path) -> None:
-    recorded = Path(__file__).parents[1] / "fixtures" / "ena" / "ethtool-k.txt"
+    recorded = ROOT / "tests" / "fixtures" / "ena" / "ethtool-k.txt"
     (host / "bin/ethtool").write_text(f"#!/bin/sh\n[ $1 = --show-features ] && cat {recorded}\n")
     for name, line in (
         ("tcp-segmentation-offload", "r 444 nic.feature.tcp-segmentation-offload off"),
@@ -438,3 +449,189 @@ def test_what_was_tried_once_is_known_again(host: Path) -> None:
     assert run(host, *asked, "WANTED=b", "look") == [*values, *kept, sums]
     (host / "proc/sys/net/core/somaxconn").write_text("512\n")
     assert run(host, *asked, "look")[3:] == [*kept, sums]
+
+
+class Tuned:
+    """A host under the action lab.bench.tune."""
+
+    def __init__(self, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.host = host
+        self.lines: list[str] = []
+        monkeypatch.setattr(tune, "tell", self.lines.append)
+        monkeypatch.setenv("PATH", f"{host}/bin:{os.environ['PATH']}")
+        monkeypatch.setenv("SAID", f"{host}/said")
+
+    def answer(self, text: str, executable: bool) -> dict[str, Any]:
+        for folder in ("/proc/", "/etc/", "/var/lib/"):
+            text = text.replace(folder, f"{self.host}{folder}")
+        done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False)
+        output = done.stdout.replace(str(self.host), "")
+        return {"rc": done.returncode, "stdout": output, "stderr": done.stderr}
+
+    def tune(self, *settings: HostSetting, check: bool = False, **options: Any) -> dict[str, Any]:
+        action: Any = tune.ActionModule.__new__(tune.ActionModule)
+        action._task = SimpleNamespace(check_mode=check, diff=check)
+        action._low_level_execute_command = self.answer
+        action.variables = {"inventory_hostname": "one", "group_names": ["servers"]}
+        profile = replace(profiles.tuning_profile(ROOT, "stock"), sysctl=list(settings))
+        args = {
+            "part": "machine",
+            "root": str(ROOT),
+            "profile": msgspec.to_builtins(profile) if settings else None,
+            "host": msgspec.to_builtins(builders.host_probe()),
+            **options,
+        }
+        result: dict[str, Any] = action.act(args)
+        return result
+
+
+NEW = HostSetting(key="vm.new_key", value=9, hosts=["servers"], reason="a test's", required=True)
+
+
+def states(result: dict[str, Any]) -> dict[str, str]:
+    return {row["key"]: row["state"] for row in result["rows"]}
+
+
+def test_a_key_of_a_profile_is_announced_set_read_back_and_restored(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but the profile names it."""
+    value, file = host / "proc/sys/vm/new_key", host / "etc/sysctl.d/90-loadlab.conf"
+    value.parent.mkdir()
+    value.write_text("5\n")
+    tuned = Tuned(host, monkeypatch)
+    other = HostSetting(key="vm.none", value=1, hosts=["servers"], reason="a test's")
+    clients = HostSetting(key="vm.other", value=1, hosts=["clients"], reason="a test's")
+
+    announced = tuned.tune(NEW, other, clients, check=True)
+    assert tuned.lines == ["one would get vm.new_key: 5 -> 9; files: /etc/sysctl.d/90-loadlab.conf"]
+    assert announced["diff"] == {"before": "vm.new_key = 5\n", "after": "vm.new_key = 9\n"}
+    assert (announced["changed"], value.read_text(), file.exists()) == (True, "5\n", False)
+
+    result = tuned.tune(NEW, other, clients)
+    assert result["changed"]
+    assert states(result) == {"vm.new_key": "applied", "vm.none": "absent"}
+    assert value.read_text() == "9\n"
+    assert "# a test's\nvm.new_key = 9\n" in file.read_text()
+    kept = host / "var/lib/loadlab-tuning"
+    assert (kept / "found").read_text() == "vm.new_key = 5\n"
+    again = tuned.tune(NEW, other, clients)
+    assert (again["changed"], states(again)["vm.new_key"]) == (False, "already")
+
+    restored = tuned.tune(forget=True)
+    assert (restored["changed"], states(restored)) == (True, {"vm.new_key": "restored"})
+    assert (value.read_text(), file.exists(), kept.exists()) == ("5\n", False, False)
+    again = tuned.tune(forget=True)
+    assert (again["changed"], again["rows"]) == (False, [])
+
+
+def test_a_required_key_that_does_not_take_fails_the_task_with_its_rows(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = Tuned(host, monkeypatch).tune(NEW)
+    assert (result["failed"], states(result)) == (True, {"vm.new_key": "absent"})
+    assert result["msg"] == (
+        "Settings that are required did not take on one: vm.new_key: asked 9, is None (absent). "
+        "Give this host the right to set them, or choose a profile without them with "
+        "-e tuning=<name>."
+    )
+
+
+def test_a_key_of_the_boot_needs_leave_to_reboot(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the timer that hands back is set before anything is stopped."""
+    (host / "etc/default/grub.d").mkdir(parents=True)
+    boot = replace(NEW, key="boot.nosmt", value="force")
+    cron = replace(NEW, key="unit.cron.service", value="inactive", required=False)
+    tuned = Tuned(host, monkeypatch)
+    result = tuned.tune(cron, boot, hand_back_s=60)
+    assert "Set tuning_may_reboot to true in the inventory" in result["msg"]
+    said = (host / "said").read_text().splitlines()
+    assert said[-2].startswith("systemd-run --quiet --unit=loadlab-hand-back --on-active=60")
+    assert said[-1] == "systemctl stop cron.service"
+    script = (host / "var/lib/loadlab-tuning/hand-back.sh").read_text()
+    assert script.endswith("\nhand_back\n")
+
+    # The file for the next boot is written before it, and the value from before it is told.
+    order: list[str] = []
+    monkeypatch.setattr(tune.ActionModule, "_reboot", lambda _: order.append("reboot"))
+    result = tuned.tune(boot, may_reboot=True)
+    assert (order, tuned.lines) == (
+        ["reboot"],
+        ["one is booted again, as the kernel reads boot.nosmt only then"],
+    )
+    assert (host / "etc/default/grub.d/90-loadlab-boot.nosmt.cfg").exists()
+
+
+LOOK = "w 644 postgresql.jit off\nc /etc/postgresql/17/main/postgresql.conf\nn 0"
+JIT = {"name": "jit", "value": "off", "reason": "a test's"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "refusal"),
+    [
+        (
+            [(0, LOOK), (0, "rejected unrecognized parameter")],
+            "PostgreSQL on one does not take the settings of the tuning profile: unrecognized "
+            "parameter. Its former settings are in force. Mend the profile in files/tuning/, or "
+            "choose another with -e tuning=<name>.",
+        ),
+        (
+            [(0, LOOK), (1, "no disk")],
+            "A command of the tuning failed on one: no disk. Remove the cause and run the same "
+            "command again.",
+        ),
+        (
+            [(0, LOOK), (0, ""), (0, LOOK)],
+            "PostgreSQL on one has settings in force that its files do not have, or waits for a "
+            "start. Another may have changed them just now; run the same command again.",
+        ),
+    ],
+)
+def test_settings_that_postgresql_does_not_take_end_the_task(
+    host: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[tuple[int, str]],
+    refusal: str,
+) -> None:
+    tuned = Tuned(host, monkeypatch)
+    left = iter(answers)
+
+    def answer(text: str, executable: bool) -> dict[str, Any]:
+        code, words = next(left)
+        return {"rc": code, "stdout": words, "stderr": words}
+
+    monkeypatch.setattr(tuned, "answer", answer)
+    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
+    with pytest.raises(LabError) as refused:
+        tuned.tune(part="postgresql", profile={**profile, "postgresql": [JIT]})
+    assert str(refused.value) == refusal
+
+
+def test_what_serves_is_compared_with_what_was_read_before(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = Tuned(host, monkeypatch)
+    answer = {"rc": 0, "stdout": "w 644 nginx.backlog 511", "stderr": ""}
+    monkeypatch.setattr(tuned, "answer", lambda *_, **__: answer)
+    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
+    options = {"part": "serving", "profile": profile}
+    options["serving"] = {"connections": 64, "backlog": 511, "own_backlog": None}
+    lines = ["w 644 nginx.backlog 511"]
+    assert tuned.tune(verify=False, **options) == {"lines": lines}
+    for before, state in (([], "applied"), (lines, "already"), (None, "already")):
+        assert states(tuned.tune(before=before, **options))["nginx.backlog"] == state
+    options["serving"]["backlog"] = 512
+    assert tuned.tune(**options)["msg"].startswith(
+        "What serves on one did not take all that is required of it: nginx.backlog: asked 512, is "
+        "511 (clamped). Look at its log with journalctl -u nginx"
+    )
+
+
+def test_check_mode_does_without_a_postgresql(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = Tuned(host, monkeypatch)
+    monkeypatch.setattr(tuned, "answer", lambda *_, **__: {"rc": 1, "stdout": "", "stderr": ""})
+    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
+    options = {"part": "postgresql", "profile": {**profile, "postgresql": [JIT]}}
+    assert states(tuned.tune(check=True, **options)) == {"postgresql.jit": "absent"}

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 import loadlab
+from loadlab.kinds import all_kinds
+from loadlab.kinds.study import words as claims
 from loadlab.model import Facts, Reason
+from loadlab.reasons import validity_reasons
+from loadlab.reasons.all_reasons import TABLE
 from loadlab.report import words
-from loadlab.report.words import outcomes
 from loadlab.run.errors import ResultError
 
 PACKAGE = Path(loadlab.__file__).parent
@@ -129,7 +132,7 @@ TOLD: list[tuple[Reason, str]] = [
 
 @pytest.mark.parametrize(("reason", "text"), TOLD, ids=[one.code for one, _ in TOLD])
 def test_a_reason_has_words_with_its_values(reason: Reason, text: str) -> None:
-    assert words.reason(reason) == text
+    assert words.reason(reason, claims.REASONS.rows) == text
 
 
 def test_every_code_that_decisions_return_has_words() -> None:
@@ -140,8 +143,9 @@ def test_every_code_that_decisions_return_has_words() -> None:
         for code in re.findall(r'Reason\(\s*code="(\w+)"|code = "(\w+)"', path.read_text())
         for code in filter(None, code)
     }
-    assert found - set(words.TABLE) == set()
-    assert set(outcomes.TABLE) - found == set()
+    own = {code for kind in all_kinds.KINDS if kind.reasons for code in kind.reasons.rows}
+    assert found - set(TABLE) - own == set()
+    assert {*TABLE, *own} - {*validity_reasons.VOID, *validity_reasons.FINDINGS} - found == set()
 
 
 def test_a_reason_without_words_or_values_is_an_error() -> None:

@@ -10,13 +10,16 @@
 #                                nic.coalesce. and nic.feature.
 #   boot.mitigations             a parameter of the kernel's command line, "default" if absent; a new
 #                                value takes effect at the next boot
-# Variables: NIC (interface), SERVICES (units to restart for new limits), KEYS (keys of the profile), WANTED (hash
-# of the profile), KEPT (directory of the original values), FILES (files that the role writes).
+# Variables: NIC (interface), KEYS (keys of the profile), WANTED (hash of the profile), FILES (the lab's files).
 # Limits come from FILES. They apply to processes that start later, so $SERVICES are restarted. A value that cannot
 # be set is skipped; reading it back shows that.
 set -f
 PATH=$PATH:/usr/sbin:/sbin
 SYS=/sys
+# Directory of the original values, until they are restored.
+KEPT=/var/lib/loadlab-tuning
+# Units to restart, if they run, for a new limit.
+SERVICES='nginx loadlab-app'
 # Directory of additions to Debian's GRUB configuration.
 GRUB=/etc/default/grub.d
 
@@ -220,6 +223,17 @@ put() { # key, value
     esac || true
 }
 
+place() { # PATH CONTENT, or nothing to remove it
+    if [ -n "$2" ]; then
+        mkdir -p "${1%/*}"
+        printf %s "$2" >"$1"
+    else
+        rm -f "$1"
+        # A directory of no package is the lab's.
+        dpkg-query --search "${1%/*}" >/dev/null 2>&1 || rmdir --ignore-fail-on-non-empty "${1%/*}"
+    fi
+}
+
 # Reads $KEYS and the keys that were changed before, whose original values are in $KEPT/found.
 observe() { tunables $(printf '%s\n' $KEYS $(sed -n 's/ = .*//p' "$KEPT/found" 2>/dev/null) | sort -u); }
 
@@ -267,6 +281,8 @@ forget() (
     echo forgotten
 )
 
+# Prints the values, the maxima of cards, the original values, the checksums of the files, and "settled" if the same
+# profile was applied before with the same result.
 look() {
     seen=$(observe)
     echo "$seen"
@@ -275,6 +291,7 @@ look() {
     [ "$(outcome "$seen")" != "$(cat "$KEPT/settled" 2>/dev/null)" ] || echo settled
 }
 
+# Prints the values that came of a profile, and remembers its result.
 settle() {
     seen=$(observe)
     echo "$seen"

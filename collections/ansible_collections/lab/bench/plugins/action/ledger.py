@@ -1,0 +1,50 @@
+"""Action plugin lab.bench.ledger: writes the tuning ledger from the results of lab.bench.tune."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
+from msgspec import Struct
+
+from loadlab.model import LedgerRow, TuningLedger
+from loadlab.run import documents
+from loadlab.tuning import ledger
+from loadlab.tuning.ledger import TunedHost
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A document, results/<run_id>/tuning*.json.
+
+    - profile: name of the tuning profile
+    - hosts: inventory names of the hosts to include, which have registered their results
+    """
+
+    path: Path
+    profile: str
+    hosts: list[str]
+
+
+class ActionModule(ControllerAction):
+    def work(self, args: Arguments) -> dict[str, Any]:
+        earlier = documents.read_or_none(args.path, TuningLedger)
+        recorded = earlier.hosts if earlier and earlier.profile == args.profile else {}
+        rows = {name: self._rows(name, recorded.get(name, [])) for name in args.hosts}
+        states = Counter(row.state for name in rows for row in rows[name])
+        if not self.variables.get("progress_quiet") or self._task.check_mode:
+            counts = ", ".join(f"{state} {count}" for state, count in sorted(states.items()))
+            tell(
+                f"Tuning '{args.profile}' on {', '.join(args.hosts)}, settings: {counts} "
+                f"({args.path.name})"
+            )
+        document = TuningLedger(profile=args.profile, hosts=rows)
+        return {"changed": self.put(args.path, documents.encode(document))}
+
+    def _rows(self, name: str, recorded: list[LedgerRow]) -> list[LedgerRow]:
+        variables: Mapping[str, Any] = self.variables["hostvars"][name]
+        parts = {part: variables.get(part, {}) for part in TunedHost.__struct_fields__}
+        return ledger.host_rows(convert(parts, TunedHost), recorded)

@@ -1,0 +1,45 @@
+"""The rows of all reasons but those of a kind of run, in the parts of docs/troubleshooting.md."""
+
+from __future__ import annotations
+
+from loadlab.reasons import comparison_reasons, planning_reasons, rate_reasons, validity_reasons
+from loadlab.reasons.row import ReasonPart, ReasonTable
+from loadlab.reasons.validity_reasons import CAUSES
+
+PARTS = [
+    ReasonPart(
+        "Void repetitions",
+        "The instrument, not the stack, was the limit. A void repetition is in no statistic. It is "
+        "measured again, unless the cell was void twice in a row for the same limit of its hosts: "
+        + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
+        + ".",
+        validity_reasons.VOID,
+    ),
+    ReasonPart("Findings", "Remarks that do not void a repetition.", validity_reasons.FINDINGS),
+    ReasonPart(
+        "Comparisons and rankings",
+        "The conclusion on a difference, or why there is none.",
+        comparison_reasons.COMPARISONS,
+    ),
+    ReasonPart(
+        "Answers by blocks",
+        "The answer about a variant or a candidate, after all blocks so far.",
+        comparison_reasons.LOOKS,
+    ),
+    ReasonPart(
+        "Sweeps and searches",
+        "Where they end, and how a measurement compares with the objective.",
+        {**rate_reasons.SWEEPS, **rate_reasons.SEARCHES},
+    ),
+    ReasonPart(
+        "Curves", "Why the curve of a run at one rate was not measured.", planning_reasons.CURVES
+    ),
+    ReasonPart("Ablations", "Why a tuning was not measured.", planning_reasons.ABLATIONS),
+    ReasonPart(
+        "Generators",
+        "Why a generator is taken where none is named, or cannot be had.",
+        planning_reasons.GENERATORS,
+    ),
+    ReasonPart("Cells", "What a cell is to be read with.", comparison_reasons.VOIDS),
+]
+TABLE: ReasonTable = {code: row for part in PARTS for code, row in part.rows.items()}

@@ -1,0 +1,234 @@
+"""The reasons of comparisons, rankings and intervals, from loadlab/stats and loadlab/results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loadlab.model import Reason
+from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, number, template
+from loadlab.run import formatting
+from loadlab.stats.inference import ABOVE
+
+_MORE = "Measure more repetitions (-e repetitions=)"
+_LONGER = "Measure for longer (-e duration=) or at a higher rate"
+_SEE_FAILED = "Compare at a load that both answer"
+_GENERATOR_CORES = "Stop other work on the client, or give it more cores"
+_VOID = "See the void reasons of its repetitions in the report"
+_BUDGET = "Give the run more time (-e budget=)"
+
+
+def _margin(reason: Reason) -> str:
+    return f"{formatting.percent(limit(reason))}"
+
+
+def _corrected(p: float) -> str:
+    return f"corrected p {formatting.significant(p, 2) if p >= 0.001 else 'below 0.001'}"
+
+
+def _beside_noise(reason: Reason) -> str:
+    measured = reason.facts["noise_floor"] is not None
+    ground = "above the noise floor" if measured else "no noise floor was measured"
+    return f"{_corrected(fact(reason, 'p_corrected'))}, {ground}"
+
+
+def difference(reason: Reason) -> str:
+    """Return the metric and difference of a ranking's reason."""
+    name = str(reason.facts["metric"]).replace("_", " ")
+    return f"{name} {formatting.signed(fact(reason, 'difference'))}"
+
+
+def _of_metric(row: ReasonRow) -> ReasonRow:
+    """Return a row that also tells the metric and difference of a ranking's reason."""
+
+    def words(reason: Reason) -> str:
+        text = row.words(reason)
+        return f"{difference(reason)}: {text}" if "difference" in reason.facts else text
+
+    return replace(row, words=words)
+
+
+_CONCLUSIONS: ReasonTable = {
+    "few_repetitions": ReasonRow(
+        template("{value:n repetition} of the {side} to go by, at least {limit} are needed"),
+        _MORE,
+        meaning="There are too few repetitions for an interval.",
+    ),
+    "few_blocks": ReasonRow(
+        template("{value:n block} with a value of both, at least {limit} are needed"),
+        _MORE,
+        meaning="Too few blocks have a valid repetition of both cells.",
+    ),
+    "few_sittings": ReasonRow(
+        template(
+            "two sittings: not told apart from the difference between sittings, which takes "
+            "{limit} runs a side ({value:n run} of one side)"
+        ),
+        "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)",
+        meaning="Runs differ from sitting to sitting though nothing is changed. By how much, only "
+        "several runs a side can show.",
+    ),
+    "value_0": ReasonRow(
+        template("not comparable: {value:.0f} of {of} values of the {side} are 0"),
+        meaning="A value is 0, so there is no ratio.",
+    ),
+    "interval_within_margin": ReasonRow(
+        template("the interval includes 0, and all of it is within {limit:percent}"),
+        meaning="There is no difference: the interval includes 0 and is within the margin.",
+        thresholds=("margin",),
+    ),
+    "interval_includes_0": ReasonRow(
+        template("the interval includes 0 and goes beyond {limit:percent}"),
+        _MORE,
+        meaning="The interval includes 0 and goes beyond the margin: neither a difference nor "
+        "none is shown.",
+        thresholds=("margin",),
+    ),
+    "value_within_noise": ReasonRow(
+        template("within the noise here: no larger than the noise floor of {limit:percent}"),
+        _MORE,
+        meaning="The interval excludes 0, but a cell differs as much from its A/A control.",
+    ),
+    "p_high": ReasonRow(
+        template(
+            "the interval excludes 0, but corrected p {value:p} is above {limit:g}: with so many "
+            "comparisons this may be chance"
+        ),
+        _MORE,
+        meaning="The interval excludes 0, but p is too high after the correction for the number "
+        "of comparisons.",
+    ),
+    "difference": ReasonRow(_beside_noise, meaning="There is a difference."),
+    "difference_within_margin": ReasonRow(
+        lambda reason: f"by less than {_margin(reason)}; {_beside_noise(reason)}",
+        meaning="There is a difference, and all of its interval is within the margin.",
+        thresholds=("margin",),
+    ),
+}
+
+
+COMPARISONS: ReasonTable = {
+    **{code: _of_metric(row) for code, row in _CONCLUSIONS.items()},
+    "side_not_measured": ReasonRow(
+        template("the {side} was not measured"), meaning="One of the two cells was not measured."
+    ),
+    "side_not_valid": ReasonRow(
+        template("no valid repetition of the {side}: {void:list}"),
+        _VOID,
+        meaning="One of the two cells has no valid repetition.",
+    ),
+    "latency_bases": ReasonRow(
+        template("latencies from {bases:and} are never compared"),
+        meaning="The latencies of the two cells count from different moments: scheduled or actual "
+        "send time.",
+    ),
+    "few_answers": ReasonRow(
+        template(
+            "{value:n answer}, a {percentile:percentile} takes {limit:,.0f}: "
+            f"{ABOVE} must lie above it"
+        ),
+        _LONGER,
+        meaning="There are too few answers for this percentile.",
+    ),
+    "few_answers_compared": ReasonRow(
+        template(
+            "a repetition of the {side} has {value:n answer}, too few for a "
+            "{percentile:percentile}: "
+            f"{ABOVE} must lie above it"
+        ),
+        _LONGER,
+        meaning="A repetition of one cell has too few answers for this percentile.",
+    ),
+    "few_answers_each": ReasonRow(
+        template(
+            "a repetition has {value:n answer}, an interval of a {percentile:percentile} takes "
+            "{limit:,.0f}"
+        ),
+        _LONGER,
+        meaning="A repetition has too few answers for an interval of this percentile.",
+    ),
+    "among_censored": ReasonRow(
+        template(
+            "{value:n request} that were due have no answer and rank behind every answer: this "
+            "percentile or a bound of its interval is among them"
+        ),
+        meaning="Requests without an answer reach up to the percentile, so it or its interval is "
+        "not known.",
+    ),
+    "percentile_withheld": ReasonRow(
+        template("the {percentile:percentile} may be the generator's own in a repetition"),
+        _GENERATOR_CORES,
+        meaning="The generator made too much of the percentile (own_part, late_tail).",
+    ),
+    "side_failed": ReasonRow(
+        template(
+            "{value:part} of the requests of the {side} failed, and the latencies are of the "
+            "answers alone"
+        ),
+        _SEE_FAILED,
+        meaning="Requests of one cell failed, and only latencies of answers are known. Requests "
+        "that fail fast would make the cell look better.",
+        thresholds=("failed_max",),
+    ),
+    "better_failed_more": ReasonRow(
+        template("the {side} is faster, but {value:part} more of its requests failed"),
+        _SEE_FAILED,
+        meaning="The faster cell failed more of its requests, so it is not called better.",
+        thresholds=("failed_max",),
+    ),
+    "few_valid_repetitions": ReasonRow(
+        template("{value:n valid repetition}, {limit} are needed for an interval"),
+        _MORE,
+        meaning="There are too few valid repetitions for an interval.",
+    ),
+}
+
+
+def _within_noise(reason: Reason) -> str:
+    if reason.limit is None:
+        return "the interval excludes 0, and the A/A control has no interval yet"
+    return (
+        "the interval excludes 0, but the base differs from itself by up to "
+        f"{formatting.percent(number(reason.limit))}, and the difference is no larger"
+    )
+
+
+# The answers after each block of measurements.
+LOOKS: ReasonTable = {
+    "few_looks": ReasonRow(
+        template("too few blocks for an interval"),
+        _BUDGET,
+        meaning="There are too few blocks for an interval that holds at every look.",
+    ),
+    "looks_within_margin": ReasonRow(
+        template("all of the interval is within {limit:percent}"),
+        meaning="All of the interval is within the margin, so the variants do not differ by more.",
+        thresholds=("margin",),
+    ),
+    "looks_include_0": ReasonRow(
+        template("the interval includes 0 and goes beyond {limit:percent}"),
+        _BUDGET,
+        meaning="The interval includes 0 and goes beyond the margin. More blocks make it narrower.",
+        thresholds=("margin",),
+    ),
+    "looks_within_noise": ReasonRow(
+        _within_noise,
+        _BUDGET,
+        meaning="The interval excludes 0, but so does that of the A/A control, and the base "
+        "differs as much from itself.",
+    ),
+    "looks_exclude_0": ReasonRow(
+        template("the interval excludes 0"), meaning="The variants differ: the interval excludes 0."
+    ),
+}
+
+
+VOIDS: ReasonTable = {
+    "void_share": ReasonRow(
+        template(
+            "more often void than its rivals: {void:g} of {measured:g} against {rivals_void:g} of "
+            "{rivals_measured:g}, p {value:two}"
+        ),
+        _VOID,
+        meaning="The cell's repetitions were void more often than those of its rivals.",
+    )
+}
