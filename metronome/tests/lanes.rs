@@ -188,11 +188,9 @@ fn each_lane_is_measured_as_its_server_is() {
     }
     numbers.sort_unstable();
     assert_eq!(numbers, (0..400).collect::<Vec<u64>>());
-    let [base, head] = [0, 1].map(|lane| measured[lane].number(&["latency_us", "p50"]));
-    assert!(
-        base >= 300.0 && head >= 600.0 && (150.0..600.0).contains(&(head - base)),
-        "{base} {head}"
-    );
+    // A busy machine makes answers later, but not the fastest of 200.
+    let fastest = [0, 1].map(|lane| quantile(&measured[lane].rows, 0.0, common::Row::latency));
+    assert!((300_000..600_000).contains(&fastest[0]) && fastest[1] >= 600_000);
 }
 
 #[test]
@@ -224,9 +222,10 @@ fn stall_of_one_lane_does_not_delay_another() {
         // The server's clock starts with its first request; the backlog leaves after 600 ms.
         let during = |row: &&common::Row| (320_000_000..700_000_000).contains(&row.due);
         let rows = || measured[1].rows.iter().filter(during);
-        assert!(quantile(rows(), 0.9, common::Row::latency) < 5_000_000);
-        assert!(quantile(rows(), 0.9, |row| row.sent - row.due) < 1_000_000);
-        assert!(rows().all(|row| row.latency() < 150_000_000));
+        // A busy machine delays some of them, the stall would delay all of its 300 ms.
+        assert!(quantile(rows(), 0.5, common::Row::latency) < 5_000_000);
+        assert!(quantile(rows(), 0.5, |row| row.sent - row.due) < 1_000_000);
+        assert!(quantile(rows(), 0.9, common::Row::latency) < 50_000_000);
     }
 }
 
@@ -253,7 +252,7 @@ fn lane_that_fails_leaves_the_other_unharmed() {
         measured[1].agrees_with(&steady);
         assert_eq!(measured[1].failures(failure), 0);
         assert_eq!(measured[1].number(&["connects", "count"]), 8.0);
-        assert!(quantile(&measured[1].rows, 0.9, common::Row::latency) < 5_000_000);
+        assert!(quantile(&measured[1].rows, 0.5, common::Row::latency) < 5_000_000);
     }
 }
 
