@@ -6,6 +6,11 @@ from msgspec import Meta
 
 from loadlab.model.base import Above0, Name, NotNegative, Positive, Record, Sha256, doc
 
+# The default reverse proxy. It answers the calibration also with another one, or with none.
+NGINX = "nginx"
+# In place of a reverse proxy: the clients connect to the application server.
+DIRECT = "none"
+
 # What a measurement of a cell is for. Only `measure` is ranked and compared.
 Purpose = Literal[
     "measure",
@@ -276,14 +281,14 @@ class Cell(Record, kw_only=True, frozen=True):
             "or pypy3; absent: the server's own."
         ),
     ] = None
-    front: Annotated[
-        Literal["none"] | None,
+    reverse_proxy: Annotated[
+        Name,
         doc(
-            "none: the clients connect to the application server directly. transport and "
-            "protocol are then those of the clients, and upstream_keepalive says whether the "
-            "server kept their connections. Absent where nginx was in front."
+            "Reverse proxy that the clients connect to; absent: nginx. none: they connect to the "
+            "application server directly. transport and protocol are then those of the clients, "
+            "and upstream_keepalive says whether the server kept their connections."
         ),
-    ] = None
+    ] = NGINX
     endpoint: Annotated[str, doc("Name of the requested endpoint.")]
     tuning: Annotated[str, doc("Tuning profile.")]
     network: Annotated[str, doc("Network profile.")]
@@ -296,6 +301,11 @@ class Cell(Record, kw_only=True, frozen=True):
         doc("Void reasons that are the subject of the cell and therefore do not void it."),
     ] = None
     load: Annotated[Load, doc("The offered load.")]
+
+    @property
+    def direct(self) -> bool:
+        """Whether the clients connect to the application server."""
+        return self.reverse_proxy == DIRECT
 
 
 class InputHashes(Record, kw_only=True, frozen=True):

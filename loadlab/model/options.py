@@ -21,7 +21,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     server: Annotated[str | None, doc("Application server; null: the first that fits.")]
     transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
     protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
-    reverse_proxy: Annotated[str, doc("nginx, or none.")] = field(name="front")
+    reverse_proxy: Annotated[str, doc("nginx, or none.")]
     worker_class: Annotated[str | None, doc("Gunicorn's worker class; null: the first that fits.")]
     event_loop: Annotated[str | None, doc("asyncio or uvloop; null: the first that fits.")]
     upstream_keepalive: Annotated[

@@ -59,8 +59,8 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
     python: Annotated[
         Word | None, doc("Python of the application; empty where it is the server's own.")
     ]
-    front: Annotated[
-        Word | None, doc("none: clients connect to the application server; empty: to nginx.")
+    reverse_proxy: Annotated[
+        Word, doc("What clients connect to; none: directly to the application server.")
     ]
     endpoint: Annotated[Word, doc("Name of the requested endpoint.")]
     tuning: Annotated[Word, doc("Tuning profile.")]

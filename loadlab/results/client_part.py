@@ -133,7 +133,7 @@ def _read(
     own_window = Window(started, end, warmed, finished)
     window = Window(started + ahead_s, end + ahead_s, warmed, finished + ahead_s)
     counters = None
-    if cell.front == "none":
+    if cell.direct:
         measurement.findings.append(Reason(code="uncounted"))
     else:
         before, after = map(_stub_requests, folder.counters)

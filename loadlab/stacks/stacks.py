@@ -37,7 +37,7 @@ class StackOptions(TypedDict):
     event_loop: str | None
     upstream_keepalive: bool | None
     driver: str | None
-    front: str
+    reverse_proxy: str
     workers: int | None
     threads: int
     python: NotRequired[str | None]
@@ -59,7 +59,7 @@ class Constant(TypedDict):
 class Stack(Chosen):
     """The stack that is measured.
 
-    - front: nginx or none; port: the port that clients connect to
+    - reverse_proxy: nginx or none; port: the port that clients connect to
     - workers, threads and server_keepalive: as in the options
     - driver: the database driver, None without a choice
     - python: the application's Python, None for the server's own
@@ -75,7 +75,7 @@ class Stack(Chosen):
     app: App
     driver: str | None
     python: str | None
-    front: str
+    reverse_proxy: str
     port: int
     workers: int | None
     threads: int
@@ -113,7 +113,7 @@ def fitting(
         stack
         for stack in there_are
         if all(values[key] in (None, stack[key]) for key in CHOICES)
-        and (values["front"] != "none" or (stack["transport"], stack["protocol"]) == DIRECT)
+        and (values["reverse_proxy"] != "none" or (stack["transport"], stack["protocol"]) == DIRECT)
         and (stack["threaded"] or values["threads"] == 1)
         and (stack["closes_idle"] or values["server_keepalive"] is None)
         and values.get("backlog") in (None, stack["own_backlog"] or values.get("backlog"))
@@ -193,8 +193,8 @@ def stack(root: Path, values: StackOptions, python: str | None) -> Stack:
         "python_reason": chosen["python_reason"],
         "driver": driver,
         "python": own_python,
-        "front": values["front"],
-        "port": PORTS[values["front"]],
+        "reverse_proxy": values["reverse_proxy"],
+        "port": PORTS[values["reverse_proxy"]],
         "workers": values["workers"] or chosen["only_workers"],
         "threads": values["threads"],
         "server_keepalive": values["server_keepalive"],
@@ -254,7 +254,7 @@ def _own_python(values: StackOptions, app: App, driver: str | None) -> str | Non
 
 def _refuse_direct(values: StackOptions, app: App) -> None:
     """Raise PlanError where reverse_proxy=none is asked and clients cannot reach the server."""
-    if values["front"] != "none":
+    if values["reverse_proxy"] != "none":
         return
     if app["language"] == "none":
         raise PlanError(

@@ -42,7 +42,7 @@ def test_clients_ask_the_application_server_itself(run_id: str) -> None:
         assert one["ok"] == one["responses"] > 0
         assert sum(one["errors"].values()) == 0
         assert one.get("nginx_requests") is None
-        assert one["cell"]["front"] == "none"
+        assert one["cell"]["reverse_proxy"] == "none"
 
 
 def test_tls_http2_headers_and_a_profile(run_id: str) -> None:

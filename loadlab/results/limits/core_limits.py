@@ -30,7 +30,10 @@ def full(evidence: Evidence) -> list[Check]:
     for name, code in _CODES.items():
         used = evidence.service(name)
         # The others are there too, idle.
-        takes_part = {"nginx": evidence.proxied, "postgresql": evidence.database is not None}
+        takes_part = {
+            "nginx": not evidence.cell.direct,
+            "postgresql": evidence.database is not None,
+        }
         if used is None or used.cpu is None or not (takes_part.get(name, True) or used.cpu > 0.01):
             continue
         part = parts[name]
@@ -107,7 +110,7 @@ def _opened(evidence: Evidence) -> str | None:
     if passive is None or not answers or passive < _EACH * answers:
         return None
     cell = evidence.cell
-    over_tcp = evidence.proxied and cell.transport == "tcp" and not cell.upstream_keepalive
+    over_tcp = cell.transport == "tcp" and not (cell.direct or cell.upstream_keepalive)
     return cell.protocol if over_tcp and cell.load.keepalive is not False else "clients"
 
 

@@ -54,7 +54,7 @@ def connections(client: ClientEvidence) -> Iterator[Reason]:
     if client.measurement.lateness is not None:
         return
     cell, load = client.cell, client.cell.load
-    kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
+    kept = load.keepalive is not False and (cell.upstream_keepalive or not cell.direct)
     needed = min(load.connections, client.measurement.requests)
     established = client.client.sockets.established_max
     if load.mode != "batch" and kept and established < needed:

@@ -424,7 +424,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) ->
 
 def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
     description = documents.load(oha_dir / "cell.json")
-    description["cell"] |= {"front": "none", "upstream_keepalive": True}
+    description["cell"] |= {"reverse_proxy": "none", "upstream_keepalive": True}
     (oha_dir / "cell.json").write_bytes(documents.dump(description))
     for when in ("before", "after"):
         (oha_dir / f"nginx-{when}.txt").unlink()

@@ -443,7 +443,7 @@ def test_limit_of_a_service_that_the_cell_has_not_is_not_unrecorded() -> None:
     assert "worker_cpu" in limit(slow()).unrecorded
     alone = limit(slow(), cell(framework="nginx", server="native", transport="none"))
     assert not {"worker_cpu", "database_cpu"} & set(alone.unrecorded)
-    direct = limit(slow(), cell(front="none", transport="tcp"))
+    direct = limit(slow(), cell(reverse_proxy="none", transport="tcp"))
     assert "nginx_cpu" not in direct.unrecorded
 
 
