@@ -1,4 +1,7 @@
-"""The reverse proxies of files/reverse_proxies/, and what clients reach without one."""
+"""The reverse proxies of files/reverse_proxies/, and what clients reach without one.
+
+The name of a reverse proxy is that of its folder and of its service.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from loadlab.model import DIRECT
+from loadlab.model import DIRECT, NGINX
 from loadlab.run.catalog import known, read_yaml
 
 # Folder of the reverse proxies, each with reverse_proxy.yml and the template of its configuration.
@@ -56,7 +59,7 @@ class Log(TypedDict):
 class ReverseProxy(Access):
     """Content of files/reverse_proxies/<name>/reverse_proxy.yml.
 
-    - unit: its service; packages: of the distribution
+    - packages: of the distribution
     - configuration: the file that the lab writes, from the folder's <its name>.j2; sites: further
       files that it reads; mark: a text that only the lab's configuration has
     - check: command that refuses a wrong configuration, its path is appended
@@ -67,7 +70,6 @@ class ReverseProxy(Access):
     - counters, log: absent where it has none
     """
 
-    unit: str
     packages: list[str]
     configuration: str
     sites: NotRequired[list[str]]
@@ -79,6 +81,26 @@ class ReverseProxy(Access):
     read: NotRequired[str]
     counters: NotRequired[Counters]
     log: NotRequired[Log]
+
+
+class Served(TypedDict):
+    """How a server serves a stack.
+
+    - running: the reverse proxies that run, last that of the stack
+    - url, tls_url: what clients ask, without a path; tls_url "" where nothing speaks TLS
+    - status: URL of the counters of the reverse proxy in the path, "" where nothing counts
+    - units: service that is recorded -> its unit or a pattern of it
+    - configuration, requests_log, errors_log: files of the last reverse proxy; "" for none
+    """
+
+    running: list[str]
+    url: str
+    tls_url: str
+    status: str
+    units: dict[str, str]
+    configuration: str
+    requests_log: str
+    errors_log: str
 
 
 # Without a reverse proxy, clients reach the application server.
@@ -99,6 +121,49 @@ def reverse_proxies(root: Path) -> dict[str, ReverseProxy]:
 def reverse_proxy(root: Path, name: str) -> ReverseProxy:
     """Return a reverse proxy. Raises PlanError as reverse_proxies() does."""
     return read_yaml(root, f"{FOLDER}/{name}/reverse_proxy.yml", ReverseProxy)
+
+
+def proxy_files(proxies: Mapping[str, ReverseProxy]) -> dict[str, list[str]]:
+    """Return the files by which a server runs each reverse proxy: its configuration first, and the
+    drop-in of its unit."""
+    return {
+        name: [
+            proxy["configuration"],
+            f"/etc/systemd/system/{name}.service.d/loadlab.conf",
+        ]
+        for name, proxy in proxies.items()
+    }
+
+
+def running(name: str) -> list[str]:
+    """Return the reverse proxies that run with the option reverse_proxy=<name>, its own last.
+
+    nginx answers the calibration in any case.
+    """
+    return [proxy for proxy in dict.fromkeys((NGINX, name)) if proxy != DIRECT]
+
+
+def served(root: Path, name: str, address: str) -> Served:
+    """Return how a server with this address serves a stack with the option reverse_proxy=<name>."""
+    reached, proxies = access(root, name), running(name)
+    own = reverse_proxy(root, proxies[-1])
+    url = f"http://{address}:{reached['port']}"
+    log, tls_port = own.get("log"), reached.get("tls_port")
+    at_port = "" if tls_port == 443 else f":{tls_port}"
+    return {
+        "running": proxies,
+        "url": url,
+        "tls_url": "" if tls_port is None else f"https://{address}{at_port}",
+        "status": url + own["counters"]["path"] if name != DIRECT and "counters" in own else "",
+        "units": {
+            proxies[-1]: f"{proxies[-1]}.service",
+            "application": "loadlab-app.service",
+            "postgresql": "postgresql@*.service",
+        },
+        "configuration": own["configuration"],
+        "requests_log": log["requests"] if log else "",
+        "errors_log": log["errors"] if log else "",
+    }
 
 
 def access(root: Path, name: str) -> Access:

@@ -120,7 +120,7 @@ class HostLedgers(Struct, frozen=True, kw_only=True):
 
     host_tuning_ledger: list[LedgerRow] | None = None
     postgresql_ledger: list[LedgerRow] | None = None
-    nginx_ledger: list[LedgerRow] | None = None
+    reverse_proxy_ledger: list[LedgerRow] | None = None
 
 
 def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
@@ -342,17 +342,21 @@ def host_rows(host: HostLedgers, earlier: Sequence[LedgerRow]) -> list[LedgerRow
     ``earlier``: the rows of the same profile recorded earlier in this run; they stand for the roles
     that did not run.
     """
-    services = ("postgresql.", "nginx.", "application.")
+    # What listens has a row of its accept queue.
+    serving = tuple(
+        row.key.removesuffix("backlog") for row in earlier if row.key.endswith(".backlog")
+    )
+    services = ("postgresql.", *serving)
     new_rows: list[LedgerRow] = []
     for part, prefixes in (
-        (host.host_tuning_ledger, ()),
+        (host.host_tuning_ledger, None),
         (host.postgresql_ledger, ("postgresql.",)),
-        (host.nginx_ledger, ("nginx.", "application.")),
+        (host.reverse_proxy_ledger, serving),
     ):
         if part is not None:
             new_rows += part
-        elif prefixes:
-            new_rows += [row for row in earlier if row.key.startswith(prefixes)]
-        else:
+        elif prefixes is None:
             new_rows += [row for row in earlier if not row.key.startswith(services)]
+        else:
+            new_rows += [row for row in earlier if row.key.startswith(prefixes)]
     return carry(new_rows, earlier)

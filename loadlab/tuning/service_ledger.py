@@ -1,4 +1,4 @@
-"""The tuning ledger's rows of the services: PostgreSQL, nginx and the application."""
+"""The tuning ledger's rows of the services: PostgreSQL, the reverse proxy and the application."""
 
 from __future__ import annotations
 
@@ -102,26 +102,29 @@ class _Request(Struct, frozen=True):
 
 def serving_rows(
     settings: Sequence[ServiceSetting],
+    proxy: str,
     backlog: int,
     open_files: int,
     before: str,
     after: str,
     own_backlog: int | None = None,
 ) -> list[LedgerRow]:
-    """Return the ledger's rows of nginx and the application, from two readings of the role nginx.
+    """Return the ledger's rows of a reverse proxy and the application, from two readings of the
+    role reverse_proxy.
 
-    ``settings``: the profile's nginx entries. ``backlog`` and ``open_files`` are asked of both
-    services. The backlog is required of a service that listens, but not of an application server
-    that always has ``own_backlog``. Open files are never required, as a host may grant fewer.
+    ``proxy``: its name; ``settings``: the profile's entries of it. ``backlog`` and ``open_files``
+    are asked of both services. The backlog is required of a service that listens, but not of an
+    application server that always has ``own_backlog``. Open files are never required, as a host may
+    grant fewer.
     """
     was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
     requests = [
-        _Request(f"nginx.{setting.name}", str(setting.value), setting.required, setting.reason)
+        _Request(f"{proxy}.{setting.name}", str(setting.value), setting.required, setting.reason)
         for setting in settings
     ]
-    for service in ("nginx", "application"):
+    for service in (proxy, "application"):
         queue = f"{service}.backlog"
-        # nginx may serve without an application.
+        # It may serve without an application.
         if any(key.startswith(f"{service}.") for key in now):
             reason = "connections that wait to be accepted"
             fixed = own_backlog if service == "application" else None

@@ -10,7 +10,7 @@
 #   MEASURE          command that offers the measured load, with files named after the generator
 #   PRINTS           empty if the command writes its output itself; yes if it prints it
 #   URL              URL to load
-#   STATUS_URL       nginx's counters; empty if nginx is not in the path
+#   STATUS_URL       the reverse proxy's counters; empty if there is none in the path
 #   HTTP2            true or false
 #   HEADERS          request headers, one "Name: value" per line
 #   CERTIFICATE      file of the server's certificate; empty if the URL is not https

@@ -376,7 +376,7 @@ def test_nginx_settings_are_compared_with_the_profile_in_the_ledger() -> None:
         setting("upstream_keepalive", "64"),
     ]
     now = SERVES.replace("768", "16384").replace("511", "4096")
-    found = service_ledger.serving_rows(settings, 4096, 65536, SERVES, now)
+    found = service_ledger.serving_rows(settings, "nginx", 4096, 65536, SERVES, now)
     assert [(row.key, row.before, row.after, row.state) for row in found] == [
         ("nginx.worker_connections", "768", "16384", "applied"),
         ("nginx.keepalive_timeout", "75s", "75s", "already"),
@@ -391,22 +391,22 @@ def test_nginx_settings_are_compared_with_the_profile_in_the_ledger() -> None:
         "application.backlog: asked 4096, is 2048 (clamped)",
     ]
     # A server that always listens with its own number is not refused; the row says so.
-    found = service_ledger.serving_rows([], 4096, 65536, SERVES, now, own_backlog=2048)
+    found = service_ledger.serving_rows([], "nginx", 4096, 65536, SERVES, now, own_backlog=2048)
     assert ledger.not_taken(found) == []
     (row,) = (row for row in found if row.key == "application.backlog")
     assert (row.requested, row.after, row.state) == ("4096", "2048", "clamped")
     assert row.reason.endswith("this server always listens with 2048")
     free = [replace(each, required=False) for each in settings]
-    found = service_ledger.serving_rows(free, 2048, 65536, SERVES, SERVES)
+    found = service_ledger.serving_rows(free, "nginx", 2048, 65536, SERVES, SERVES)
     assert ledger.not_taken(found) == ["nginx.backlog: asked 2048, is 511 (clamped)"]
     # What does not listen yet is found by who asks it.
     silent = SERVES.replace("application.backlog 2048\n", "")
-    found = service_ledger.serving_rows([], 511, 1024, SERVES, silent)
+    found = service_ledger.serving_rows([], "nginx", 511, 1024, SERVES, silent)
     assert ("application.backlog", "rejected") in [(row.key, row.state) for row in found]
     assert ledger.not_taken(found) == []
     # Before the first deployment there is no nginx; and it may answer by itself.
     alone = "".join(line for line in now.splitlines(True) if "application" not in line)
-    found = service_ledger.serving_rows(settings[:1], 4096, 1024, "", alone)
+    found = service_ledger.serving_rows(settings[:1], "nginx", 4096, 1024, "", alone)
     assert [(row.key, row.before, row.state) for row in found] == [
         ("nginx.worker_connections", None, "applied"),
         ("nginx.backlog", None, "applied"),
@@ -436,7 +436,7 @@ def test_a_stage_keeps_the_rows_of_the_others() -> None:
         row("postgresql.x"),
         row("nginx.backlog"),
     ]
-    assert ledger.host_rows(HostLedgers(nginx_ledger=[row("nginx.x")]), earlier) == [
+    assert ledger.host_rows(HostLedgers(reverse_proxy_ledger=[row("nginx.x")]), earlier) == [
         *earlier[:2],
         row("nginx.x"),
     ]

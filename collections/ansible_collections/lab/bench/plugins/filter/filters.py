@@ -37,7 +37,7 @@ from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import arrivals, documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
-from loadlab.stacks import application, contract, servers
+from loadlab.stacks import application, contract, reverse_proxies, servers
 from loadlab.telemetry import iperf3
 from loadlab.tuning import host_state, ledger, service_ledger, sizing
 from loadlab.tuning.ledger import HostLedgers
@@ -241,7 +241,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ledger_not_taken": ledger.not_taken,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
-    "nginx_for": sizing.nginx,
     "of_play": fingerprint.of_play,
     "of_roles": fingerprint.of_roles,
     "open_files": sizing.open_files,
@@ -258,14 +257,22 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
     "proof_refusal": proof_refusal,
     "proofs_due": proof.missing_proofs,
+    "proxies_in_use": host_in_use.proxies_in_use,
+    "proxies_running": reverse_proxies.running,
+    "proxy_files": reverse_proxies.proxy_files,
+    "proxy_ports": host_in_use.proxy_ports,
+    "proxy_settings": sizing.proxy_settings,
     "qdisc_commands": qdisc_commands,
     "qdisc_differences": qdisc_differences,
     "qdisc_obstacle": qdisc_obstacle,
     "relay_ms": qdisc.relay_ms,
     "repetition_path": repetition_path,
+    "reverse_proxies": reverse_proxies.reverse_proxies,
+    "reverse_proxy": reverse_proxies.reverse_proxy,
     "rsync_excludes": rsync_excludes,
     "rsync_options": arrivals.rsync_options,
     "run_path": run_path,
+    "served": reverse_proxies.served,
     "server_command": servers.command,
     "serving_rows": service_ledger.serving_rows,
     "shares": shares,
