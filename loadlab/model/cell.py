@@ -234,7 +234,7 @@ class Cell(Record, kw_only=True, frozen=True):
         doc("Folder that was deployed in place of apps/<framework>; absent where none was."),
     ] = None
     server: Annotated[str, doc("Application server, a folder in files/servers/.")]
-    transport: Annotated[str, doc("Socket between nginx and the application server: unix or tcp.")]
+    transport: Annotated[str, doc("Socket of the application server: unix or tcp.")]
     protocol: Annotated[str, doc("Protocol on that socket: http, uwsgi or fastcgi.")]
     worker_class: Annotated[
         str | None, doc("Gunicorn's worker class; absent for other servers.")
@@ -243,7 +243,7 @@ class Cell(Record, kw_only=True, frozen=True):
         str | None, doc("Event loop: asyncio or uvloop; absent where it cannot be chosen.")
     ] = None
     upstream_keepalive: Annotated[
-        bool | None, doc("Whether nginx kept its connections to the application server.")
+        bool | None, doc("Whether the reverse proxy kept its connections to it.")
     ] = None
     workers: Annotated[
         Positive | None,
@@ -256,14 +256,14 @@ class Cell(Record, kw_only=True, frozen=True):
     server_keepalive_s: Annotated[
         Positive | None,
         doc(
-            "Seconds until the application server closes an idle connection from nginx; absent: "
+            "Seconds until the application server closes an idle connection; absent: "
             "the lab's 75, more than nginx's 60."
         ),
     ] = None
     backlog: Annotated[
         Positive | None,
         doc(
-            "Accept queue that nginx and the application server request from the kernel, "
+            "Accept queue that the reverse proxy and the application server request of the kernel, "
             "connections."
         ),
     ] = None

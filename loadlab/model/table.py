@@ -42,7 +42,7 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
     worker_class: Annotated[Word | None, doc("Gunicorn's worker class.")]
     event_loop: Annotated[Word | None, doc("Event loop: asyncio or uvloop.")]
     upstream_keepalive: Annotated[
-        bool | None, doc("Whether nginx kept its connections to the application server.")
+        bool | None, doc("Whether the reverse proxy kept its connections to it.")
     ]
     workers: Annotated[
         Positive | None, doc("Processes of the application server; empty: one for each core.")

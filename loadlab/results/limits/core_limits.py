@@ -9,7 +9,11 @@ from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, c
 _ONE_CORE = 1.1
 # From so many database connections for each request on, each request opens one.
 _EACH = 0.5
-_CODES = {"nginx": "nginx_cpu", "application": "worker_cpu", "postgresql": "database_cpu"}
+_CODES = {
+    "reverse_proxy": "reverse_proxy_cpu",
+    "application": "worker_cpu",
+    "postgresql": "database_cpu",
+}
 
 
 def _parts(evidence: Evidence) -> dict[str, float]:
@@ -31,7 +35,7 @@ def full(evidence: Evidence) -> list[Check]:
         used = evidence.service(name)
         # The others are there too, idle.
         takes_part = {
-            "nginx": not evidence.cell.direct,
+            "reverse_proxy": not evidence.cell.direct,
             "postgresql": evidence.database is not None,
         }
         if used is None or used.cpu is None or not (takes_part.get(name, True) or used.cpu > 0.01):
@@ -61,7 +65,7 @@ def full(evidence: Evidence) -> list[Check]:
                 waiting=evidence.waiting("application") if code == "worker_cpu" else None,
                 loop=(code == "worker_cpu" and evidence.threads is None) or None,
                 sessions=_sessions(evidence) if code == "database_cpu" else None,
-                opened=_opened(evidence) if code == "nginx_cpu" else None,
+                opened=_opened(evidence) if code == "reverse_proxy_cpu" else None,
             )
         )
     checks.append(_packets(evidence, parts["packets"]))
@@ -104,7 +108,8 @@ def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
 def _opened(evidence: Evidence) -> str | None:
     """Return who opened a TCP connection for each request; None where nobody did, or it is unknown.
 
-    clients: the generator. http, uwsgi, fastcgi: nginx, to the application by that protocol.
+    clients: the generator. http, uwsgi, fastcgi: the reverse proxy, to the application by that
+    protocol.
     """
     passive, answers = evidence.server.tcp.passive_opens, evidence.rep.responses
     if passive is None or not answers or passive < _EACH * answers:

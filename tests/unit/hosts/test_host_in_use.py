@@ -137,7 +137,9 @@ def test_all_that_is_in_the_way_is_said_at_once() -> None:
 
 
 def test_a_client_serves_what_it_likes_beside() -> None:
-    host = HostUse(sites=["x"], databases={"shop": False}, listeners=listener(80).listeners)
+    host = HostUse(
+        sites={"nginx": ["x"]}, databases={"shop": False}, listeners=listener(80).listeners
+    )
     assert host_in_use.refusal(host, replace(USE, is_server=False)) == ""
 
 
