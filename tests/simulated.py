@@ -167,7 +167,7 @@ def judged(offered: Offered) -> Judged:
         cell=builders.cell(load=load),
         server=builders.telemetry(samples=10**6, cpu_busy=0.95),
         thresholds=thresholds,
-        nginx_requests=measured.requests,
+        reverse_proxy_requests=measured.requests,
         client=builders.telemetry(samples=10**6),
         calibration=builders.calibration_at(1e9),
         exit_code=0,

@@ -123,6 +123,8 @@ class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True
     restart: list[str]
     again: bool
     units: dict[str, str]
+    requests_log: str
+    errors_log: str
     database: str
 
 
@@ -233,6 +235,7 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
                 "DIR": remote,
                 "AFTER": plain(lead_s),
                 "SECONDS_LONG": str(observed_s),
+                "UNITS": _units(inputs),
                 "LOCK_SECONDS": str(min(int(LOCK_SHARE * observed_s), LOCK_MAX_S)),
                 "RATE": str(PROFILE_HZ),
             }
@@ -344,7 +347,7 @@ def _offer(
         "STATUS_URL": inputs.status,
         "HTTP2": str(request.http2).lower(),
         "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
-        # The role nginx puts it there.
+        # The role reverse_proxy puts it there.
         "CERTIFICATE": f"{_TOOLS}/{host}.pem" if load.tls else "",
         "METHOD": inputs.request.method,
         "BODY": inputs.request.body,
@@ -382,8 +385,13 @@ def _headers(inputs: LoadRunInput, load: Load) -> list[tuple[str, str]]:
 
 def _server_recorder(inputs: LoadRunInput, remote: str) -> str:
     """Return the options of systemd-run for the recorder of the server."""
-    units = " ".join(f"{name}={unit}" for name, unit in sorted(inputs.units.items()))
-    return _set({"DIR": remote, "SUFFIX": "", "UNITS": units, "DATABASE": inputs.database})
+    logs = {"REQUESTS": inputs.requests_log, "ERRORS": inputs.errors_log}
+    variables = {"DIR": remote, "SUFFIX": "", "UNITS": _units(inputs), "DATABASE": inputs.database}
+    return _set({**variables, **logs})
+
+
+def _units(inputs: LoadRunInput) -> str:
+    return " ".join(f"{name}={unit}" for name, unit in sorted(inputs.units.items()))
 
 
 def _recorder(folder: str) -> str:

@@ -1,7 +1,7 @@
 """Judge whether a host serves somebody else, from what roles/host_check/files/in_use.sh reports.
 
-The lab takes nginx and PostgreSQL of a server, some ports and some names. Where these are the
-owner's, the host is refused, or taken over where the inventory says so.
+The lab takes the reverse proxies and PostgreSQL of a server, some ports and some names. Where these
+are the owner's, the host is refused, or taken over where the inventory says so.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from msgspec import Struct
 
 from loadlab.run.errors import LabError
 from loadlab.stacks.application import DATASET, OWN
+from loadlab.stacks.reverse_proxies import ReverseProxy
 
 # Of the lab's node_exporter, beside one of the owner's on 9100.
 EXPORTER_PORT = 9109
 POSTGRESQL_PORT = 5432
 # Ports of a server that the lab uses -> units that may listen there beside the lab's own. Sites of
-# nginx and clusters of PostgreSQL have rules of their own.
+# reverse proxies and clusters of PostgreSQL have rules of their own.
 _PORTS = {
-    80: "nginx.service",
-    443: "nginx.service",
     5201: "",
     POSTGRESQL_PORT: "postgresql@",
     8000: "",
@@ -62,7 +61,7 @@ class HostUse(Struct, frozen=True, kw_only=True):
 
     - owned: what the lab has noted that it makes there
     - paths: those of the lab's that exist; user: home:shell of the user loadlab, or ""
-    - exporters, sites: active units, and nginx's files that are not as distributed
+    - exporters: active units; sites: reverse proxy -> its files that are not as distributed
     - clusters; databases: name -> whether it is the lab's; role: whether another's is called
       loadlab; preloads: libraries that the owner's settings load
     - unreadable: why the databases could not be listed, or ""
@@ -72,7 +71,7 @@ class HostUse(Struct, frozen=True, kw_only=True):
     paths: list[str] = []
     user: str = ""
     exporters: list[str] = []
-    sites: list[str] = []
+    sites: dict[str, list[str]] = {}
     listeners: list[Listener] = []
     clusters: list[Cluster] = []
     databases: dict[str, bool] = {}
@@ -92,6 +91,7 @@ class Use(Struct, frozen=True, kw_only=True):
     - is_server; take_over: whether the inventory lets it take the place of what is there
     - paths: files and folders that it makes there
     - postgresql: tuning profile -> name -> value of the settings that it may apply
+    - ports: those of the reverse proxies -> the unit that may listen there
     - remake: the command that removes a host that the lab made, "" for a user's own host
     """
 
@@ -99,7 +99,26 @@ class Use(Struct, frozen=True, kw_only=True):
     paths: list[str]
     take_over: bool = False
     postgresql: dict[str, dict[str, str]] = {}
+    ports: dict[str, str] = {}
     remake: str = ""
+
+
+def proxy_ports(proxies: Mapping[str, ReverseProxy]) -> dict[str, str]:
+    """Return the ports of reverse proxies -> the unit that may listen there."""
+    return {
+        str(port): f"{name}.service"
+        for name, proxy in proxies.items()
+        for port in (proxy["port"], proxy.get("tls_port"))
+        if port is not None
+    }
+
+
+def proxies_in_use(proxies: Mapping[str, ReverseProxy]) -> str:
+    """Return PROXIES of in_use.sh."""
+    return "\n".join(
+        f"{name}\t{proxy['mark']}\t{' '.join([proxy['configuration'], *proxy.get('sites', [])])}"
+        for name, proxy in proxies.items()
+    )
 
 
 def paths(programs: Iterable[str]) -> list[str]:
@@ -121,7 +140,7 @@ def parse(text: str) -> HostUse:
         paths=said("path"),
         user="".join(said("user")),
         exporters=said("exporter"),
-        sites=said("site"),
+        sites=_sites_by_proxy(said("site")),
         listeners=[_listener(*value.split(" ", 2)) for value in said("listener")],
         clusters=[_cluster(*value.split(" ", 3)) for value in said("cluster")],
         databases={
@@ -131,6 +150,13 @@ def parse(text: str) -> HostUse:
         preloads=_libraries(",".join(said("preloads"))),
         unreadable=" ".join(said("unreadable")),
     )
+
+
+def _sites_by_proxy(lines: Iterable[str]) -> dict[str, list[str]]:
+    sites: dict[str, list[str]] = {}
+    for proxy, _, file in (line.partition(" ") for line in lines):
+        sites.setdefault(proxy, []).append(file)
+    return sites
 
 
 def _listener(local: str, unit: str, process: str) -> Listener:
@@ -228,12 +254,12 @@ def _not_preloaded(host: HostUse, use: Use) -> Iterable[Facts]:
 
 
 def _sites(host: HostUse, use: Use) -> Iterable[Facts]:
-    return [{"files": ", ".join(host.sites)}] if host.sites else []
+    return ({"name": name, "files": ", ".join(files)} for name, files in host.sites.items())
 
 
 def _listeners(host: HostUse, use: Use) -> Iterable[Facts]:
     for listener in host.listeners:
-        admitted = _PORTS.get(listener.port)
+        admitted = use.ports.get(str(listener.port), _PORTS.get(listener.port))
         if admitted is None or listener.unit.startswith(_LAB_UNITS):
             continue
         if use.is_server or listener.port == EXPORTER_PORT:
@@ -261,14 +287,14 @@ def _user(host: HostUse, use: Use) -> Iterable[Facts]:
 RULES = (
     Rule("cluster", _others_clusters, "PostgreSQL has the cluster {name} on port {port}"),
     Rule("databases", _databases, "PostgreSQL has the databases {names}"),
-    Rule("sites", _sites, "nginx has what its package did not bring: {files}"),
+    Rule("sites", _sites, "{name} has what its package did not bring: {files}"),
     Rule("exporter", _exporters, "{unit} runs", servers_only=False),
     Rule("path", _paths, "{path} is there and not the lab's", servers_only=False),
     Rule(
         "listener",
         _listeners,
         "{process} listens on {socket}, a port of the lab's",
-        "stop it, as the lab stops no other service than nginx",
+        "stop it, as the lab stops no other service than its reverse proxies",
         servers_only=False,
     ),
     Rule(

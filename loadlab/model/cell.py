@@ -6,6 +6,11 @@ from msgspec import Meta
 
 from loadlab.model.base import Above0, Name, NotNegative, Positive, Record, Sha256, doc
 
+# The default reverse proxy. It answers the calibration also with another one, or with none.
+NGINX = "nginx"
+# In place of a reverse proxy: the clients connect to the application server.
+DIRECT = "none"
+
 # What a measurement of a cell is for. Only `measure` is ranked and compared.
 Purpose = Literal[
     "measure",
@@ -229,7 +234,7 @@ class Cell(Record, kw_only=True, frozen=True):
         doc("Folder that was deployed in place of apps/<framework>; absent where none was."),
     ] = None
     server: Annotated[str, doc("Application server, a folder in files/servers/.")]
-    transport: Annotated[str, doc("Socket between nginx and the application server: unix or tcp.")]
+    transport: Annotated[str, doc("Socket of the application server: unix or tcp.")]
     protocol: Annotated[str, doc("Protocol on that socket: http, uwsgi or fastcgi.")]
     worker_class: Annotated[
         str | None, doc("Gunicorn's worker class; absent for other servers.")
@@ -238,7 +243,7 @@ class Cell(Record, kw_only=True, frozen=True):
         str | None, doc("Event loop: asyncio or uvloop; absent where it cannot be chosen.")
     ] = None
     upstream_keepalive: Annotated[
-        bool | None, doc("Whether nginx kept its connections to the application server.")
+        bool | None, doc("Whether the reverse proxy kept its connections to it.")
     ] = None
     workers: Annotated[
         Positive | None,
@@ -251,14 +256,14 @@ class Cell(Record, kw_only=True, frozen=True):
     server_keepalive_s: Annotated[
         Positive | None,
         doc(
-            "Seconds until the application server closes an idle connection from nginx; absent: "
+            "Seconds until the application server closes an idle connection; absent: "
             "the lab's 75, more than nginx's 60."
         ),
     ] = None
     backlog: Annotated[
         Positive | None,
         doc(
-            "Accept queue that nginx and the application server request from the kernel, "
+            "Accept queue that the reverse proxy and the application server request of the kernel, "
             "connections."
         ),
     ] = None
@@ -276,14 +281,14 @@ class Cell(Record, kw_only=True, frozen=True):
             "or pypy3; absent: the server's own."
         ),
     ] = None
-    front: Annotated[
-        Literal["none"] | None,
+    reverse_proxy: Annotated[
+        Name,
         doc(
-            "none: the clients connect to the application server directly. transport and "
-            "protocol are then those of the clients, and upstream_keepalive says whether the "
-            "server kept their connections. Absent where nginx was in front."
+            "Reverse proxy that the clients connect to; absent: nginx. none: they connect to the "
+            "application server directly. transport and protocol are then those of the clients, "
+            "and upstream_keepalive says whether the server kept their connections."
         ),
-    ] = None
+    ] = NGINX
     endpoint: Annotated[str, doc("Name of the requested endpoint.")]
     tuning: Annotated[str, doc("Tuning profile.")]
     network: Annotated[str, doc("Network profile.")]
@@ -296,6 +301,11 @@ class Cell(Record, kw_only=True, frozen=True):
         doc("Void reasons that are the subject of the cell and therefore do not void it."),
     ] = None
     load: Load
+
+    @property
+    def direct(self) -> bool:
+        """Whether the clients connect to the application server."""
+        return self.reverse_proxy == DIRECT
 
 
 class InputHashes(Record, kw_only=True, frozen=True):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from loadlab.model.base import Count, Fraction, NotNegative, Positive, Reason, Record, doc
 
-ServiceName = Literal["nginx", "application", "postgresql"]
+ServiceName = Literal["reverse_proxy", "application", "postgresql"]
 
 
 class Sessions(Record, kw_only=True, frozen=True):
@@ -20,9 +20,9 @@ class Sessions(Record, kw_only=True, frozen=True):
     mean: Annotated[NotNegative, doc("Mean number of these connections over the readings.")]
 
 
-class NginxLog(Record, kw_only=True, frozen=True):
-    """The times that nginx logged, and its errors. nginx logs the requests that end in one of every
-    hundred milliseconds, at most 200,000. Its clock has steps of 1 ms.
+class ReverseProxyLog(Record, kw_only=True, frozen=True):
+    """The times that the reverse proxy logged, and its errors. nginx logs the requests that end in
+    one of every hundred milliseconds, at most 200,000. Its clock has steps of 1 ms.
     """
 
     requests: Annotated[Count, doc("Requests in the sample.")]
@@ -43,7 +43,7 @@ class NginxLog(Record, kw_only=True, frozen=True):
     ]
     errors: Annotated[
         dict[str, Positive],
-        doc("Kind of an error in nginx's error log to the number of its lines."),
+        doc("Kind of an error in its error log to the number of its lines."),
     ]
 
 
@@ -125,11 +125,11 @@ class TimePart(Record, kw_only=True, frozen=True):
     part: Annotated[
         str,
         doc(
-            "Where the time went: nginx_cpu, application_cpu, database_cpu, run_queue (ready, and "
-            "waiting for a core), accept_queue (waiting for a worker), database_lock, "
-            "database_disk, database_other (its waits), application_wait (the rest that "
-            "nginx waited for the application), or elsewhere (the rest: in line for a worker, the "
-            "network, the client)."
+            "Where the time went: reverse_proxy_cpu, application_cpu, database_cpu, run_queue "
+            "(ready, and waiting for a core), accept_queue (waiting for a worker), database_lock, "
+            "database_disk, database_other (its waits), application_wait (the rest that the "
+            "reverse proxy waited for the application), or elsewhere (the rest: in line for a "
+            "worker, the network, the client)."
         ),
     ]
     us: Annotated[NotNegative, doc("Mean time for each request, µs.")]

@@ -136,13 +136,13 @@ _ROWS = (
         name="cpu",
         label="CPU",
         short="CPU",
-        meaning="CPU time of nginx, the application and PostgreSQL by request, µs.",
+        meaning="CPU time of the reverse proxy, the application and PostgreSQL by request, µs.",
         unit=US_PER_REQUEST,
         kind="cost",
         readings=_by_request(
             "cpu_us_per_request",
-            "CPU time of nginx, application and PostgreSQL for each request to nginx, µs; without "
-            "nginx for each answer.",
+            "CPU time of the reverse proxy, application and PostgreSQL for each request to the "
+            "reverse proxy, µs; without one for each answer.",
         ),
         gate=GateRow(
             label="CPU per request",
@@ -176,7 +176,7 @@ _ROWS = (
         readings=(Reading(path="response_time.mean_us"),),
         ranks=2,
     ),
-    _cpu_of("nginx", "nginx"),
+    _cpu_of("reverse_proxy", "the reverse proxy"),
     _cpu_of("application", "the application"),
     _cpu_of("postgresql", "PostgreSQL"),
     MetricRow(

@@ -16,11 +16,12 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     server: Annotated[str | None, doc("Application server; null: the first that fits.")]
     transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
     protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
-    reverse_proxy: Annotated[str, doc("nginx, or none.")]
+    reverse_proxy: Annotated[str, doc("A folder in files/reverse_proxies/, or none.")]
     worker_class: Annotated[str | None, doc("Gunicorn's worker class; null: the first that fits.")]
     event_loop: Annotated[str | None, doc("asyncio or uvloop; null: the first that fits.")]
     upstream_keepalive: Annotated[
-        bool | None, doc("Whether nginx keeps its connections; null: the first that fits.")
+        bool | None,
+        doc("Whether the reverse proxy keeps its connections; null: the first that fits."),
     ]
     workers: Annotated[int | None, doc("Processes; null: one for each core.")]
     threads: Annotated[int, doc("Threads of each process.")]

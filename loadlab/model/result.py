@@ -271,10 +271,10 @@ class Repetition(Record, kw_only=True, frozen=True):
     duration_s: Annotated[
         NotNegative | None, doc("Measured time until the last answer waited for, seconds.")
     ]
-    nginx_requests: Annotated[
+    reverse_proxy_requests: Annotated[
         int | None,
         doc(
-            "Requests that nginx counted during the load; null where nginx was not in the path, "
+            "Requests that the reverse proxy counted during the load; null where none counted, "
             "or the repetition failed."
         ),
     ]

@@ -46,8 +46,8 @@ class Statistics(Record, kw_only=True, frozen=True):
     aborted: Annotated[Count | None, doc("Sum of aborted; null where the generator has none.")]
     scheduled: Annotated[Count | None, doc("Sum of scheduled; null where the generator has none.")]
     unsent: Annotated[Count | None, doc("Sum of unsent; null where the generator has none.")]
-    nginx_requests: Annotated[
-        int | None, doc("Sum of nginx_requests; null where the generator has none.")
+    reverse_proxy_requests: Annotated[
+        int | None, doc("Sum of reverse_proxy_requests; null where the generator has none.")
     ]
     errors: Annotated[ErrorCounts | None, doc("Sums of failed requests by class.")]
     goodput: Annotated[
@@ -123,8 +123,8 @@ class Sample(Record, kw_only=True, frozen=True):
 
 class CellCostBase(Record, kw_only=True, frozen=True):
     """What a request cost the server, and what its services held: over the valid repetitions. A
-    field is absent where no repetition has it. A request is one that nginx took, or without nginx
-    an answer at the client.
+    field is absent where no repetition has it. A request is one that the reverse proxy took, or
+    without one an answer at the client.
     """
 
     memory_is: Annotated[

@@ -42,7 +42,7 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
     worker_class: Annotated[Word | None, doc("Gunicorn's worker class.")]
     event_loop: Annotated[Word | None, doc("Event loop: asyncio or uvloop.")]
     upstream_keepalive: Annotated[
-        bool | None, doc("Whether nginx kept its connections to the application server.")
+        bool | None, doc("Whether the reverse proxy kept its connections to it.")
     ]
     workers: Annotated[
         Positive | None, doc("Processes of the application server; empty: one for each core.")
@@ -59,8 +59,8 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
     python: Annotated[
         Word | None, doc("Python of the application; empty where it is the server's own.")
     ]
-    front: Annotated[
-        Word | None, doc("none: clients connect to the application server; empty: to nginx.")
+    reverse_proxy: Annotated[
+        Word, doc("What clients connect to; none: directly to the application server.")
     ]
     endpoint: Annotated[Word, doc("Name of the requested endpoint.")]
     tuning: Annotated[Word, doc("Tuning profile.")]

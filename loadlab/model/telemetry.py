@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from loadlab.model.base import Count, Fraction, NotNegative, Positive, Record, doc
-from loadlab.model.limits import NginxLog, Sessions, TcpConnections
+from loadlab.model.limits import ReverseProxyLog, Sessions, TcpConnections
 
 
 class CpuModes(Record, kw_only=True, frozen=True):
@@ -188,7 +188,10 @@ class ServiceProcesses(Record, kw_only=True, frozen=True):
     first reading after its last answer.
     """
 
-    nginx: Annotated[Processes | None, doc("nginx: master and workers.")]
+    reverse_proxy: Annotated[
+        Processes | None,
+        doc("The reverse proxy; nginx, idle, where clients connect to the application server."),
+    ]
     application: Annotated[Processes | None, doc("The application and its application server.")]
     postgresql: Annotated[
         Processes | None, doc("PostgreSQL, without the connection that reads its statistics.")
@@ -307,7 +310,7 @@ class AcceptQueue(Record, kw_only=True, frozen=True):
     readings five times a second. Several sockets with that address (SO_REUSEPORT) count as one.
     """
 
-    service: Annotated[str, doc("Service that listens: nginx, application or postgresql.")]
+    service: Annotated[str, doc("Service that listens: reverse_proxy, application or postgresql.")]
     socket: Annotated[str, doc("Address and port, or path of the unix socket.")]
     limit: Annotated[
         Count,
@@ -475,11 +478,11 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
             "not recorded."
         ),
     ] = None
-    nginx: Annotated[
-        NginxLog | None,
+    reverse_proxy: Annotated[
+        ReverseProxyLog | None,
         doc(
-            "nginx's own times and errors. For the server only; absent without nginx, and where "
-            "they were not recorded."
+            "The reverse proxy's own times and errors. For the server only; absent where they were "
+            "not recorded."
         ),
     ] = None
 

@@ -7,7 +7,7 @@ import json
 
 from msgspec import to_builtins
 
-from loadlab.model import Cell, Load, Purpose
+from loadlab.model import NGINX, Cell, Load, Purpose
 from loadlab.run.formatting import plain
 
 
@@ -33,8 +33,8 @@ def stack_id(cell: Cell) -> str:
         parts.append(f"python{cell.python}")
     if not cell.upstream_keepalive:
         parts.append("unkept")
-    if cell.front == "none":
-        parts.append("direct")
+    if cell.reverse_proxy != NGINX:
+        parts.append("direct" if cell.direct else f"by-{cell.reverse_proxy}")
     parts.append(f"b{cell.backlog}")
     return "-".join(parts)
 

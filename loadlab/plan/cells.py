@@ -208,7 +208,7 @@ def _cell(
         backlog=backlog,
         driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
         python=stack["python"],
-        front="none" if stack["front"] == "none" else None,
+        reverse_proxy=stack["reverse_proxy"],
         endpoint=endpoint,
         tuning=tuning,
         network=options.network,

@@ -247,7 +247,7 @@ def refuse(root: Path, options: Options) -> None:
 
 def refuse_cells(options: Options, stack: Mapping[str, Any]) -> None:
     """Raise PlanError for values that cannot be combined in a cell of this stack."""
-    _refuse_protocol(options)
+    _refuse_protocol(options, stack)
     _refuse_clients(options)
     _refuse_profile(options, stack)
     if options.trace:
@@ -353,12 +353,17 @@ def _refuse_generator(options: Options) -> None:
             )
 
 
-def _refuse_protocol(options: Options) -> None:
+def _refuse_protocol(options: Options, stack: Mapping[str, Json]) -> None:
     """Refuse a combination of tls, http2, keepalive and reverse_proxy that cannot work."""
-    if options.tls and options.reverse_proxy == "none":
+    if options.tls and stack["tls_port"] is None:
         raise PlanError(
-            "tls: nginx speaks it, and reverse_proxy=none leaves nginx out. Leave one of the two "
-            "out."
+            f"tls: with reverse_proxy={options.reverse_proxy} nothing speaks it. Leave one of the "
+            "two out."
+        )
+    if options.http2 and options.tls and not stack["http2"]:
+        raise PlanError(
+            f"http2: reverse_proxy={options.reverse_proxy} speaks HTTP/1.1 only. Leave one of the "
+            "two out."
         )
     if options.http2 and not options.tls:
         raise PlanError("http2: it is spoken over TLS only. Give -e tls=true with it.")

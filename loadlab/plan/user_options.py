@@ -17,7 +17,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 from msgspec import Struct
 
 from loadlab.generators import registry
-from loadlab.model import GivenOptions, Original
+from loadlab.model import DIRECT, GivenOptions, Original
 from loadlab.plan.check_options import (
     Spec,
     Specs,
@@ -28,6 +28,7 @@ from loadlab.plan.check_options import (
 )
 from loadlab.run.catalog import load_yaml, names
 from loadlab.run.errors import PlanError
+from loadlab.stacks.reverse_proxies import reverse_proxies
 
 # Prefix of Ansible's own variables.
 ANSIBLE = "ansible_"
@@ -257,6 +258,8 @@ def _remedy(root: Path, name: str, spec: Spec) -> str:
     if name in _CATALOGUES:
         folder, pattern = _CATALOGUES[name]
         possible = names(root / folder, pattern)
+    elif name == "reverse_proxy":
+        possible = [*reverse_proxies(root), DIRECT]
     elif name == "endpoint":
         possible = sorted(load_yaml(root / "files" / "endpoints.yml"))
     elif spec.type == "bool":

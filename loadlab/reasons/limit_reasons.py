@@ -12,7 +12,11 @@ from loadlab.model import Reason
 from loadlab.reasons.row import fact, number, template, value
 from loadlab.run import formatting
 
-SERVICES = {"nginx": "nginx", "application": "the application", "postgresql": "PostgreSQL"}
+SERVICES = {
+    "reverse_proxy": "the reverse proxy",
+    "application": "the application",
+    "postgresql": "PostgreSQL",
+}
 
 
 class LimitRow(NamedTuple):
@@ -31,7 +35,7 @@ class LimitRow(NamedTuple):
     meaning: str
     following: Callable[[Reason], str]
     lesson: Callable[[Reason], str] = lambda reason: ""
-    part_of: Literal["hosts", "nginx", "application", "database"] | None = "hosts"
+    part_of: Literal["hosts", "reverse_proxy", "application", "database"] | None = "hosts"
 
 
 def always(text: str) -> Callable[[Reason], str]:
@@ -311,25 +315,26 @@ LIMITS: dict[str, LimitRow] = {
         "Processes waited for memory (PSI), pages were swapped, or the kernel killed a process.",
         always("fewer -e workers=, or a host or a unit (MemoryMax=) with more memory"),
     ),
-    "nginx_connections": LimitRow(
+    "reverse_proxy_connections": LimitRow(
         template(
-            "nginx's worker_connections: {value:,.0f} times none was free, "
+            "the reverse proxy's connections: {value:,.0f} times none was free, "
             "{failed:n failed request}"
         ),
-        count("line of nginx on worker_connections"),
-        "A worker of nginx had no connection left (worker_connections).",
-        always("a tuning profile with more worker_connections, or fewer -e connections="),
-        part_of="nginx",
+        count("line of the reverse proxy on its connections"),
+        "A process of the reverse proxy had no connection left (nginx: worker_connections).",
+        always("a tuning profile with more (nginx: worker_connections), or fewer -e connections="),
+        part_of="reverse_proxy",
     ),
     "open_files": LimitRow(
         template(
-            "nginx's open files: {value:,.0f} times none was free, {failed:n failed request}"
+            "the reverse proxy's open files: {value:,.0f} times none was free, "
+            "{failed:n failed request}"
         ),
-        count("line of nginx on open files"),
-        "A worker of nginx had no file descriptor left.",
+        count("line of the reverse proxy on open files"),
+        "A process of the reverse proxy had no file descriptor left.",
         always("a higher limit of open files, or fewer -e connections="),
         always("file_descriptors"),
-        part_of="nginx",
+        part_of="reverse_proxy",
     ),
     "database_connections": LimitRow(
         template(
@@ -357,21 +362,22 @@ LIMITS: dict[str, LimitRow] = {
     ),
     "upstream_closed": LimitRow(
         template(
-            "connections that the application closed while nginx used them: "
+            "connections that the application closed while the reverse proxy used them: "
             "{failed:n failed request}"
         ),
         count("connection closed by the application"),
-        "The application closed kept connections while nginx sent a request on them.",
-        always("-e server_keepalive=75, longer than nginx keeps its connections"),
+        "The application closed kept connections while the reverse proxy sent a request on them.",
+        always("-e server_keepalive=75, longer than the reverse proxy keeps its connections"),
         always("keepalive_timeouts"),
-        part_of="nginx",
+        part_of="reverse_proxy",
     ),
-    "nginx_cpu": LimitRow(
-        lambda reason: _filled(reason, "nginx"), part("nginx's busiest process"),
-        "nginx used most of full cores, or a worker of it filled one.",
-        _opens("-e reverse_proxy=none shows what nginx costs"),
+    "reverse_proxy_cpu": LimitRow(
+        lambda reason: _filled(reason, "the reverse proxy"),
+        part("the reverse proxy's busiest process"),
+        "The reverse proxy used most of full cores, or a process of it filled one.",
+        _opens("-e reverse_proxy=none shows what it costs"),
         _lesson_of_opens,
-        part_of="nginx",
+        part_of="reverse_proxy",
     ),
     "worker_cpu": LimitRow(
         lambda reason: _filled(reason, "the application"), part("the busiest worker"),

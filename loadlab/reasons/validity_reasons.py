@@ -396,11 +396,14 @@ FINDINGS: ReasonTable = {
     ),
     "counts_differ": ReasonRow(
         template(
-            "nginx counted {nginx:,} requests, the generator {generator:,}: {value:,} apart beyond "
-            "failed requests, limit {limit:,}, one for each connection"
+            "the reverse proxy counted {reverse_proxy:,} requests, the generator {generator:,}: "
+            "{value:,} apart beyond failed requests, limit {limit:,}, one for each connection"
         ),
-        "See who else uses the server, and whether nginx was restarted",
-        meaning="nginx counted fewer requests than were answered, or more than the generator sent.",
+        "See who else uses the server, and whether the reverse proxy was restarted",
+        meaning=(
+            "The reverse proxy counted fewer requests than were answered, or more than the "
+            "generator sent."
+        ),
     ),
     "listen_overflows": ReasonRow(
         template("{value} on the server, limit {limit}"),
@@ -456,8 +459,8 @@ FINDINGS: ReasonTable = {
         thresholds=("iperf3_retransmits_max",),
     ),
     "uncounted": ReasonRow(
-        template("nginx is not in the path, and nobody else counts requests at the server"),
-        meaning="Nothing counted requests at the server, as nginx was not in the path.",
+        template("no reverse proxy that counts is in the path, nor anybody else at the server"),
+        meaning="Nothing counted requests at the server: no reverse proxy did in the path.",
     ),
     "uncalibrated": ReasonRow(
         template("no iperf3 figures, the link was not judged"),

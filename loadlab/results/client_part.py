@@ -15,14 +15,11 @@ from loadlab.generators.measurement import Measurement
 from loadlab.model import GeneratorRun, HostTelemetry, Load, Reason, RepetitionSetup, Thresholds
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
+from loadlab.run.methods import ROOT
 from loadlab.run.run_dir import CELL, COUNTERS, ERROR, RUN, ClientDir, RepetitionDir
+from loadlab.stacks.reverse_proxies import reverse_proxy
 from loadlab.telemetry import host_telemetry, node_exporter
 from loadlab.telemetry.recordings import Window
-
-_STUB_STATUS = re.compile(
-    r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
-    r"Reading: \d+ Writing: \d+ Waiting: \d+ \n"
-)
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class ClientPart:
     """The load of one client and its results; the client is a cell's only one, or one of several.
 
     - name: the client's folder; setup: the repetition's, with this client's share of the load
-    - counters: nginx's requests before and after, None where nginx is not used
+    - counters: the reverse proxy's requests before and after, None where none counts
     - server, client: telemetry of each host during this client's load
     - window: the load by the server's clock
     - started, finished: unix seconds of the client's clock
@@ -133,10 +130,11 @@ def _read(
     own_window = Window(started, end, warmed, finished)
     window = Window(started + ahead_s, end + ahead_s, warmed, finished + ahead_s)
     counters = None
-    if cell.front == "none":
+    pages = None if cell.direct else reverse_proxy(ROOT, cell.reverse_proxy).get("counters")
+    if pages is None:
         measurement.findings.append(Reason(code="uncounted"))
     else:
-        before, after = map(_stub_requests, folder.counters)
+        before, after = (_requests(path, pages["requests"]) for path in folder.counters)
         counters = before, after
         raw |= set(COUNTERS)
     raw |= host_telemetry.raw(folder)
@@ -196,10 +194,10 @@ def hashes(folder: Path, names: set[str]) -> dict[str, str]:
 
 
 def counted(offered: Sequence[ClientPart]) -> int | None:
-    """Return the requests that nginx counted from the last page before the load to the last after
-    it.
+    """Return the requests that the reverse proxy counted from the last page before the load to the
+    last after it.
 
-    Each page fetched after the load counts itself, so these are subtracted. None without nginx.
+    Each page fetched after the load counts itself, so these are subtracted. None where none counts.
     """
     counters = [part.counters for part in offered if part.counters is not None]
     if not counters:
@@ -209,11 +207,12 @@ def counted(offered: Sequence[ClientPart]) -> int | None:
     return last_after - last_before - len(counters)
 
 
-def _stub_requests(path: Path) -> int:
+def _requests(path: Path, form: str) -> int:
+    """Return the count of a page; ``form``: regular expression of it."""
     page = documents.text(path)
-    match = _STUB_STATUS.fullmatch(page)
+    match = re.fullmatch(form, page)
     if match is None:
-        raise ResultError(f"{path.name} is no stub_status page: {page[:120]!r}")
+        raise ResultError(f"{path.name} is no page of counters: {page[:120]!r}")
     return int(match[1])
 
 

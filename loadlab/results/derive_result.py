@@ -36,6 +36,7 @@ from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.run import documents
 from loadlab.run.run_dir import CELL, LOCK_PROFILE, PROFILE, PROFILE_LOG, RepetitionDir
+from loadlab.stacks.reverse_proxies import running
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
 from loadlab.telemetry import kernel_trace, node_exporter, processes, pyspy, services
@@ -89,7 +90,7 @@ def _failed(setup: RepetitionSetup, error: str) -> Result:
         scheduled=None,
         unsent=None,
         duration_s=None,
-        nginx_requests=None,
+        reverse_proxy_requests=None,
         mean_service_time_us=None,
         latency_us=None,
         latency_basis=None,
@@ -174,8 +175,8 @@ def _measured(
             client=part.client,
             calibration=calibration,
             exit_code=part.exit_code,
-            # Of several clients nginx counts the sum.
-            nginx_requests=client_part.counted(offered) if len(offered) == 1 else None,
+            # Of several clients the reverse proxy counts the sum.
+            reverse_proxy_requests=client_part.counted(offered) if len(offered) == 1 else None,
             latency=latency,
             own=own,
         )
@@ -194,7 +195,7 @@ def _measured(
         if profile.gil_fraction is not None:
             raw.add(LOCK_PROFILE)
     elif setup.purpose == "trace":
-        trace = kernel_trace.reduce(rep_dir)
+        trace = kernel_trace.reduce(rep_dir, running(setup.cell.reverse_proxy)[-1])
         raw |= kernel_trace.RAW
     hashes = client_part.hashes(rep_dir, raw)
     for part in offered:
@@ -209,14 +210,14 @@ def _measured(
             cell=setup.cell,
             server=first.server,
             thresholds=thresholds,
-            nginx_requests=client_part.counted(offered),
+            reverse_proxy_requests=client_part.counted(offered),
         )
         latency, own = _own(whole.measurement, histograms.merge(censored))
         whole = replace_evidence(whole, latency=latency, own=own)
         result = _together(setup, offered, whole, validities, waits, censored, calibrations)
     return replace(
         result,
-        nginx_requests=client_part.counted(offered),
+        reverse_proxy_requests=client_part.counted(offered),
         py_spy=profile,
         trace=trace,
         telemetry=Telemetry(
@@ -293,7 +294,9 @@ def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPar
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
     """Return the server's telemetry with its processes and database, where they were recorded."""
-    used, database = services.server(rep_dir, part.window, part.server.cores)
+    used, database = services.server(
+        rep_dir, part.window, part.server.cores, running(part.setup.cell.reverse_proxy)[-1]
+    )
     return replace(part.server, processes=used, database=database)
 
 

@@ -70,7 +70,7 @@ def merge(results: Sequence[Result]) -> Statistics:
         aborted=total([result.aborted for result in valid]),
         scheduled=total([result.scheduled for result in valid]),
         unsent=total([result.unsent for result in valid]),
-        nginx_requests=total([result.nginx_requests for result in valid]),
+        reverse_proxy_requests=total([result.reverse_proxy_requests for result in valid]),
         errors=_errors([result.errors for result in valid if result.errors is not None]),
         goodput=_spread([result.goodput for result in valid if result.goodput is not None]),
         rate_achieved=_spread(

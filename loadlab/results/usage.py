@@ -13,12 +13,12 @@ MOST = 0.95
 
 
 def by_request(count: float | None, rep: Repetition) -> float | None:
-    """Return a count of the server by request that nginx took.
+    """Return a count of the server by request that the reverse proxy took.
 
-    A closed loop cuts off some of these requests unanswered. Without nginx nothing counts requests
-    at the server, so the count is by answer at the client.
+    A closed loop cuts off some of these requests unanswered. Without one nothing counts requests at
+    the server, so the count is by answer at the client.
     """
-    taken = rep.responses if rep.nginx_requests is None else rep.nginx_requests
+    taken = rep.responses if rep.reverse_proxy_requests is None else rep.reverse_proxy_requests
     return None if count is None or not taken else count / taken
 
 
@@ -105,7 +105,7 @@ def _joules(rep: Repetition) -> float | None:
 # The path of a reading -> its value in a repetition; None where it is not known.
 COSTS: Mapping[str, Callable[[Repetition], float | None]] = {
     "cpu_us_per_request": all_cpu_us,
-    "nginx_cpu_us_per_request": _of_service("nginx"),
+    "reverse_proxy_cpu_us_per_request": _of_service("reverse_proxy"),
     "application_cpu_us_per_request": _of_service("application"),
     "postgresql_cpu_us_per_request": _of_service("postgresql"),
     "kernel_cpu_us_per_request": _kernel_us,

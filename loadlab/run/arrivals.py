@@ -19,11 +19,11 @@ from loadlab.run.run_dir import (
     DATABASE_LOG,
     ERROR,
     LOCK_PROFILE,
-    NGINX_LOG,
     PROCESSES,
     PROFILE,
     PROFILE_LOG,
     QUEUES,
+    REVERSE_PROXY_LOG,
     TO_REPETITIONS,
     TRACE,
     TRACE_COUNTERS,
@@ -35,7 +35,7 @@ from loadlab.run.run_dir import (
 _KEPT = ERROR
 # Recordings of a server.
 _RECORDED = (
-    *(PROCESSES, CORES, QUEUES, NGINX_LOG, DATABASE, DATABASE_LOG),
+    *(PROCESSES, CORES, QUEUES, REVERSE_PROXY_LOG, DATABASE, DATABASE_LOG),
     *(PROFILE, PROFILE_LOG, LOCK_PROFILE, TRACE, TRACE_COUNTERS, TRACE_LOG),
 )
 # Glob of names with characters outside visible ASCII (! to ~). The lab creates none, and a terminal

@@ -8,7 +8,7 @@ Below results/<run_id>/:
 
 - cells/<cell_id>/rep-<n>/: a repetition
 - percentiles/: a file for each cell
-- stacks/<stack>/: unit and nginx.conf of a stack of a matrix, as measured
+- stacks/<stack>/: unit and configuration of the reverse proxy of a stack of a matrix, as measured
 - calibration<pair>/{link,ceiling,floor}/rep-<n>/: the n-th calibration of a pair's first client;
   calibration<pair>+<client>/ of its further clients. Beside each folder its document, with .json
 - tuning.json, tuning-<profile><pair>.json; answers<pair>.json; compare-<run_id>.json
@@ -70,7 +70,7 @@ STATUS = "progress.txt"
 PROCESSES = "processes.txt.gz"
 CORES = "cores.txt.gz"
 QUEUES = "queues.jsonl.gz"
-NGINX_LOG = "nginx.txt.gz"
+REVERSE_PROXY_LOG = "reverse_proxy.txt.gz"
 DATABASE = "database.jsonl.gz"
 DATABASE_LOG = "database.err"
 PROFILE = "profile.txt"
@@ -83,8 +83,8 @@ TRACE_LOG = "trace.log"
 OF_CLIENT = "-client"
 # Name of the generator's processes in a client's recording.
 GENERATOR = "generator"
-# nginx's counters before and after the load.
-COUNTERS = ("nginx-before.txt", "nginx-after.txt")
+# The reverse proxy's counters before and after the load.
+COUNTERS = ("reverse_proxy-before.txt", "reverse_proxy-after.txt")
 
 # Parts of a calibration that are repetitions, and the files of its part link.
 CEILING, FLOOR, LINK = "ceiling", "floor", "link"
@@ -169,7 +169,7 @@ class ClientDir:
 
     @property
     def counters(self) -> tuple[Path, Path]:
-        """nginx's counters before and after the load."""
+        """The reverse proxy's counters before and after the load."""
         before, after = COUNTERS
         return self.path / before, self.path / after
 
@@ -186,8 +186,8 @@ class RepetitionDir(ClientDir):
     cores = File(CORES)
     # The recording of the server's accept queues.
     queues = File(QUEUES)
-    # nginx's log of a sample of the requests, and of errors.
-    nginx_log = File(NGINX_LOG)
+    # The reverse proxy's log of a sample of the requests, and of errors.
+    reverse_proxy_log = File(REVERSE_PROXY_LOG)
     database = File(DATABASE)
     profile = File(PROFILE)
     profile_log = File(PROFILE_LOG)

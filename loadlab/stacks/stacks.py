@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
+from loadlab.model import DIRECT, NGINX
 from loadlab.run.catalog import known, names
 from loadlab.run.errors import PlanError
 from loadlab.stacks import interpreters, requirements
 from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
 from loadlab.stacks.contract import Contract, expected_body
+from loadlab.stacks.reverse_proxies import Access, access
 from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
 
 Choice = Literal[
@@ -20,10 +22,6 @@ Choice = Literal[
 CHOICES: tuple[Choice, ...] = (
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
 )  # fmt: skip
-# Port that clients connect to, by the option reverse_proxy; none: of the application server.
-PORTS = {"nginx": 80, "none": 8000}
-# Transport and protocol that reverse_proxy=none requires.
-DIRECT = ("tcp", "http")
 
 
 class StackOptions(TypedDict):
@@ -59,7 +57,8 @@ class Constant(TypedDict):
 class Stack(Chosen):
     """The stack that is measured.
 
-    - front: nginx or none; port: the port that clients connect to
+    - reverse_proxy: its name, or none; port, tls_port: those that clients connect to, tls_port None
+      where nothing speaks TLS; http2: whether it speaks HTTP/2 there
     - workers, threads and server_keepalive: as in the options
     - driver: the database driver, None without a choice
     - python: the application's Python, None for the server's own
@@ -75,8 +74,10 @@ class Stack(Chosen):
     app: App
     driver: str | None
     python: str | None
-    front: str
+    reverse_proxy: str
     port: int
+    tls_port: int | None
+    http2: bool
     workers: int | None
     threads: int
     server_keepalive: int | None
@@ -103,17 +104,21 @@ def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
 
 
 def fitting(
-    there_are: Iterable[Offered], values: StackOptions, app: App, own_python: bool
+    root: Path, there_are: Iterable[Offered], values: StackOptions, app: App, own_python: bool
 ) -> list[Offered]:
     """Return those of an application's stacks that fit the options, in their order.
 
     ``own_python``: whether the application has a Python of its own.
     """
+    reached = access(root, values["reverse_proxy"])
     return [
         stack
         for stack in there_are
         if all(values[key] in (None, stack[key]) for key in CHOICES)
-        and (values["reverse_proxy"] != "none" or (stack["transport"], stack["protocol"]) == DIRECT)
+        and (
+            app["language"] == "none"
+            or all(stack[key] in choices for key, choices in _asked_of(reached).items())
+        )
         and (stack["threaded"] or values["threads"] == 1)
         and (stack["closes_idle"] or values["server_keepalive"] is None)
         and values.get("backlog") in (None, stack["own_backlog"] or values.get("backlog"))
@@ -147,13 +152,14 @@ def stack(root: Path, values: StackOptions, python: str | None) -> Stack:
         )
     source = folder or f"apps/{framework}"
     app = manifest(root, source, values.get("module"))
-    _refuse_direct(values, app)
+    reached = access(root, values["reverse_proxy"])
+    _refuse_proxy(values, app, reached)
     driver = _driver(values, app)
     own_python = _own_python(values, app, driver)
     choices: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
     refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
     there_are = of_application(root, app)
-    matching = fitting(there_are, values, app, own_python is not None)
+    matching = fitting(root, there_are, values, app, own_python is not None)
     if not matching:
         refused = refused or _own_refusal(app, choices)
         words = [f"{key}={_word(value)}" for key, value in choices.items()]
@@ -193,8 +199,10 @@ def stack(root: Path, values: StackOptions, python: str | None) -> Stack:
         "python_reason": chosen["python_reason"],
         "driver": driver,
         "python": own_python,
-        "front": values["reverse_proxy"],
-        "port": PORTS[values["reverse_proxy"]],
+        "reverse_proxy": values["reverse_proxy"],
+        "port": reached["port"],
+        "tls_port": reached.get("tls_port"),
+        "http2": reached.get("http2", False),
         "workers": values["workers"] or chosen["only_workers"],
         "threads": values["threads"],
         "server_keepalive": values["server_keepalive"],
@@ -252,28 +260,39 @@ def _own_python(values: StackOptions, app: App, driver: str | None) -> str | Non
     return python
 
 
-def _refuse_direct(values: StackOptions, app: App) -> None:
-    """Raise PlanError where reverse_proxy=none is asked and clients cannot reach the server."""
-    if values["reverse_proxy"] != "none":
-        return
-    if app["language"] == "none":
+def _asked_of(reached: Access) -> dict[Choice, Sequence[str | bool]]:
+    """Return what clients or a reverse proxy ask of a stack: choice -> values that it can have."""
+    return {
+        "transport": reached["transports"],
+        "protocol": reached["protocols"],
+        "upstream_keepalive": reached["upstream_keepalive"],
+    }
+
+
+def _refuse_proxy(values: StackOptions, app: App, reached: Access) -> None:
+    """Raise PlanError where clients cannot reach the application through the reverse proxy."""
+    proxy = values["reverse_proxy"]
+    if app["language"] == "none" and proxy != NGINX:
         raise PlanError(
-            f"reverse_proxy: {values['framework']} is answered by nginx itself, reverse_proxy=none "
-            "leaves nobody. Leave reverse_proxy out."
+            f"reverse_proxy: {values['framework']} is answered by nginx itself, which "
+            f"reverse_proxy={proxy} leaves out. Leave reverse_proxy out."
         )
-    fixed: tuple[tuple[Choice, str], ...] = (("transport", "tcp"), ("protocol", "http"))
-    for name, needed in fixed:
-        if values[name] not in (None, needed):
+    asking = proxy
+    if proxy == DIRECT:
+        asking = "without one the generator"
+    for name, choices in _asked_of(reached).items():
+        if values[name] is not None and values[name] not in choices:
             raise PlanError(
-                f"reverse_proxy: without nginx the generator asks the application server itself, "
-                f"which is {needed} and not {name}={values[name]}. Leave {name} out, or "
-                "reverse_proxy."
+                f"reverse_proxy: {asking} asks the application server with "
+                f"{name}={'|'.join(map(_word, choices))} and not {name}={_word(values[name])}. "
+                f"Leave {name} out, or choose another reverse_proxy."
             )
-    # uWSGI alone keeps connections open without nginx, on a separate socket.
-    if values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
+    # uWSGI alone keeps connections open without a reverse proxy, on a separate socket.
+    if proxy == DIRECT and values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
         raise PlanError(
-            "reverse_proxy: upstream_keepalive is of nginx's connections, and reverse_proxy=none "
-            "leaves nginx out. Leave it out; the generator's own are kept or not by -e keepalive=."
+            "reverse_proxy: upstream_keepalive is of the reverse proxy's connections, and "
+            "reverse_proxy=none leaves it out. Leave upstream_keepalive out; the generator's own "
+            "connections are kept or not by -e keepalive=."
         )
 
 

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from loadlab.model import HostTelemetry, RepetitionSetup
 from loadlab.run.errors import ResultError
+from loadlab.run.methods import ROOT
 from loadlab.run.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import host_recording, nginx_log, node_exporter, processes, queues
+from loadlab.stacks import reverse_proxies
+from loadlab.telemetry import host_recording, node_exporter, processes, queues, reverse_proxy_log
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.processes import Recording
@@ -35,16 +37,20 @@ def server(
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
     host, recording = _hosts(setup)["server"], _processes(folder.processes)
+    proxy = reverse_proxies.running(setup.cell.reverse_proxy)[-1]
     telemetry = _during(window, scrapes, host, folder.cores, recording)
-    if folder.nginx_log.exists():
-        logged = nginx_log.read(folder.nginx_log)
-        telemetry = replace(telemetry, nginx=nginx_log.summarise(logged, window.start, window.end))
+    if folder.reverse_proxy_log.exists():
+        lines = reverse_proxy_log.read(folder.reverse_proxy_log)
+        form = reverse_proxies.reverse_proxy(ROOT, proxy).get("log")
+        if form is not None:
+            log = reverse_proxy_log.summarise(lines, form, window.start, window.end)
+            telemetry = replace(telemetry, reverse_proxy=log)
     if telemetry.per_second is None or not folder.queues.exists():
         return telemetry
     recorded = queues.read(folder.queues)
     return replace(
         telemetry,
-        accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t),
+        accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t, proxy),
         connections=queues.connections(recorded, window.start, window.end),
     )
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.model import KernelTrace, ServiceName, TracedService, TracedWait
+from loadlab.model import NGINX, KernelTrace, ServiceName, TracedService, TracedWait
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import TRACE, TRACE_COUNTERS, TRACE_LOG
-from loadlab.telemetry.services import CONTROL_GROUPS
+from loadlab.telemetry.services import control_groups
 
 RAW = {TRACE, TRACE_COUNTERS, TRACE_LOG}
 WAITS = 5  # the calls in which a service waited longest
@@ -83,8 +83,8 @@ def _read(text: str) -> _Maps:
     return maps
 
 
-def figures(trace: str, counters: str) -> KernelTrace:
-    """Return the figures of the text of both files.
+def figures(trace: str, counters: str, proxy: str = NGINX) -> KernelTrace:
+    """Return the figures of the text of both files; ``proxy``: name of the reverse proxy.
 
     Raises ResultError for a line that is not understood, and for a trace without any thread.
     """
@@ -93,7 +93,7 @@ def figures(trace: str, counters: str) -> KernelTrace:
         raise ResultError(f"{TRACE} has no thread that waited for a core")
     members = {
         service: {key for key, path in maps.groups.items() if f"{group}/" in f"{path}/"}
-        for service, group in CONTROL_GROUPS.items()
+        for service, group in control_groups(proxy).items()
     }
     ratio, uncounted = _per_cycle(counters)
     return KernelTrace(
@@ -177,12 +177,14 @@ def _per_cycle(counters: str) -> tuple[float | None, str | None]:
     return totals["instructions"] / totals["cycles"], None
 
 
-def reduce(rep_dir: Path) -> KernelTrace:
+def reduce(rep_dir: Path, proxy: str = NGINX) -> KernelTrace:
     """Return the figures of a repetition's trace. Raises ResultError where there is none."""
     try:
         counters = rep_dir / TRACE_COUNTERS
         return figures(
-            documents.text(rep_dir / TRACE), documents.text(counters) if counters.exists() else ""
+            documents.text(rep_dir / TRACE),
+            documents.text(counters) if counters.exists() else "",
+            proxy,
         )
     except (ResultError, OSError) as error:
         log = rep_dir / TRACE_LOG

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.model import Frequency, Processes, ServiceProcesses
-from loadlab.run.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
+from loadlab.model import NGINX, Frequency, Processes, ServiceProcesses
+from loadlab.run.run_dir import CORES, DATABASE, GENERATOR, PROCESSES, QUEUES, REVERSE_PROXY_LOG
 from loadlab.telemetry.recordings import TelemetryError, Window, around, remembered, unpacked, used
 
 GROUPS = ServiceProcesses.__struct_fields__
@@ -25,7 +25,7 @@ ENDED_MAX = 0.05
 
 _HEAD = re.compile(r"# ticks (\d+) page (\d+)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
-_GROUP = re.compile(r"# ([a-z]+)((?: \d+)*) ?")
+_GROUP = re.compile(r"# ([a-z][a-z0-9_-]*)((?: \d+)*) ?")
 _STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
 _SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
 # The files of the core's hardware: its frequency in kHz, how often it was throttled.
@@ -173,17 +173,18 @@ def busiest(readings: Sequence[_Group], far: float) -> tuple[float, float] | tup
 
 
 def summarise(
-    recording: Recording, window: Window, cores: int, apart: Collection[int]
+    recording: Recording, window: Window, cores: int, apart: Collection[int], proxy: str = NGINX
 ) -> ServiceProcesses:
     """Return the figures of each service.
 
     ``cores``: processors of the server. ``apart``: process numbers of the recording itself, which
-    are excluded. A figure is None where ended processes make it unknown. A service is None without
-    a process, or without a reading before and after the load.
+    are excluded. ``proxy``: the name under which the reverse proxy was recorded. A figure is None
+    where ended processes make it unknown. A service is None without a process, or without a reading
+    before and after the load.
     """
     place = around([reading.t for reading in recording.readings], window)
     if place is None:
-        return ServiceProcesses(nginx=None, application=None, postgresql=None)
+        return ServiceProcesses(reverse_proxy=None, application=None, postgresql=None)
     first, last, far = place
 
     def figures(name: str) -> Processes | None:
@@ -197,7 +198,7 @@ def summarise(
         return group_figures and replace(group_figures, pss_before_bytes=before, pss_bytes=after)
 
     return ServiceProcesses(
-        nginx=figures("nginx"),
+        reverse_proxy=figures(proxy),
         application=figures("application"),
         postgresql=figures("postgresql"),
     )
@@ -370,5 +371,5 @@ def hardware(
 
 def raw(rep_dir: Path) -> set[str]:
     """Return the names of the recorded files in the repetition's folder."""
-    names = (PROCESSES, DATABASE, CORES, QUEUES, NGINX_LOG)
+    names = (PROCESSES, DATABASE, CORES, QUEUES, REVERSE_PROXY_LOG)
     return {name for name in names if (rep_dir / name).exists()}

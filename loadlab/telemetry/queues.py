@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from loadlab.model import AcceptQueue, TcpConnections
+from loadlab.model import NGINX, AcceptQueue, TcpConnections
 from loadlab.telemetry.recordings import json_lines, remembered
 
 # The kernel's numbers have 32 bits.
@@ -21,7 +21,7 @@ _Connections: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 class Queue(msgspec.Struct, frozen=True):
     """One listening socket at one reading: connections that wait, and that may wait."""
 
-    service: Annotated[str, msgspec.Meta(pattern="^[a-z]+$")]
+    service: Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9_-]*$")]
     socket: str
     depth: _Connections
     limit: _Connections
@@ -57,12 +57,13 @@ def read(path: Path) -> list[Reading]:
 
 
 def accept_queues(
-    readings: Sequence[Reading], start: float, ends: Sequence[float]
+    readings: Sequence[Reading], start: float, ends: Sequence[float], proxy: str = NGINX
 ) -> list[AcceptQueue] | None:
     """Return the accept queues, by service and socket; None where there is no reading of them.
 
     ``start``: begin of the load, unix seconds of the host's clock; ``ends``: of the intervals, in
-    seconds since then. Sockets of one service and name (SO_REUSEPORT) count as one.
+    seconds since then; ``proxy``: the name under which the reverse proxy was recorded. Sockets of
+    one service and name (SO_REUSEPORT) count as one.
     """
     depths: dict[tuple[str, str], list[int | None]] = {}
     limits: dict[tuple[str, str], int] = {}
@@ -87,7 +88,7 @@ def accept_queues(
         return None
     return [
         AcceptQueue(
-            service=name[0],
+            service="reverse_proxy" if name[0] == proxy else name[0],
             socket=name[1],
             limit=limits[name],
             depth=depth,

@@ -14,26 +14,28 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.model import Database, Processes, ServiceName, ServiceProcesses
+from loadlab.model import NGINX, Database, Processes, ServiceName, ServiceProcesses
 from loadlab.run.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import counters, database, host_recording, processes
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.recordings import Window
 
-# Service -> its control group.
-CONTROL_GROUPS: dict[ServiceName, str] = {
-    "nginx": "/nginx.service",
-    "application": "/loadlab-app.service",
-    "postgresql": "/system-postgresql.slice",
-}
+
+def control_groups(proxy: str) -> dict[ServiceName, str]:
+    """Return service -> its control group; ``proxy``: name of the reverse proxy."""
+    return {
+        "reverse_proxy": f"/{proxy}.service",
+        "application": "/loadlab-app.service",
+        "postgresql": "/system-postgresql.slice",
+    }
 
 
 def server(
-    rep_dir: Path, window: Window, cpus: int
+    rep_dir: Path, window: Window, cpus: int, proxy: str = NGINX
 ) -> tuple[ServiceProcesses | None, Database | None]:
     """Return what was recorded of a repetition's server; None where it was not.
 
-    ``cpus``: processors of the server.
+    ``cpus``: processors of the server; ``proxy``: name of its reverse proxy.
     """
     if not (rep_dir / PROCESSES).exists():
         return None, None
@@ -42,12 +44,12 @@ def server(
         database_readings = database.read(rep_dir / DATABASE)
     recording = processes.read(rep_dir / PROCESSES)
     apart = {reading.pid for reading in database_readings}
-    services = processes.summarise(recording, window, cpus, apart)
+    services = processes.summarise(recording, window, cpus, apart, proxy)
     if (rep_dir / CORES).exists():
         _, readings = host_recording.read(rep_dir / CORES)
         apart_s = processes.spent_s(recording, window, "postgresql", apart)
-        spent = _without(spent_s(readings, window), apart_s)
-        system = spent_s(readings, window, lambda reading: reading.system)
+        spent = _without(spent_s(readings, window, proxy=proxy), apart_s)
+        system = spent_s(readings, window, lambda reading: reading.system, proxy)
         services = _with(services, spent, system, cpus * (window.end - window.start))
     return services, database.summarise(database_readings, window)
 
@@ -56,18 +58,19 @@ def spent_s(
     readings: Sequence[Reading],
     window: Window,
     usage: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
+    proxy: str = NGINX,
 ) -> dict[str, float]:
     """Return service -> seconds of CPU of its control group over the load.
 
-    ``usage``: returns control group -> µs. A service is absent where a reading around or during the
-    load lacks its control group.
+    ``usage``: returns control group -> µs; ``proxy``: name of the reverse proxy. A service is
+    absent where a reading around or during the load lacks its control group.
     """
     around = window.around([reading.t for reading in readings])
     if around is None:
         return {}
     first, last = around
     seconds: dict[str, float] = {}
-    for service, group in CONTROL_GROUPS.items():
+    for service, group in control_groups(proxy).items():
         used = [
             next((us for name, us in usage(reading).items() if name.endswith(group)), None)
             for reading in readings[: last + 1]
@@ -113,7 +116,7 @@ def _with(
 ) -> ServiceProcesses:
     """Return the figures of the services with the CPU time of their control groups."""
     corrected: dict[str, Processes | None] = {}
-    for name in CONTROL_GROUPS:
+    for name in processes.GROUPS:
         used: Processes | None = getattr(services, name)
         if used is not None and name in spent:
             used = replace(used, cpu_s=spent[name], cpu=spent[name] / available_s)

@@ -1,6 +1,6 @@
 """The tuning ledger: for each key the value requested, the value found, and its value now.
 
-Keys are those of roles/tuning/files/tunables.sh, and postgresql.<name>, nginx.<name> and
+Keys are those of roles/tuning/files/tunables.sh, and postgresql.<name>, <reverse proxy>.<name> and
 application.<name>. The function `look` of a part's shell script prints the lines that are parsed
 here. ``after`` is what parse_readings() returned, ``originals`` what parse_originals() returned.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -357,16 +357,19 @@ def host_rows(host: TunedHost, earlier: Sequence[LedgerRow]) -> list[LedgerRow]:
     ``earlier``: the rows of the same profile recorded earlier in this run; they stand for the parts
     that were not tuned.
     """
+    # What listens has a row of its accept queue.
+    serving = {row.key.removesuffix(".backlog") for row in earlier if row.key.endswith(".backlog")}
     parts = {"machine": host.tuning_machine, "postgresql": host.tuning_postgresql}
     parts["serving"] = host.stack_serving
     present: list[LedgerRow] = []
     for name, part in parts.items():
-        recorded = [row for row in earlier if _part(row.key) == name]
+        recorded = [row for row in earlier if _part(row.key, serving) == name]
         present += recorded if part.rows is None else part.rows
     return carry(present, earlier)
 
 
-def _part(key: str) -> str:
-    return {"postgresql": "postgresql", "nginx": "serving", "application": "serving"}.get(
-        key.split(".")[0], "machine"
-    )
+def _part(key: str, serving: Collection[str]) -> str:
+    service = key.partition(".")[0]
+    if service in serving:
+        return "serving"
+    return service if service == "postgresql" else "machine"

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from loadlab.model import NGINX
 from loadlab.run.catalog import known, names, read_yaml
 from loadlab.run.errors import LabError
 
@@ -88,6 +89,10 @@ class TuningProfile(_Sections, frozen=True, kw_only=True):
     """A file of files/tuning/, with a backlog in any case."""
 
     backlog: Backlog
+
+    def of_reverse_proxy(self, name: str) -> list[ServiceSetting]:
+        """Return the settings of a reverse proxy; today a profile has those of nginx alone."""
+        return self.nginx if name == NGINX else []
 
 
 def tuning_profile(root: Path, name: str) -> TuningProfile:

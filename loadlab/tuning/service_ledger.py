@@ -1,7 +1,8 @@
-"""The settings of the services: PostgreSQL, nginx and the application, and their ledger rows.
+"""The settings of the services: PostgreSQL, a reverse proxy and the application, and their ledger
+rows.
 
 A line of a reading is "w 644 key value"; settings.sh of roles/postgresql and serving.sh of
-roles/nginx print it.
+roles/reverse_proxy print it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from loadlab.model import LedgerRow, LedgerState
+from loadlab.stacks.reverse_proxies import ReverseProxy
 from loadlab.tuning import ledger, sizing
 from loadlab.tuning.ledger import Change, Reading, RequestedSetting
 from loadlab.tuning.profiles import TuningProfile
@@ -37,13 +39,15 @@ class PostgresqlState(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """Requirements of nginx and the application besides the profile's settings of nginx.
+    """Requirements of a reverse proxy and the application besides the profile's settings.
 
+    - reverse_proxy: its name
     - connections: of the clients
     - backlog: length of the accept queues, connections
     - own_backlog: that of an application server that always listens with its own
     """
 
+    reverse_proxy: str
     connections: int
     backlog: int
     own_backlog: int | None = None
@@ -81,25 +85,27 @@ def _after(mark: str, lines: Sequence[str]) -> list[str]:
 
 
 def serving_settings(
-    profile: TuningProfile, serving: Serving, lines: Sequence[str]
+    profile: TuningProfile, serving: Serving, proxy: ReverseProxy, lines: Sequence[str]
 ) -> list[RequestedSetting]:
-    """Return the settings of nginx and the application.
+    """Return the settings of a reverse proxy and the application.
 
-    ``lines``: what `look` of serving.sh printed; nginx may serve without an application. The
+    ``lines``: what `look` of serving.sh printed; it may serve without an application. The
     backlog is required of a service that listens, but not of an application server that always has
     its own. Open files are never required, as a host may grant fewer.
     """
     settings = [
         RequestedSetting(
-            key=f"nginx.{entry.name}",
+            key=f"{serving.reverse_proxy}.{entry.name}",
             value=str(entry.value),
             reason=entry.reason,
             required=entry.required,
         )
-        for entry in sizing.nginx(profile.nginx, serving.connections)
+        for entry in sizing.proxy_settings(
+            profile.of_reverse_proxy(serving.reverse_proxy), serving.connections, proxy
+        )
     ]
     readings = ledger.parse_readings(lines)
-    for service in ("nginx", "application"):
+    for service in (serving.reverse_proxy, "application"):
         if not any(key.startswith(f"{service}.") for key in readings):
             continue
         queue = f"{service}.backlog"
@@ -152,7 +158,7 @@ def _row(
 ) -> LedgerRow:
     state: LedgerState
     if now is None:
-        # nginx does not tell a directive that it was not given.
+        # A reverse proxy does not tell a setting that its configuration does not have.
         state = "absent" if setting.key.startswith("postgresql.") else "rejected"
     elif _plain(now.value) != _plain(setting.text) or pending:
         state = "clamped"

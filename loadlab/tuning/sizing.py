@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
 from loadlab.run.catalog import load_yaml
+from loadlab.stacks.reverse_proxies import ReverseProxy
 from loadlab.tuning.ledger import RequestedSetting
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, TuningProfile
 
@@ -18,10 +19,8 @@ from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, Tunin
 # (1).
 MAX_CONNECTIONS = 100
 RESERVED = 4
-# Defaults of open files of a service (systemd) and of connections of an nginx worker (Debian's
-# nginx.conf).
+# systemd's default of a service's open files.
 OPEN_FILES = 1024
-WORKER_CONNECTIONS = 768
 
 
 class Sizes(Struct, frozen=True, kw_only=True):
@@ -56,8 +55,8 @@ class PooledStack(Struct, frozen=True, kw_only=True):
 
 
 class OpenFiles(Struct, frozen=True, kw_only=True):
-    """Open files that nginx and the application ask for, and whether that is more than the
-    profile, or systemd's default, gives."""
+    """Open files that the reverse proxy and the application ask for, and whether that is more than
+    the profile, or systemd's default, gives."""
 
     needed: int
     raised: bool
@@ -200,32 +199,37 @@ def pools_refusals(
 
 
 def open_files(machine: Iterable[HostSetting], connections: int) -> OpenFiles:
-    """Return the open files that nginx and the application need for the load.
+    """Return the open files that the reverse proxy and the application need for the load.
 
     ``machine``: the profile's entries of that section. ``connections``: of the clients.
     """
     values = [entry.value for entry in machine if entry.key == "limit.systemd.nofile"]
     anyway = int(str(values[0])) if values else OPEN_FILES
-    # nginx opens one connection to the application for each client connection; 512 are for logs,
-    # pools and libraries.
+    # A reverse proxy opens one connection to the application for each of a client; 512 are for
+    # logs, pools and libraries.
     needed = 2 * connections + 512
     return OpenFiles(needed=max(anyway, needed), raised=needed > anyway)
 
 
-def nginx(settings: Sequence[ServiceSetting], connections: int) -> list[ServiceSetting]:
-    """Return a profile's nginx settings with room for this many client connections.
+def proxy_settings(
+    settings: Sequence[ServiceSetting], connections: int, proxy: ReverseProxy
+) -> list[ServiceSetting]:
+    """Return a profile's settings of a reverse proxy with room for this many client connections.
 
-    The value of worker_connections is raised where it is too low for one worker to take them all.
+    Its setting ``connections`` is raised where it is too low for one process to take them all.
     """
+    name = proxy.get("connections")
+    if name is None:
+        return list(settings)
     # One connection to the application for each client connection; 128 are for listening sockets,
     # kept connections and reading counters.
     needed = 2 * connections + 128
-    values = [entry.value for entry in settings if entry.name == "worker_connections"]
-    if needed <= (int(str(values[0])) if values else WORKER_CONNECTIONS):
+    values = [*(entry.value for entry in settings if entry.name == name), proxy["settings"][name]]
+    if needed <= int(str(values[0])):
         return list(settings)
     raised = ServiceSetting(
-        name="worker_connections",
+        name=name,
         value=str(needed),
         reason="for the connections of this load, which need more than the profile has",
     )
-    return [*(entry for entry in settings if entry.name != "worker_connections"), raised]
+    return [*(entry for entry in settings if entry.name != name), raised]

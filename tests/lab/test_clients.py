@@ -50,7 +50,7 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     assert [one["rate"] for one in constant["clients"]] == [201, 200]
     assert constant["scheduled"] == 401 * 3
     # What the server counted is what the clients counted together, to the request.
-    assert constant["nginx_requests"] == constant["requests"]
+    assert constant["reverse_proxy_requests"] == constant["requests"]
 
     folder = ROOT / "results" / run_id
     for name in ("calibration", "calibration+clientb"):

@@ -64,7 +64,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         assert sum(result["errors"].values()) == 0
     for name in constant:
         # What the server counted is what the client counted, to the request.
-        assert found[name]["nginx_requests"] == found[name]["requests"]
+        assert found[name]["reverse_proxy_requests"] == found[name]["requests"]
         assert found[name]["scheduled"] == 200 * 5
         assert found[name]["requests"] + found[name]["unsent"] == 200 * 5
         assert found[name]["telemetry"]["server"]["cpu"]["steal"] >= 0
@@ -74,7 +74,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
             assert telemetry["drops"]["dropped"] == 0
     for name in closed:
         # The closed loop cuts what is under way at its end: one request a connection at most.
-        assert 0 <= found[name]["nginx_requests"] - found[name]["requests"] <= 64
+        assert 0 <= found[name]["reverse_proxy_requests"] - found[name]["requests"] <= 64
     # 50 ms asleep come out as 50 ms; uvloop counts whole milliseconds, and may wake up one early.
     slept = found["metronome sleep"]["latency_us"]
     assert slept["min"] >= 49_000

@@ -97,7 +97,7 @@ CASES = {
     "syn_queue_cured": Case("none", "cookies", "syn_queue"),
     "keepalive": Case("cores_busy", "unkept", "keepalive"),
     "keepalive_timeouts": Case("upstream_closed", "short", "keepalive_timeouts"),
-    "unix_or_tcp": Case("nginx_cpu", "tcp", "unix_or_tcp"),
+    "unix_or_tcp": Case("reverse_proxy_cpu", "tcp", "unix_or_tcp"),
     "nagle": Case("delayed_ack", "held", "nagle"),
     "slow_start": Case("link", "restarted", "slow_start_after_idle"),
     "bufferbloat": Case("link", "deep", "bufferbloat"),
@@ -167,8 +167,8 @@ CASES = {
         command="systemd-run --quiet --collect --property=RuntimeMaxSec=20 "
         f"{PSQL} 'LOCK TABLE visits IN EXCLUSIVE MODE; SELECT pg_sleep(6)'",
     ),
-    "nginx_connections": Case(
-        "nginx_connections",
+    "reverse_proxy_connections": Case(
+        "reverse_proxy_connections",
         options={"framework": "aiohttp", "endpoint": "hello", "connections": 64, **WRK},
         # Of a second load too, it is the first file that comes back.
         command=f"[ -e /root/nginx.conf ] || cp {CONF} /root/; "
@@ -192,7 +192,7 @@ CASES = {
         here=True,
     ),
     "nginx_alone": Case(
-        "nginx_cpu",
+        "reverse_proxy_cpu",
         options={"framework": "nginx", "endpoint": "hello", "connections": 32, **WRK},
     ),
     "generator": Case(

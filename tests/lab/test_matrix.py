@@ -40,5 +40,5 @@ def test_matrix_chooses_a_candidate_and_keeps_the_files_of_each(run_id: str) -> 
         kept = folder / "stacks" / row["stack"]
         unit = (kept / "loadlab-app.service").read_text()
         assert f"--workers {row['workers']} --threads {row['threads']} " in unit
-        assert "upstream application" in (kept / "nginx.conf").read_text()
+        assert "upstream application" in (kept / "reverse_proxy.conf").read_text()
     assert 'id="matrix"' in (folder / "report.html").read_text()

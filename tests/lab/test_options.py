@@ -41,8 +41,8 @@ def test_clients_ask_the_application_server_itself(run_id: str) -> None:
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0
         assert sum(one["errors"].values()) == 0
-        assert one.get("nginx_requests") is None
-        assert one["cell"]["front"] == "none"
+        assert one.get("reverse_proxy_requests") is None
+        assert one["cell"]["reverse_proxy"] == "none"
 
 
 def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
@@ -65,10 +65,12 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     assert set(found) == {"measure", "closed_loop", "py_spy"}
     assert [one["error"] for one in found.values()] == [None, None, None]
     for one in (found["measure"], found["py_spy"]):
-        assert one["requests"] == one["nginx_requests"] == one["scheduled"] - one["unsent"]
+        assert one["requests"] == one["reverse_proxy_requests"] == one["scheduled"] - one["unsent"]
         assert sum(one["errors"].values()) == 0
     wrk = found["closed_loop"]
-    assert 0 <= wrk["nginx_requests"] - wrk["requests"] <= wrk["cell"]["load"]["connections"]
+    assert (
+        0 <= wrk["reverse_proxy_requests"] - wrk["requests"] <= wrk["cell"]["load"]["connections"]
+    )
 
     seen = Counter(ssh(SERVER, f"cat {SEEN}").splitlines())
     assert set(seen) == {f"HTTP/{v}|TLSv1.3|{HEADER}" for v in ("1.1", "2.0")}

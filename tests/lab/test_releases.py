@@ -61,7 +61,7 @@ def test_a_load_is_carried_by_the_loop(bookworm: None) -> None:
     asked = {"framework": "tornado", "server": "uwsgi", "endpoint": "sleep", "rate": 100}
     run(*stages("load", "collect"), **asked, duration=5, warmup=1, **RELEASE)
     result = results(RUN_ID)["metronome sleep"]
-    assert result["nginx_requests"] == result["requests"]
+    assert result["reverse_proxy_requests"] == result["requests"]
     assert result["goodput"] > 95
     assert sum(result["errors"].values()) == 0
     # Without its word it would go on with the release that is the default.

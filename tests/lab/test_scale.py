@@ -68,7 +68,7 @@ def test_four_clients_begin_together_and_offer_one_load(run_id: str, tmp_path: P
     assert [one["rate"] for one in constant["clients"]] == [101, 101, 100, 100]
     assert constant["scheduled"] == 402 * 4
     # What the server counted is what the clients counted together, to the request.
-    assert constant["nginx_requests"] == constant["requests"]
+    assert constant["reverse_proxy_requests"] == constant["requests"]
 
 
 def test_three_pairs_measure_at_the_same_time(run_id: str, tmp_path: Path) -> None:

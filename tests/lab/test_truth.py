@@ -48,7 +48,7 @@ def test_stalled_server(run_id: str) -> None:
     (path,) = (ROOT / "results" / run_id).glob("cells/*-metronome-*/rep-1/result.json")
     result = json.loads(path.read_text())
     assert result["latency_basis"] == "scheduled"
-    assert result["nginx_requests"] == result["requests"]
+    assert result["reverse_proxy_requests"] == result["requests"]
     latency = {key: result["latency_us"][key] for key in TRUTH}
     # Never less than the truth: no stall is hidden, on whatever machine.
     assert all(latency[key] >= 0.95 * TRUTH[key] for key in TRUTH), latency

@@ -109,7 +109,7 @@ class Machine:
 @cache
 def _telemetry(memory: float) -> Telemetry:
     used = builders.processes(rss_max_bytes=int(memory))
-    services = ServiceProcesses(nginx=None, postgresql=None, application=used)
+    services = ServiceProcesses(reverse_proxy=None, postgresql=None, application=used)
     recorded = builders.present(builders.result().telemetry)
     return replace(recorded, server=builders.telemetry(processes=services))
 

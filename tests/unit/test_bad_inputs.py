@@ -160,7 +160,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e default_generator=wrk2", "default_generator is now called generator. Use the new na"),
     (
         f"{A} -e reverse_proxy=apache",
-        "reverse_proxy: 'apache' is not known. There are: nginx, none.",
+        "reverse_proxy: 'apache' is not known. There are: nginx, none. A new one is a folder in ",
     ),
     # Files that are not there.
     ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
@@ -215,10 +215,13 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=nginx -e workers=2", "nginx does not run with workers=2."),
     ("lab.yml -e framework=tornado -e server=uwsgi", "tornado does not run with server=uwsgi on "),
     (f"{A} -e backlog=65535", "backlog: 65535 is more than the tuning profile production admits"),
-    (f"{F} -e reverse_proxy=none -e transport=unix", "which is tcp and not transport=unix"),
+    (
+        f"{F} -e reverse_proxy=none -e transport=unix",
+        "with transport=tcp and not transport=unix. Leave",
+    ),
     (
         f"{F} -e reverse_proxy=none -e server=uwsgi -e protocol=fastcgi",
-        "is http and not protocol=fastcg",
+        "with protocol=http and not protocol=fast",
     ),
     (
         "lab.yml -e framework=nginx -e reverse_proxy=none",
@@ -226,12 +229,12 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (
         f"{F} -e reverse_proxy=none -e upstream_keepalive=no",
-        "upstream_keepalive is of nginx's connectio",
+        "upstream_keepalive is of the reverse prox",
     ),
     # The load.
     (
         f"{F} -e reverse_proxy=none -e tls=true",
-        "tls: nginx speaks it, and reverse_proxy=none leaves nginx out.",
+        "tls: with reverse_proxy=none nothing speaks it. Leave one of the two out.",
     ),
     (f"{A} -e http2=true", "http2: it is spoken over TLS only. Give -e tls=true with it."),
     (f"{A} -e http2=true -e tls=true -e generator=wrk", "http2: generator=wrk speaks HTTP/1.1 on"),

@@ -21,7 +21,7 @@ def tasks(files: list[Path]) -> list[dict[str, Any]]:
     both: list[dict[str, Any]] = [task for task in switch if task["name"] in (FETCH, KEEP)]
     for task in both:
         if task["name"] == FETCH:
-            task["loop"] = [str(file) for file in files]
+            task["loop"] = [{"src": str(file), "name": file.name} for file in files]
         else:
             del task["ansible.builtin.include_role"]
             task["ansible.builtin.set_fact"] = {"stack_kept": ["{{ __measure_stack_name }}"]}
@@ -30,7 +30,7 @@ def tasks(files: list[Path]) -> list[dict[str, Any]]:
 
 def fetched(tmp_path: Path, **changed: Any) -> list[str]:
     """Set a candidate up, then put its files back; return each file that the run has since."""
-    files = [tmp_path / name for name in ("app.service", "nginx.conf")]
+    files = [tmp_path / name for name in ("app.service", "reverse_proxy.conf")]
     for file in files:
         file.write_text("text")
     stack = {"app": {"language": "python"}}
@@ -53,7 +53,7 @@ def fetched(tmp_path: Path, **changed: Any) -> list[str]:
             # The role reads it as another host's.
             {"ansible.builtin.set_fact": {"measure_next": "{{ measure_next }}"}},
             *tasks(files),
-            {"ansible.builtin.raw": f"rm -f {run}/stacks/one/nginx.conf"},
+            {"ansible.builtin.raw": f"rm -f {run}/stacks/one/reverse_proxy.conf"},
             *tasks(files),
         ],
     }

@@ -52,7 +52,7 @@ def insert(path: Path, head: str, text: str) -> None:
 
 def preempt(path: Path) -> None:
     """Give a result the switches of an application, twice as many in production."""
-    result = replace(documents.read(path, Result), nginx_requests=1000)
+    result = replace(documents.read(path, Result), reverse_proxy_requests=1000)
     factor = 2 if result.cell.tuning == "production" else 1
     used = builders.processes(involuntary_switches=factor * (1000 + result.repetition))
     documents.write(path, documents.encode(builders.with_services(result, application=used)))

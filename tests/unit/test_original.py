@@ -1,4 +1,4 @@
-"""roles/nginx/files/original.sh on a host of files and of programs that only say things."""
+"""roles/reverse_proxy/files/original.sh on a host of files and of programs that only say things."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [ROOT / name for name in ("files/aside.sh", "roles/nginx/files/original.sh")]
+SCRIPTS = [ROOT / name for name in ("files/aside.sh", "roles/reverse_proxy/files/original.sh")]
 LABS = "http { server { location = /lab/status { stub_status; } } }\n"
 MINE = "http { server { listen 80; } }\n"
 PROGRAMS = {
@@ -64,9 +64,9 @@ def deploy(host: Path) -> list[Path]:
 def run(host: Path, command: str, status: int = 0) -> str:
     """What the command says, errors last."""
     script = "\n".join(path.read_text() for path in SCRIPTS).replace("=/etc/", f"={host}/etc/")
-    text = "\n".join(
-        [f"export PATH={host}/bin:$PATH ROOT={host} KEPT={host}/kept", script, command]
-    )
+    proxy = f"UNIT=nginx CONF={host}/etc/nginx/nginx.conf LOG= CHECK='nginx -t -c'"
+    variables = f"{proxy} MARK='location = /lab/status' ROOT={host} KEPT={host}/kept"
+    text = "\n".join([f"export PATH={host}/bin:$PATH {variables}", script, command])
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     return done.stdout + done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.model import Candidate, GivenOptions, Options
+from loadlab.model import DIRECT, Candidate, GivenOptions, Options
 from loadlab.run.errors import PlanError
 from loadlab.stacks import stacks
 from loadlab.stacks.servers import Offered
@@ -18,8 +18,8 @@ from loadlab.tuning.sizing import Pool, PooledStack, Sizes
 
 # Threads of a worker that can have several: a few, and many for an application that waits.
 FEW, MANY = 4, 16
-# The option on nginx's connections.
-_NGINX = "upstream_keepalive"
+# The option on the reverse proxy's connections.
+_OF_PROXY = "upstream_keepalive"
 
 
 def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> list[Candidate]:
@@ -38,7 +38,7 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
         )
     there_are = stacks.of_application(root, app)
     own_python = stack["python"] is not None
-    fit = stacks.fitting(there_are, msgspec.to_builtins(chosen), app, own_python)
+    fit = stacks.fitting(root, there_are, msgspec.to_builtins(chosen), app, own_python)
     rows: dict[tuple[str, str | None], Offered] = {}
     for row in fit:
         if _runs(row, python, chosen.server):
@@ -49,7 +49,7 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
         for candidate in _of_server(
             [row for (name, _), row in rows.items() if name == server],
             cores,
-            direct=chosen.reverse_proxy == "none",
+            direct=chosen.reverse_proxy == DIRECT,
         )
     ]
     return _admitted(root, chosen, proposed, app["pool_size"], cores)
@@ -145,9 +145,9 @@ def numbers(row: Offered, cores: int) -> set[tuple[int, int]]:
 
 
 def _stack(row: Offered, *, direct: bool) -> GivenOptions:
-    """Return the options that choose a stack; ``direct``: without nginx, which has connections."""
+    """Return the options that choose a stack; ``direct``: without a reverse proxy."""
     options: GivenOptions = {key: row[key] for key in stacks.CHOICES if row[key] is not None}
-    return {name: value for name, value in options.items() if not direct or name != _NGINX}
+    return {name: value for name, value in options.items() if not direct or name != _OF_PROXY}
 
 
 def _name(row: Offered, workers: int, threads: int) -> str:

@@ -23,8 +23,8 @@ from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, MATRIX
 
-# Files of a candidate in its folder, as the server names them, and their links' texts.
-_FILES = {"loadlab-app.service": "unit", "nginx.conf": "nginx.conf"}
+# Files of a candidate in its folder, and their links' texts.
+_FILES = {"loadlab-app.service": "unit", "reverse_proxy.conf": "reverse proxy"}
 
 
 def headline(verdict: MatrixVerdict) -> Headline:

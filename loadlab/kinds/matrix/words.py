@@ -172,7 +172,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
 
 
 def files(row: MatrixRow) -> str:
-    """Return the folder of the run with the unit and nginx.conf of a candidate."""
+    """Return the folder of the run with a candidate's unit and reverse proxy's configuration."""
     return str(HERE.stack(row.stack))
 
 

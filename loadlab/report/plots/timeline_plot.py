@@ -29,7 +29,7 @@ MODES = {
     "steal": svg.VERMILION,
 }
 # Of the line of a service's accept queue.
-STYLES = {"nginx": "dotted", "application": "solid", "postgresql": "dashed"}
+STYLES = {"reverse_proxy": "dotted", "application": "solid", "postgresql": "dashed"}
 LEFT, RIGHT, ABOVE, BELOW = 59.4, 13.8, 29.9, 45.0  # px around the panels
 LATENCY, STRIP, GAP = 170.0, 46.0, 20.0  # px: heights of the panels, and between them
 COLUMNS = 150  # most columns of the figure; a longer load has several seconds in each

@@ -28,7 +28,11 @@ from loadlab.telemetry.processes import GROUPS
 
 T = TypeVar("T")
 
-NAMES = {"nginx": "nginx", "application": "application", "postgresql": "PostgreSQL"}
+NAMES = {
+    "reverse_proxy": "reverse proxy",
+    "application": "application",
+    "postgresql": "PostgreSQL",
+}
 # A value of one service's processes in a repetition; None where it is not known.
 Value: TypeAlias = Callable[[Processes, Repetition], float | None]
 
@@ -105,11 +109,12 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     if not recorded:
         return None
     return table(
-        "CPU time of the processes in µs for each request to nginx (without nginx, for each "
-        "answer), and as a share of all the server's CPU. Medians over the valid repetitions, with "
-        "their intervals. Kernel: the part of all that the services spent in the kernel, as it "
-        "samples it at its ticks. Interrupts: time of the server's cores in interrupts and "
-        "softirq; most kernels charge it to the process that they interrupt as well.",
+        "CPU time of the processes in µs for each request to the reverse proxy (without one, for "
+        "each answer), and as a share of all the server's CPU. Medians over the valid "
+        "repetitions, with their intervals. Kernel: the part of all that the services spent in the "
+        "kernel, as it samples it at its ticks. Interrupts: time of the server's cores in "
+        "interrupts and softirq; most kernels charge it to the process that they interrupt as "
+        "well.",
         [*load_columns(named, lambda entry: entry), *_PROCESSES],
         recorded,
     )
@@ -160,9 +165,9 @@ def _details(entries: Sequence[Entry], named: bool) -> Table | None:
     return table(
         "The most at any reading, once a second; in resident memory, what processes share counts "
         "in each. PSS, the proportional set size, counts it once: before and after the load. "
-        "Context switches by request that nginx took: voluntary where a thread waited, involuntary "
-        "where the kernel took the CPU from it. Run-queue wait by request too: how long threads "
-        "were ready and waited for a core. Medians over the valid repetitions.",
+        "Context switches by request that the reverse proxy took: voluntary where a thread waited, "
+        "involuntary where the kernel took the CPU from it. Run-queue wait by request too: how "
+        "long threads were ready and waited for a core. Medians over the valid repetitions.",
         [*load_columns(named, lambda service: service.entry), *_SERVICE],
         services,
         title="Memory, threads, context switches and run-queue wait",

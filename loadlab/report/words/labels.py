@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 from loadlab.generators import registry
 from loadlab.model import (
+    DIRECT,
+    NGINX,
     Cell,
     CellSummary,
     Comparison,
@@ -28,16 +30,21 @@ Paths = Mapping[str, str]
 
 # Servers that are not written as their name with a capital letter.
 _SERVERS = {"uwsgi": "uWSGI", "native": "its own server"}
+# Reverse proxies that are not named as "behind" theirs.
+_PROXIES = {DIRECT: "without a reverse proxy", NGINX: ""}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
     "app", "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
-    "server_keepalive_s", "driver", "python", "upstream_keepalive", "front", "backlog",
+    "server_keepalive_s", "driver", "python", "upstream_keepalive", "reverse_proxy", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
 # Parts in which two cells of one endpoint may differ, besides their loads.
 # Of a stack, what matters most first.
-STACK_PARTS = ("framework", "server", "front", *(part for part in PARTS if part != "front"))
+STACK_PARTS = (
+    *("framework", "server", "reverse_proxy"),
+    *(part for part in PARTS if part != "reverse_proxy"),
+)
 ALL_PARTS = ("variant", *STACK_PARTS, "tuning", "network", "hosts")
 
 
@@ -73,8 +80,8 @@ def server_name(name: str) -> str:
 
 def part(cell: Cell, name: str) -> str:
     """Return one part of a cell in words; empty where it needs no mention."""
-    if name == "front":
-        return "without nginx" if cell.front == "none" else ""
+    if name == "reverse_proxy":
+        return _PROXIES.get(cell.reverse_proxy, f"behind {cell.reverse_proxy}")
     value = getattr(cell, name)
     if value is None or (name == "threads" and value == 1):
         return ""

@@ -10,7 +10,7 @@ from loadlab.run.errors import ResultError
 
 # Parts of the time of a request.
 PARTS = {
-    "nginx_cpu": "nginx, on a core",
+    "reverse_proxy_cpu": "the reverse proxy, on a core",
     "application_cpu": "the application, on a core",
     "database_cpu": "PostgreSQL, on a core",
     "run_queue": "ready, and waiting for a core",
@@ -18,7 +18,7 @@ PARTS = {
     "database_lock": "waiting for a lock of the database",
     "database_disk": "waiting for the database's disk",
     "database_other": "waiting for something else in the database",
-    "application_wait": "behind nginx, waiting for something that was not recorded",
+    "application_wait": "behind the reverse proxy, waiting for something that was not recorded",
     "elsewhere": "elsewhere: in line for a worker, on the network, in the client",
 }
 

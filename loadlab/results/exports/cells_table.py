@@ -19,7 +19,7 @@ COLUMNS = RepetitionRow.__struct_fields__
 _STACK = (
     "framework", "server", "transport", "protocol", "worker_class", "event_loop",
     "upstream_keepalive", "workers", "threads", "server_keepalive_s", "backlog", "driver",
-    "python", "front", "endpoint", "tuning", "network",
+    "python", "reverse_proxy", "endpoint", "tuning", "network",
 )  # fmt: skip
 _COUNTS = ("duration_s", "requests", "responses", "ok", "aborted", "scheduled", "unsent", "late")
 _LATENCIES = (

@@ -9,7 +9,11 @@ from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, c
 _ONE_CORE = 1.1
 # From so many database connections for each request on, each request opens one.
 _EACH = 0.5
-_CODES = {"nginx": "nginx_cpu", "application": "worker_cpu", "postgresql": "database_cpu"}
+_CODES = {
+    "reverse_proxy": "reverse_proxy_cpu",
+    "application": "worker_cpu",
+    "postgresql": "database_cpu",
+}
 
 
 def _parts(evidence: Evidence) -> dict[str, float]:
@@ -30,7 +34,10 @@ def full(evidence: Evidence) -> list[Check]:
     for name, code in _CODES.items():
         used = evidence.service(name)
         # The others are there too, idle.
-        takes_part = {"nginx": evidence.proxied, "postgresql": evidence.database is not None}
+        takes_part = {
+            "reverse_proxy": not evidence.cell.direct,
+            "postgresql": evidence.database is not None,
+        }
         if used is None or used.cpu is None or not (takes_part.get(name, True) or used.cpu > 0.01):
             continue
         part = parts[name]
@@ -58,7 +65,7 @@ def full(evidence: Evidence) -> list[Check]:
                 waiting=evidence.waiting("application") if code == "worker_cpu" else None,
                 loop=(code == "worker_cpu" and evidence.threads is None) or None,
                 sessions=_sessions(evidence) if code == "database_cpu" else None,
-                opened=_opened(evidence) if code == "nginx_cpu" else None,
+                opened=_opened(evidence) if code == "reverse_proxy_cpu" else None,
             )
         )
     checks.append(_packets(evidence, parts["packets"]))
@@ -101,13 +108,14 @@ def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
 def _opened(evidence: Evidence) -> str | None:
     """Return who opened a TCP connection for each request; None where nobody did, or it is unknown.
 
-    clients: the generator. http, uwsgi, fastcgi: nginx, to the application by that protocol.
+    clients: the generator. http, uwsgi, fastcgi: the reverse proxy, to the application by that
+    protocol.
     """
     passive, answers = evidence.server.tcp.passive_opens, evidence.rep.responses
     if passive is None or not answers or passive < _EACH * answers:
         return None
     cell = evidence.cell
-    over_tcp = evidence.proxied and cell.transport == "tcp" and not cell.upstream_keepalive
+    over_tcp = cell.transport == "tcp" and not (cell.direct or cell.upstream_keepalive)
     return cell.protocol if over_tcp and cell.load.keepalive is not False else "clients"
 
 

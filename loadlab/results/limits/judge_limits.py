@@ -62,7 +62,7 @@ def _applies(row: LimitRow, evidence: Evidence) -> bool:
     """Return whether a limit can be that of the cell at all."""
     parts = {
         "hosts": True,
-        "nginx": evidence.proxied,
+        "reverse_proxy": not evidence.cell.direct,
         # Without an application nginx answers by itself.
         "application": evidence.cell.transport != "none",
         "database": evidence.database is not None,

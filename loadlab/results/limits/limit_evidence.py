@@ -75,11 +75,6 @@ class Evidence:
     def database(self) -> Database | None:
         return self.server.database
 
-    @property
-    def proxied(self) -> bool:
-        """Whether nginx was in the path."""
-        return self.cell.front != "none"
-
     @cached_property
     def shares(self) -> dict[str, float]:
         """CPU time of each service as a fraction of all the server's cores."""

@@ -10,25 +10,25 @@ _EACH = 0.5  # held acknowledgements for each answer
 
 
 def _logged(code: str, kind: str, evidence: Evidence) -> Check | None:
-    """Look for lines of nginx's error log; None where it was not recorded."""
-    if evidence.server.nginx is None:
+    """Look for lines of the reverse proxy's error log; None where it was not recorded."""
+    if evidence.server.reverse_proxy is None:
         return None
-    lines = evidence.server.nginx.errors.get(kind, 0)
+    lines = evidence.server.reverse_proxy.errors.get(kind, 0)
     return check(code, lines > 0, lines, 0, failed=evidence.failed)
 
 
-def nginx_connections(evidence: Evidence) -> Check | None:
-    """Look for an nginx whose workers had no connection left."""
-    return _logged("nginx_connections", "worker_connections", evidence)
+def reverse_proxy_connections(evidence: Evidence) -> Check | None:
+    """Look for a reverse proxy whose processes had no connection left."""
+    return _logged("reverse_proxy_connections", "connections", evidence)
 
 
 def open_files(evidence: Evidence) -> Check | None:
-    """Look for an nginx without a free file descriptor."""
+    """Look for a reverse proxy without a free file descriptor."""
     return _logged("open_files", "open_files", evidence)
 
 
 def upstream_closed(evidence: Evidence) -> Check | None:
-    """Look for connections that the application closed while nginx used them."""
+    """Look for connections that the application closed while the reverse proxy used them."""
     seen = _logged("upstream_closed", "upstream_closed", evidence)
     if seen is None or not seen.is_limit:
         return seen
@@ -65,7 +65,8 @@ def accept_queue(evidence: Evidence) -> Check | None:
         for queue in queues
         if max((depth or 0 for depth in queue.depth), default=0) > queue.limit
     ]
-    again = evidence.server.nginx.errors.get("accept_queue", 0) if evidence.server.nginx else 0
+    log = evidence.server.reverse_proxy
+    again = log.errors.get("accept_queue", 0) if log else 0
     shortest = min((queue.limit for queue in full), default=None)
     return check(
         "accept_queue",
@@ -158,7 +159,7 @@ def database(evidence: Evidence) -> list[Check]:
 
 
 RULES: tuple[LimitCheck, ...] = (
-    nginx_connections,
+    reverse_proxy_connections,
     open_files,
     database_connections,
     syn_queue,

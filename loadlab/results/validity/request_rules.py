@@ -54,7 +54,7 @@ def connections(client: ClientEvidence) -> Iterator[Reason]:
     if client.measurement.lateness is not None:
         return
     cell, load = client.cell, client.cell.load
-    kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
+    kept = load.keepalive is not False and (cell.upstream_keepalive or not cell.direct)
     needed = min(load.connections, client.measurement.requests)
     established = client.client.sockets.established_max
     if load.mode != "batch" and kept and established < needed:
@@ -62,13 +62,13 @@ def connections(client: ClientEvidence) -> Iterator[Reason]:
 
 
 def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
-    """Yield a finding where nginx counted other requests than the generator.
+    """Yield a finding where the reverse proxy counted other requests than the generator.
 
-    nginx counts a request once it has read its head. So it counts each that was answered, and may
+    It counts a request once it has read its head. So it counts each that was answered, and may
     count one that failed. When the load begins and ends, each connection may have one request under
-    way that only nginx counts. A background load passes nginx too.
+    way that only it counts. A background load passes it too.
     """
-    counted, measurement = evidence.nginx_requests, evidence.measurement
+    counted, measurement = evidence.reverse_proxy_requests, evidence.measurement
     if counted is None or evidence.cell.load.background_endpoint:
         return
     off = max(measurement.responses - counted, counted - measurement.requests)
@@ -77,7 +77,7 @@ def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
             code="counts_differ",
             value=off,
             limit=evidence.cell.load.connections,
-            facts={"nginx": counted, "generator": measurement.requests},
+            facts={"reverse_proxy": counted, "generator": measurement.requests},
         )
 
 

@@ -27,8 +27,8 @@ class LoadEvidence:
 
     - cell: with the load offered
     - server: the server's telemetry during the load
-    - nginx_requests: requests that nginx counted; None where it did not, or for one of several
-      clients
+    - reverse_proxy_requests: requests that the reverse proxy counted; None where it did not, or
+      for one of several clients
     - latency: over all requests that were due, nothing withheld; own: the generator's part of it.
       None where the generator does not report its part
     """
@@ -37,7 +37,7 @@ class LoadEvidence:
     cell: Cell
     server: HostTelemetry
     thresholds: Thresholds
-    nginx_requests: int | None = None
+    reverse_proxy_requests: int | None = None
     latency: Latency | None = None
     own: OwnPart | None = None
 

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # Prints what this host serves and which names of the lab's it has, one "name<tab>value" per line. Runs as root and
 # changes nothing.
-# Reads MARK (file that lists what the lab makes here) and PATHS (of the lab's, separated by spaces).
+# Reads MARK (file that lists what the lab makes here), PATHS (of the lab's, separated by spaces) and PROXIES (the reverse
+# proxies, one "name<tab>text of the lab's configuration<tab>files" per line: its configuration and patterns of further ones).
 # loadlab/hosts/host_in_use.py parses the output.
 PATH=$PATH:/usr/sbin:/sbin
 cd /
@@ -22,12 +23,14 @@ ss -Hltnp | sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .*(("\([^"]*\)",pid=\([0-9
         say listener "$local ${unit:--} $process"
     done
 
-# What the package brought is in its list, with its MD5; the lab's own nginx.conf has a location for its status.
-brought=$(dpkg-query -W -f '${Conffiles}\n' 'nginx*' 2>/dev/null)
-for file in /etc/nginx/nginx.conf /etc/nginx/sites-enabled/* /etc/nginx/conf.d/*.conf; do
-    [ -f "$file" ] || continue
-    case $brought in *" $(readlink -f "$file") $(md5sum <"$file" | cut -d ' ' -f 1)"*) continue ;; esac
-    { [ "$file" = /etc/nginx/nginx.conf ] && grep -q 'location = /lab/status' "$file"; } || say site "$file"
+# What a package brought is in its list, with its MD5.
+echo "$PROXIES" | while IFS=$(printf '\t') read -r name mark files; do
+    brought=$(dpkg-query -W -f '${Conffiles}\n' "$name*" 2>/dev/null)
+    for file in $files; do
+        [ -f "$file" ] || continue
+        case $brought in *" $(readlink -f "$file") $(md5sum <"$file" | cut -d ' ' -f 1)"*) continue ;; esac
+        { [ "$file" = "${files%% *}" ] && grep -qF "$mark" "$file"; } || say site "$name $file"
+    done
 done
 
 clusters=$(! command -v pg_lsclusters >/dev/null || pg_lsclusters --no-header)

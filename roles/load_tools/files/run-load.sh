@@ -10,7 +10,7 @@
 #   MEASURE          command that offers the measured load, with files named after the generator
 #   PRINTS           empty if the command writes its output itself; yes if it prints it
 #   URL              URL to load
-#   STATUS_URL       nginx's counters; empty if nginx is not in the path
+#   STATUS_URL       the reverse proxy's counters; empty if there is none in the path
 #   HTTP2            true or false
 #   HEADERS          request headers, one "Name: value" per line
 #   CERTIFICATE      file of the server's certificate; empty if the URL is not https
@@ -27,7 +27,7 @@
 #   BEGIN_AT         several clients: start of the measurement, unix seconds by this client's clock; else empty
 #   SETTLE           several clients: seconds between the end of the warm-up and BEGIN_AT
 #
-# Writes answer.body, the generator's output, nginx-before.txt and nginx-after.txt (if there are counters) and
+# Writes answer.body, the generator's output, reverse_proxy-before.txt and reverse_proxy-after.txt (if there are counters) and
 # progress.txt (the current step). run.json is written last, in any case; error.txt only after a failure.
 #
 # The server is not trusted: the script reads no more of an answer than was verified, and stores messages of
@@ -134,7 +134,7 @@ fi
 stage measuring
 # At this moment every client has finished its warm-up and none has started to measure.
 until_begin "($SETTLE / 2)"
-counters nginx-before.txt ||
+counters reverse_proxy-before.txt ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
 [ "$PAUSE" = 0 ] || sleep "$PAUSE"
 until_begin 0
@@ -149,7 +149,7 @@ code=$?
 finished=$(date +%s.%N)
 [ -z "$beside" ] || kill "$beside"
 # From a port outside of the kernel's range: the client may have used up all of that range.
-counters nginx-after.txt --local-port 600-1023 ||
+counters reverse_proxy-after.txt --local-port 600-1023 ||
     finish 7 "$STATUS_URL answers no longer: $(cat curl.err)"
 rm -f curl.err
 stage finished

@@ -3,7 +3,7 @@
 # server, as its own service, as root.
 #
 # Environment: DIR (directory for the files), AFTER (seconds to wait first), SECONDS_LONG (duration in whole
-# seconds).
+# seconds), UNITS (name=unit of the stack, separated by spaces; a unit may be a pattern).
 #
 # Writes trace.jsonl: a line {"type": "group", "data": {<number>: <control group>}} for each control group of the
 # stack, and what bpftrace prints of trace.bt; perf.csv, one line per counter, which begins with its value; and
@@ -16,8 +16,10 @@ sleep "$AFTER"
 # The number of a control group is that of its folder in the version 2 tree.
 tree=/sys/fs/cgroup
 [ ! -e $tree/unified/cgroup.procs ] || tree=$tree/unified
-find $tree/system.slice -type d \( -path '*/nginx.service*' -o -path '*/loadlab-app.service*' \
-    -o -path '*/system-postgresql.slice*' \) -printf '{"type": "group", "data": {"%i": "/%P"}}\n'
+set -f
+set -- -false
+for unit in $UNITS; do set -- "$@" -o -path "*/${unit#*=}*"; done
+find $tree/system.slice -type d \( "$@" \) -printf '{"type": "group", "data": {"%i": "/%P"}}\n'
 
 perf stat --all-cpus --field-separator , --output perf.csv --event instructions,cycles -- sleep "$SECONDS_LONG" &
 bpftrace -f json /usr/local/lib/loadlab/trace.bt "$SECONDS_LONG"

@@ -5,7 +5,8 @@
 #
 # Environment: DIR (directory for the files), SUFFIX (of their names; empty on a server), UNITS (name=unit, separated
 # by spaces; a unit may be a pattern), SESSION (control group of the lab's own login), DATABASE (name of the
-# database; empty for none).
+# database; empty for none), REQUESTS and ERRORS (the reverse proxy's log of a sample of the requests, and of errors; may
+# be left out).
 #
 # Writes these files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
@@ -19,7 +20,7 @@
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core; at the begin and at the end also the proportional set size of each process
 # - on a server, queues.jsonl.gz, five lines a second: what record-queues.py prints of the services
-# - with services and nginx, nginx.txt.gz: the sampled requests of its log, at most 200,000 lines, and after "error " the
+# - with services and a log, reverse_proxy.txt.gz: the sampled requests of the log, at most 200,000 lines, and after "error " the
 #   lines of its error log since the start, at most 50,000
 # - with a database, database.jsonl.gz, one line a second: what database.sql returns
 set -u
@@ -35,7 +36,7 @@ psql=(setpriv --reuid=postgres --regid=postgres --init-groups
     psql -X -q -A -t -v "database=$DATABASE" -d postgres)
 
 # The version 2 tree, which has the CPU time of each group. Its services are the stack, the generator, the telemetry
-# and their log.
+# and their log. nginx also runs beside another reverse proxy.
 tree=/sys/fs/cgroup
 [ ! -e $tree/unified/cgroup.procs ] || tree=$tree/unified
 own=("$tree"/system.slice/{nginx,prometheus-node-exporter,ssh,sshd,systemd-journald}.service/cpu.stat
@@ -49,6 +50,7 @@ read -ra units <<<"$UNITS"
 for each in "${units[@]}"; do
     name=${each%%=*}
     names+=("$name")
+    case ${each#*=} in *'*'* | loadlab-* | nginx.service) ;; *) own+=("$tree/system.slice/${each#*=}/cpu.stat") ;; esac
     for group in $(systemctl show --property=ControlGroup --value "${each#*=}"); do
         for root in /sys/fs/cgroup /sys/fs/cgroup/systemd; do
             [ ! -e "$root$group/cgroup.procs" ] || lists[$name]+=" $root$group/cgroup.procs"
@@ -138,8 +140,8 @@ reading() {
 }
 
 over='' asking='' queueing='' begun='' failed=0
-# nginx appends to both, also after the first is cut.
-sampled=/var/log/nginx/loadlab.log errors=/var/log/nginx/error.log
+# The reverse proxy appends to both, also after the first is cut.
+sampled=${REQUESTS:-} errors=${ERRORS:-}
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
@@ -155,9 +157,9 @@ if [ -z "$SUFFIX" ] && [ ${#names[@]} != 0 ]; then
     python3 -IS "$here/record-queues.py" "${sources[@]}" >queues.jsonl &
     queueing=$!
 fi
-if [ -n "$queueing" ] && [ -e $sampled ]; then
-    : >$sampled
-    [ ! -e $errors ] || failed=$(stat -c %s $errors)
+if [ -n "$queueing" ] && [ -e "$sampled" ]; then
+    : >"$sampled"
+    [ ! -e "$errors" ] || failed=$(stat -c %s "$errors")
 fi
 # A pipe that nobody writes to: to read from it is to sleep, without a process.
 exec 4<> <(:)
@@ -185,11 +187,11 @@ if [ -n "$asking" ]; then
     gzip -f -1 database.jsonl
     [ -s database.err ] || rm -f database.err
 fi
-if [ -n "$queueing" ] && [ -e $sampled ]; then
+if [ -n "$queueing" ] && [ -e "$sampled" ]; then
     {
-        head -n 200000 $sampled
-        [ ! -e $errors ] || tail -c "+$((failed + 1))" $errors | head -n 50000 | cut -c -600 | sed 's/^/error /'
-    } | gzip -1 >nginx.txt.gz
+        head -n 200000 "$sampled"
+        [ ! -e "$errors" ] || tail -c "+$((failed + 1))" "$errors" | head -n 50000 | cut -c -600 | sed 's/^/error /'
+    } | gzip -1 >reverse_proxy.txt.gz
 fi
 if [ -n "$queueing" ]; then
     kill "$queueing" 2>/dev/null

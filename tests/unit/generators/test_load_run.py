@@ -70,6 +70,8 @@ def run(load: dict[str, Any], **changed: Any) -> LoadRun:
         "restart": ["loadlab-app"],
         "again": False,
         "units": {"nginx": "nginx.service", "application": "loadlab-app.service"},
+        "requests_log": "/var/log/nginx/loadlab.log",
+        "errors_log": "/var/log/nginx/error.log",
         "database": "loadlab",
         **changed,
     }
@@ -280,6 +282,8 @@ def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
         "SUFFIX=",
         "UNITS=application=loadlab-app.service nginx=nginx.service",
         "DATABASE=loadlab",
+        "REQUESTS=/var/log/nginx/loadlab.log",
+        "ERRORS=/var/log/nginx/error.log",
     ]
     ends = ["KillMode=mixed", "RuntimeMaxSec=104"]
     assert words_of(found.prepare, "loadlab-record", "--property=") == ends
@@ -296,6 +300,7 @@ def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
         f"--setenv=DIR={REMOTE}",
         "--setenv=AFTER=10",
         "--setenv=SECONDS_LONG=28",
+        "--setenv=UNITS=application=loadlab-app.service nginx=nginx.service",
         "--setenv=LOCK_SECONDS=5",
         "--setenv=RATE=100",
     ]

@@ -206,8 +206,8 @@ def rep_dir(tmp_path: Path) -> Path:
     scrapes(second / "telemetry-client.prom.gz", lambda now: now + AHEAD)
     # Both readings before count themselves, and the last after has all requests and both readings.
     requests = 1594
-    nginx(second / "nginx-before.txt", 1)
-    nginx(second / "nginx-after.txt", 1 + requests + 1)
+    nginx(second / "reverse_proxy-before.txt", 1)
+    nginx(second / "reverse_proxy-after.txt", 1 + requests + 1)
     return place
 
 
@@ -225,7 +225,7 @@ def test_two_clients_make_one_result(rep_dir: Path) -> None:
     for name in ("requests", "responses", "ok", "scheduled", "unsent", "rate_achieved", "goodput"):
         assert getattr(found, name) == pytest.approx(2 * getattr(alone, name)), name
     # What nginx counted, less the pages that told it.
-    assert found.nginx_requests == found.requests
+    assert found.reverse_proxy_requests == found.requests
     assert present(found.latency_us).p99 == present(alone.latency_us).p99
     total = histograms.decode(present(found.histogram).data).total_count
     assert total == sum(one.responses for one in present(found.clients)) == found.responses

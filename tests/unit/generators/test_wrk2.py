@@ -405,7 +405,7 @@ def test_the_load_script_waits_for_the_moment_of_several_clients(tmp_path: Path)
     when = {"BEGIN_AT": repr(begin), "SETTLE": "0.8", "WARMUP": "0.4"}
     left = offered(tmp_path / "one", f"date +%s.%N >>{tmp_path}/moments", **when)
     warmup, measured = map(float, (tmp_path / "moments").read_text().split())
-    read = (left / "nginx-before.txt").stat().st_mtime
+    read = (left / "reverse_proxy-before.txt").stat().st_mtime
     started = json.loads((left / "run.json").read_text())["started"]
     # Not before, a file's time being of the last tick; how much later, the machine's load says.
     for moment, early in ((warmup, 1.2), (read, 0.4), (started, 0), (measured, 0)):

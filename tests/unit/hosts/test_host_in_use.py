@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts import host_in_use
 from loadlab.hosts.host_in_use import Cluster, HostUse, Listener, Use
+from loadlab.stacks.reverse_proxies import reverse_proxies
 
 SCRIPT = Path(__file__).parents[3] / "roles/host_check/files/in_use.sh"
 MAIN = Cluster(name="17/main", port=5432, online=True, holds=2)
@@ -29,7 +30,8 @@ LABS = HostUse(
     clusters=[MAIN],
     databases={"loadlab": True, "loadlab_app": True},
 )
-USE = Use(is_server=True, paths=["/opt/loadlab", "/usr/local/bin/oha"])
+PORTS = host_in_use.proxy_ports(reverse_proxies(Path(__file__).parents[3]))
+USE = Use(is_server=True, paths=["/opt/loadlab", "/usr/local/bin/oha"], ports=PORTS)
 TAKEN = replace(USE, take_over=True)
 UNSAFE = {"gasc-2015": {"fsync": "off", "full_page_writes": "on", "work_mem": "32MB"}}
 
@@ -51,7 +53,7 @@ YIELDS = {
     ),
     "PostgreSQL has the databases shop, blog": HostUse(databases={"shop": False, "blog": False}),
     "nginx has what its package did not bring: /etc/nginx/conf.d/a.conf": HostUse(
-        sites=["/etc/nginx/conf.d/a.conf"]
+        sites={"nginx": ["/etc/nginx/conf.d/a.conf"]}
     ),
     "prometheus-node-exporter.service runs": HostUse(
         exporters=["prometheus-node-exporter.service"]
@@ -126,7 +128,7 @@ def test_what_nobody_takes_over_is_refused_with_its_remedy(sentence: str) -> Non
 
 
 def test_all_that_is_in_the_way_is_said_at_once() -> None:
-    host = HostUse(sites=["/etc/nginx/nginx.conf"], databases={"shop": False}, role=True)
+    host = HostUse(sites={"nginx": ["/etc/nginx/nginx.conf"]}, databases={"shop": False}, role=True)
     told = host_in_use.refusal(host, replace(USE, remake="ansible-playbook playbooks/teardown.yml"))
     assert "in use: PostgreSQL has the databases shop; nginx has what its package did not" in told
     assert "Make it anew (ansible-playbook playbooks/teardown.yml removes it), or set" in told
@@ -135,7 +137,9 @@ def test_all_that_is_in_the_way_is_said_at_once() -> None:
 
 
 def test_a_client_serves_what_it_likes_beside() -> None:
-    host = HostUse(sites=["x"], databases={"shop": False}, listeners=listener(80).listeners)
+    host = HostUse(
+        sites={"nginx": ["x"]}, databases={"shop": False}, listeners=listener(80).listeners
+    )
     assert host_in_use.refusal(host, replace(USE, is_server=False)) == ""
 
 
@@ -182,7 +186,7 @@ user\t/nonexistent:/usr/sbin/nologin
 exporter\tnode_exporter.service
 listener\t[::1]:5432 postgresql@17-main.service postgres
 listener\t0.0.0.0:443 - web server
-site\t/etc/nginx/sites-enabled/shop
+site\tnginx /etc/nginx/sites-enabled/shop
 cluster\t17/main 5432 online 3
 cluster\t16/old 5433 down 0
 database\tlab loadlab
@@ -200,7 +204,7 @@ def test_parse_returns_what_the_script_reports() -> None:
         paths=["/opt/loadlab"],
         user="/nonexistent:/usr/sbin/nologin",
         exporters=["node_exporter.service"],
-        sites=["/etc/nginx/sites-enabled/shop"],
+        sites={"nginx": ["/etc/nginx/sites-enabled/shop"]},
         listeners=[
             Listener(
                 address="[::1]", port=5432, unit="postgresql@17-main.service", process="postgres"
@@ -226,7 +230,7 @@ def test_the_script_ends_on_any_machine(tmp_path: Path) -> None:
     mark, folder = tmp_path / "mark", tmp_path / "folder"
     mark.write_text("/a\n/b\n")
     (folder / "deps").mkdir(parents=True)
-    command = f"MARK={mark} PATHS='{folder} {mark} /nowhere'\n{SCRIPT.read_text()}"
+    command = f"MARK={mark} PROXIES= PATHS='{folder} {mark} /nowhere'\n{SCRIPT.read_text()}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     found = host_in_use.parse(done.stdout)
     assert found.owned == ["/a", "/b"]

@@ -707,7 +707,7 @@ def items_of(parts: dict[str, Any]) -> list[Item]:
         {
             **parts["stack"],
             **sizes,
-            "front": parts["reverse_proxy"],
+            "reverse_proxy": parts["reverse_proxy"],
             "app": {"drivers": ["psycopg2", "psycopg"]},
         },
         dict.fromkeys(parts["tuning"], parts["backlog"]),

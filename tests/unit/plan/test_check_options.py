@@ -36,7 +36,7 @@ def planned(clients: int = 1, **options: Any) -> tuple[dict[str, Any], list[Item
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
     chosen, cells = planned(framework=framework, reverse_proxy="none")
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
-    assert all(item.cell.front == "none" for item in cells)
+    assert all(item.cell.reverse_proxy == "none" for item in cells)
     assert all("-direct-b4096-" in item.cell_id for item in cells)
 
 
@@ -61,10 +61,11 @@ def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
 
 def test_nothing_asked_leaves_no_trace() -> None:
     chosen, cells = planned(framework="aiohttp")
-    assert (chosen["front"], chosen["port"]) == ("nginx", 80)
+    assert (chosen["reverse_proxy"], chosen["port"]) == ("nginx", 80)
     for item in cells:
         load = item.cell.load
-        assert (item.cell.front, load.tls, load.http2, load.headers) == (None,) * 4
+        assert (load.tls, load.http2, load.headers) == (None,) * 3
+        assert item.cell.reverse_proxy == "nginx"
 
 
 def test_the_calibrating_closed_loop_stays_http_1() -> None:

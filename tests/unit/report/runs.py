@@ -116,7 +116,9 @@ def host(busy: float, seconds: int, seed: int, server: bool) -> HostTelemetry:
         involuntary_switches=900,
         run_queue_wait_s=0.4,
     )
-    services = ServiceProcesses(nginx=replace(spent, cpu_s=0.2), application=spent, postgresql=None)
+    services = ServiceProcesses(
+        reverse_proxy=replace(spent, cpu_s=0.2), application=spent, postgresql=None
+    )
     return builders.telemetry(
         cpu_busy=float(used.mean()), per_second=series, processes=services if server else None,
         foreign_cpu=0.03, cores=2,
@@ -183,7 +185,7 @@ def result(
         ok=answered,
         scheduled=due,
         unsent=due - answered,
-        nginx_requests=answered,
+        reverse_proxy_requests=answered,
         rate_achieved=answered / seconds,
         goodput=answered / seconds,
         errors=replace(present(whole.errors), **dict.fromkeys(("timeout", "read"), 0)),

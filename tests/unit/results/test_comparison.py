@@ -195,7 +195,7 @@ def test_twins_have_a_noise_floor_for_each_part_of_the_cost() -> None:
     floors = {row.metric: row.noise_floor for row in found.noise_floor}
     assert floors["cpu"] == floors["cpu_application"]
     assert present(floors["cpu"]) < 0.01
-    assert {"cpu_nginx", "cpu_kernel", "energy"}.isdisjoint(floors)
+    assert {"cpu_reverse_proxy", "cpu_kernel", "energy"}.isdisjoint(floors)
 
 
 def test_p_is_corrected_over_all_rows_that_are_compared() -> None:

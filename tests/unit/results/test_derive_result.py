@@ -66,7 +66,7 @@ def test_an_oha_repetition(oha_dir: Path) -> None:
     assert found.validity.valid
     assert (found.requests, found.scheduled, found.unsent) == (1594, 1600, 6)
     # What nginx counted, less the page that told it.
-    assert found.nginx_requests == found.requests
+    assert found.reverse_proxy_requests == found.requests
     assert found.latency_basis == "scheduled"
     assert found.client is None
     histogram = histograms.decode(present(found.histogram).data)
@@ -90,7 +90,7 @@ def test_accept_queues_have_the_intervals_of_the_host(oha_dir: Path) -> None:
     telemetry = present(found.telemetry)
     recorded = present(telemetry.server.accept_queues)
     assert [(one.service, one.limit, max(map(present, one.depth))) for one in recorded] == [
-        ("application", 64, 65), ("nginx", 511, 38), ("nginx", 511, 0),
+        ("application", 64, 65), ("reverse_proxy", 511, 38), ("reverse_proxy", 511, 0),
     ]  # fmt: skip
     times = present(telemetry.server.per_second).t
     assert {len(one.depth) for one in recorded} == {len(times)}
@@ -104,7 +104,7 @@ def test_a_wrk_repetition(wrk_dir: Path) -> None:
     assert found.latency_basis == "sent"
     assert (found.unsent, found.per_second, found.send_delay_us) == (None, None, None)
     # wrk does not count what was under way at its end: at most one a connection.
-    assert 0 <= present(found.nginx_requests) - present(found.requests) <= 8
+    assert 0 <= present(found.reverse_proxy_requests) - present(found.requests) <= 8
     assert "wrk.txt" in found.raw_sha256
     before = sorted(path.name for path in wrk_dir.iterdir())
     (wrk_dir / "result.json").write_bytes(documents.encode(found))
@@ -136,7 +136,7 @@ def test_a_python_clients_repetition(python_dir: Path) -> None:
     found = build(python_dir)
     assert found.validity.valid
     assert (found.requests, found.ok, present(found.errors).connect) == (2000, 1015, 985)
-    assert found.nginx_requests == 1015
+    assert found.reverse_proxy_requests == 1015
     assert present(found.client).failures == {"EMFILE": 985}
     assert present(found.client).seconds == found.duration_s
     # The client's own times, not those of its process, which also starts Python and writes a file.
@@ -269,7 +269,7 @@ def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
 
 
 def test_requests_of_what_failed_otherwise_are_kept_whole_too(oha_dir: Path) -> None:
-    (oha_dir / "nginx-after.txt").write_text("<html>")
+    (oha_dir / "reverse_proxy-after.txt").write_text("<html>")
     derive_result.keep(oha_dir, LIMITS)
     assert (oha_dir / oha_database.REDUCED).exists()
     documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
@@ -344,7 +344,7 @@ def spoil(directory: Path, name: str, text: str | None) -> None:
         ("run.json", "{}", "run.json: Object missing required field `started`"),
         ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "null` - at `$.started`"),
         ("run.json", '{"exit_code": 3', "run.json is truncated"),
-        ("nginx-after.txt", "<html>", "nginx-after.txt is no stub_status page"),
+        ("reverse_proxy-after.txt", "<html>", "reverse_proxy-after.txt is no page of counters"),
         ("telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
         ("telemetry-server.prom.gz", "x", "telemetry-server.prom.gz is truncated"),
     ],
@@ -424,12 +424,12 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) ->
 
 def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
     description = documents.load(oha_dir / "cell.json")
-    description["cell"] |= {"front": "none", "upstream_keepalive": True}
+    description["cell"] |= {"reverse_proxy": "none", "upstream_keepalive": True}
     (oha_dir / "cell.json").write_bytes(documents.dump(description))
     for when in ("before", "after"):
-        (oha_dir / f"nginx-{when}.txt").unlink()
+        (oha_dir / f"reverse_proxy-{when}.txt").unlink()
     found = build(oha_dir)
     assert found.error is None
-    assert found.nginx_requests is None
+    assert found.reverse_proxy_requests is None
     assert "uncounted" in codes(found.validity.findings)
-    assert not [name for name in found.raw_sha256 if name.startswith("nginx")]
+    assert not [name for name in found.raw_sha256 if name.startswith("reverse_proxy")]

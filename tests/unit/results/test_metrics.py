@@ -33,7 +33,7 @@ def test_a_metric_is_a_path() -> None:
     # At several numbers it ends in their sum; what was not recorded is not measured.
     rep = builders.repetition(errors=replace(errors, connect=2, read=3))
     assert metrics.value(rep, load, "errors") == 5
-    assert metrics.value(rep, load, "telemetry.server.processes.nginx.cpu") is None
+    assert metrics.value(rep, load, "telemetry.server.processes.reverse_proxy.cpu") is None
     # What was due and never sent had no right answer either.
     late = builders.repetition(scheduled=100, requests=60, ok=30)
     assert metrics.value(late, load, "failed_fraction") == pytest.approx(0.7)

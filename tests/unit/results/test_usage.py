@@ -11,13 +11,15 @@ from tests.unit.builders import present
 USED = builders.processes()
 
 
-def repetition(nginx_requests: int | None = 1000, **services: Processes | None) -> Repetition:
-    counted = builders.repetition(nginx_requests=nginx_requests, responses=500)
+def repetition(
+    reverse_proxy_requests: int | None = 1000, **services: Processes | None
+) -> Repetition:
+    counted = builders.repetition(reverse_proxy_requests=reverse_proxy_requests, responses=500)
     return builders.with_services(counted, **services)
 
 
 def test_cpu_time_of_all_services_is_by_request_to_nginx_or_by_answer() -> None:
-    assert usage.all_cpu_us(repetition(nginx=USED, application=USED)) == 1000
+    assert usage.all_cpu_us(repetition(reverse_proxy=USED, application=USED)) == 1000
     assert usage.all_cpu_us(repetition(None, application=USED)) == 1000
 
 
@@ -29,19 +31,21 @@ def test_the_kernels_share_is_that_of_the_services_that_it_sampled() -> None:
     server = replace(USED, system_share=0.5)
     # Too little work for any tick of the kernel.
     idle = replace(USED, cpu_s=0.001, system_share=None)
-    rep = repetition(nginx=server, application=replace(server, system_share=0.1), postgresql=idle)
+    rep = repetition(
+        reverse_proxy=server, application=replace(server, system_share=0.1), postgresql=idle
+    )
     assert cost("cpu_us_per_request", rep) == pytest.approx(1001)
     assert cost("kernel_cpu_us_per_request", rep) == pytest.approx(1001 * 0.3)
-    busy = repetition(nginx=server, postgresql=replace(idle, cpu_s=0.1))
+    busy = repetition(reverse_proxy=server, postgresql=replace(idle, cpu_s=0.1))
     assert cost("kernel_cpu_us_per_request", busy) is None
 
 
 def test_switches_are_of_all_services_but_one_that_hardly_worked() -> None:
     server = replace(USED, voluntary_switches=1500, involuntary_switches=500)
     ended = replace(USED, cpu_s=0.001, voluntary_switches=None, involuntary_switches=None)
-    assert cost("switches_per_request", repetition(nginx=server, postgresql=ended)) == 2
+    assert cost("switches_per_request", repetition(reverse_proxy=server, postgresql=ended)) == 2
     lost = replace(ended, cpu_s=0.1)
-    assert cost("switches_per_request", repetition(nginx=server, postgresql=lost)) is None
+    assert cost("switches_per_request", repetition(reverse_proxy=server, postgresql=lost)) is None
 
 
 def test_interrupts_and_energy_are_of_the_whole_server() -> None:
@@ -57,6 +61,6 @@ def test_interrupts_and_energy_are_of_the_whole_server() -> None:
 
 def test_cpu_time_is_unknown_where_that_of_one_service_is() -> None:
     lost = replace(USED, cpu_s=None)
-    assert usage.all_cpu_us(repetition(nginx=USED, application=lost)) is None
+    assert usage.all_cpu_us(repetition(reverse_proxy=USED, application=lost)) is None
     assert usage.all_cpu_us(repetition()) is None
     assert usage.all_cpu_us(builders.repetition(telemetry=None)) is None

@@ -48,7 +48,7 @@ def lines(*maps: str) -> str:
 
 def test_percentiles_are_the_ends_of_their_bins() -> None:
     (one,) = kernel_trace.figures(lines(STATS, HISTOGRAM), COUNTED).services
-    assert (one.service, one.scheduled, one.run_queue_mean_us) == ("nginx", 100, 5)
+    assert (one.service, one.scheduled, one.run_queue_mean_us) == ("reverse_proxy", 100, 5)
     assert (one.run_queue_p50_us, one.run_queue_p99_us) == (3, 7)
 
 

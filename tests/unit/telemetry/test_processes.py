@@ -34,7 +34,7 @@ def found(name: str) -> tuple[ServiceProcesses, Database]:
 def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
     """aiohttp, whose one worker has a pool of ten, as fast as it goes."""
     server, database = found("pool")
-    nginx, application, postgresql = server.nginx, server.application, server.postgresql
+    nginx, application, postgresql = server.reverse_proxy, server.application, server.postgresql
     assert nginx
     assert application
     assert postgresql
@@ -69,8 +69,8 @@ def test_a_connection_for_each_request() -> None:
     assert server.postgresql.cpu > 0.2
     assert server.postgresql.voluntary_switches is None
     assert server.postgresql.involuntary_switches is None
-    assert server.nginx
-    assert server.nginx.voluntary_switches
+    assert server.reverse_proxy
+    assert server.reverse_proxy.voluntary_switches
     assert database.sessions == pytest.approx(database.statements[0].calls, rel=0.2)
     assert database.sessions > 100
 
@@ -91,7 +91,7 @@ def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
     server = services.server(
         FIXTURES / "pool", Window(load.start + aside, load.end + aside, True), 1
     )
-    assert server == (ServiceProcesses(nginx=None, application=None, postgresql=None), None)
+    assert server == (ServiceProcesses(reverse_proxy=None, application=None, postgresql=None), None)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def process(own: int, ended: int = 0, started: int = 1, switches: int = 0) -> Pr
 
 
 def nginx(groups: list[dict[int, Process]], load: Window, cores: int = 1) -> Any:
-    return processes.summarise(recording(groups), load, cores, ()).nginx
+    return processes.summarise(recording(groups), load, cores, ()).reverse_proxy
 
 
 def test_the_beginning_lies_between_two_readings_of_the_same_load() -> None:
@@ -167,7 +167,7 @@ def test_the_same_number_may_be_another_process() -> None:
 
 def test_the_recordings_own_processes_are_left_out() -> None:
     groups = [{1: process(0), 2: process(0)}, {1: process(10), 2: process(70)}]
-    used = processes.summarise(recording(groups), Window(0, 1, False), 1, {2}).nginx
+    used = processes.summarise(recording(groups), Window(0, 1, False), 1, {2}).reverse_proxy
     assert used
     assert (used.cpu_s, used.processes_max) == (0.1, 1)
 
@@ -306,7 +306,7 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
         lines += [f"# reading {t}.0", f"# nginx {number}", stat, *more]
     path = tmp_path / run_dir.PROCESSES
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
+    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).reverse_proxy
     assert used
     assert used.pss_before_bytes
     assert 100_000 < used.pss_before_bytes < 50_000_000
@@ -316,7 +316,7 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
     path.write_bytes(
         gzip.compress("\n".join([line for line in lines if "Pss" not in line]).encode())
     )
-    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
+    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).reverse_proxy
     assert used
     assert used.pss_bytes is used.pss_before_bytes is None
 

@@ -43,10 +43,18 @@ def test_queues_have_the_most_of_each_second() -> None:
             service="application", socket=path, limit=64, depth=[0, 34, 65, 65], mean_depth=0
         ),
         AcceptQueue(
-            service="nginx", socket="127.0.0.1:8080", limit=511, depth=[0, 14, 38, 0], mean_depth=0
+            service="reverse_proxy",
+            socket="127.0.0.1:8080",
+            limit=511,
+            depth=[0, 14, 38, 0],
+            mean_depth=0,
         ),
         AcceptQueue(
-            service="nginx", socket="127.0.0.1:8081", limit=511, depth=[0, 0, 0, 0], mean_depth=0
+            service="reverse_proxy",
+            socket="127.0.0.1:8081",
+            limit=511,
+            depth=[0, 0, 0, 0],
+            mean_depth=0,
         ),
     ]
 
@@ -112,7 +120,7 @@ def recorded(folder: Path, suffix: str = "") -> list[queues.Reading]:
     (log / "loadlab.log").write_text("of an earlier load\n")
     (log / "error.log").write_text("error of an earlier load\n")
     text = script.read_text().replace("/sys/fs/cgroup", str(control))
-    script.write_text(text.replace("/var/log/nginx", str(log)))
+    script.write_text(text)
     (tools / "systemctl").write_text('#!/bin/sh\n[ "$4" != nginx.service ] || echo /of-nginx\n')
     (tools / "systemctl").chmod(0o755)
     with subprocess.Popen(
@@ -122,6 +130,8 @@ def recorded(folder: Path, suffix: str = "") -> list[queues.Reading]:
             "DIR": str(folder / "out"),
             "SUFFIX": suffix,
             # The application has no processes.
+            "REQUESTS": f"{log}/loadlab.log",
+            "ERRORS": f"{log}/error.log",
             "UNITS": "application=loadlab-app.service nginx=nginx.service",
             "SESSION": "/",
             "DATABASE": "",
@@ -219,11 +229,11 @@ def test_window_is_that_of_connections_with_segments_on_the_way() -> None:
 
 def test_recorder_keeps_what_nginx_logged_during_the_load(tmp_path: Path) -> None:
     recorded(tmp_path)
-    kept = gzip.decompress((tmp_path / "out" / "nginx.txt.gz").read_bytes()).decode()
+    kept = gzip.decompress((tmp_path / "out" / "reverse_proxy.txt.gz").read_bytes()).decode()
     assert kept.splitlines() == [SAMPLED, f"error {FAILED}"]
 
 
 def test_recorder_of_a_client_records_no_queues(tmp_path: Path) -> None:
     assert recorded(tmp_path, "-client") == []
-    assert not (tmp_path / "out" / "nginx.txt.gz").exists()
+    assert not (tmp_path / "out" / "reverse_proxy.txt.gz").exists()
     assert (tmp_path / "out" / "cores-client.txt.gz").exists()

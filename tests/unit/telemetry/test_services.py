@@ -116,7 +116,7 @@ def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() 
     system = services.spent_s(recorded, load, lambda reading: reading.system)
     assert system["application"] == pytest.approx(0.75)
     used = builders.processes(cpu_s=9.0, system_share=0.9)
-    found = services._with(ServiceProcesses(nginx=None, application=used, postgresql=None),
+    found = services._with(ServiceProcesses(reverse_proxy=None, application=used, postgresql=None),
                            spent, system, 3.0)  # fmt: skip
     assert found.application
     assert found.application.system_share == pytest.approx(0.25)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
 from loadlab.run.catalog import load_yaml
+from loadlab.stacks.reverse_proxies import reverse_proxy
 from loadlab.tuning import profiles, sizing
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting
 from loadlab.tuning.sizing import OpenFiles, Pool, PooledStack, Sizes
@@ -139,19 +140,15 @@ def test_open_files_are_raised_where_the_profile_gives_too_few() -> None:
 
 
 def test_nginx_has_room_for_every_connection() -> None:
+    nginx = reverse_proxy(ROOT, "nginx")
     asked = [setting("worker_connections", "1000"), setting("multi_accept", "on")]
-    assert sizing.nginx([], 64) == []
-    assert sizing.nginx(asked, 400) == asked
+    assert sizing.proxy_settings([], 64, nginx) == []
+    assert sizing.proxy_settings(asked, 400, nginx) == asked
     for settings in ([], asked):
-        found = {entry.name: entry.value for entry in sizing.nginx(settings, 2000)}
+        found = {entry.name: entry.value for entry in sizing.proxy_settings(settings, 2000, nginx)}
         assert found == {"worker_connections": "4128"} | (
             {"multi_accept": "on"} if settings else {}
         )
-
-
-def test_what_nobody_says_is_what_the_role_has() -> None:
-    own = load_yaml(ROOT / "roles" / "nginx" / "vars" / "main.yml")
-    assert own["__nginx_own"]["worker_connections"] == str(sizing.WORKER_CONNECTIONS)
 
 
 def test_only_stacks_and_profiles_that_meet_are_held_against_each_other() -> None:

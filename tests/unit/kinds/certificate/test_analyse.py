@@ -90,7 +90,7 @@ def test_time_in_the_kernel_is_beside_what_was_burned_there(share: float, passed
     log = replace(LOGGED, cpu_s=0.5, kernel_s=0.25)
     hosts = present(repetition().telemetry)
     services = ServiceProcesses(
-        nginx=None, application=processes(cpu_s=0.5, system_share=share), postgresql=None
+        reverse_proxy=None, application=processes(cpu_s=0.5, system_share=share), postgresql=None
     )
     server = replace(hosts.server, processes=services)
     rep = repetition(requests=100, telemetry=replace(hosts, server=server))

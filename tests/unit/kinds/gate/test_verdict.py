@@ -96,7 +96,7 @@ class Machine:
         )
         server = builders.telemetry(
             processes=ServiceProcesses(
-                nginx=None,
+                reverse_proxy=None,
                 postgresql=None,
                 application=builders.processes(
                     cpu_s=0.3 * times("cpu"), rss_max_bytes=int(80e6 * times("memory"))
@@ -118,7 +118,7 @@ class Machine:
             requests=requests,
             responses=requests,
             scheduled=requests,
-            nginx_requests=requests,
+            reverse_proxy_requests=requests,
             ok=requests - failed,
             goodput=20_000 * times("goodput"),
             response_time=response_time if item.cell.load.mode == "constant" else None,

@@ -219,7 +219,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     html = render(ROOT / "roles/report/templates/report.html.j2", page.build(tmp_path))
     text = html.decode()
     assert 'id="matrix"' in text
-    assert f"stacks/{rows[found.chosen].stack}/nginx.conf" in text
+    assert f"stacks/{rows[found.chosen].stack}/reverse_proxy.conf" in text
     assert "failed twice in a row: server: Start it: it does not start" in text
     assert "not among the best 5 of 11 in round 1" in text
     # Nothing else on the page says which is best.

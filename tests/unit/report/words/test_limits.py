@@ -45,19 +45,28 @@ def test_worker_that_fills_the_only_core_is_not_told_to_have_another() -> None:
 
 def test_full_cores_name_who_used_them_most_first() -> None:
     told = limit(
-        "cores_busy", 0.99, 0.9, cores=1, opened="http", nginx=0.48, application=0.5, postgresql=0.0
+        "cores_busy",
+        0.99,
+        0.9,
+        cores=1,
+        opened="http",
+        reverse_proxy=0.48,
+        application=0.5,
+        postgresql=0.0,
     )
-    assert "the server's core: 99 % busy; of that the application 50 %, nginx 48 %" in told
+    assert (
+        "the server's core: 99 % busy; of that the application 50 %, the reverse proxy 48 %" in told
+    )
     assert "PostgreSQL" not in told
     assert told.endswith("-e lesson=keepalive")
 
 
 def test_nginx_that_opens_a_connection_for_each_request_has_a_cure() -> None:
     filled = {**FILLED, "process": 0.7, "thread": 0.7, "part": 0.71, "cores": 1}
-    assert limit("nginx_cpu", 0.7, 0.9, **filled).endswith(
-        "reverse_proxy=none shows what nginx costs."
+    assert limit("reverse_proxy_cpu", 0.7, 0.9, **filled).endswith(
+        "reverse_proxy=none shows what it costs."
     )
-    told = limit("nginx_cpu", 0.7, 0.9, **filled, opened="uwsgi")
+    told = limit("reverse_proxy_cpu", 0.7, 0.9, **filled, opened="uwsgi")
     assert "71 % of what the server's full core gave; each request opened a connection" in told
     assert "-e transport=unix" in told
     assert told.endswith("-e lesson=unix_or_tcp")

@@ -40,8 +40,10 @@ def test_the_table_reads_back_as_its_record_with_all_digits() -> None:
 
 def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -> None:
     used = builders.processes()
-    measured = builders.repetition(nginx_requests=1000, client=builders.client(EMFILE=1))
-    rep = builders.with_services(measured, nginx=used, application=replace(used, cpu_s=2.25))
+    measured = builders.repetition(reverse_proxy_requests=1000, client=builders.client(EMFILE=1))
+    rep = builders.with_services(
+        measured, reverse_proxy=used, application=replace(used, cpu_s=2.25)
+    )
     (row,) = cells_table.rows(builders.summary_of(builders.cell_summary(builders.NAME, [rep])))
     latency = present(rep.latency_us)
     assert row.p99_ms == present(latency.p99) / 1000
@@ -51,7 +53,7 @@ def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -
     assert row.errors_timeout == present(rep.errors).timeout
     costs = {
         "cpu_us_per_request": 2750,
-        "nginx_cpu_us_per_request": 500,
+        "reverse_proxy_cpu_us_per_request": 500,
         "postgresql_cpu_us_per_request": None,
         "memory_mib": 3,
         "memory_pss_mib": None,

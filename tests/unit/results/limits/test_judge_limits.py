@@ -15,9 +15,9 @@ from loadlab.model import (
     Cell,
     CellLimit,
     Database,
-    NginxLog,
     Reason,
     Repetition,
+    ReverseProxyLog,
     ServiceProcesses,
     Sessions,
     TcpConnections,
@@ -44,7 +44,9 @@ def services(**cpu: float | tuple[float, float]) -> ServiceProcesses:
         found[name] = processes(
             cpu=part, cpu_s=6 * part, busiest_process=thread, busiest_thread=thread
         )
-    return ServiceProcesses(**{"nginx": None, "application": None, "postgresql": None, **found})
+    return ServiceProcesses(
+        **{"reverse_proxy": None, "application": None, "postgresql": None, **found}
+    )
 
 
 def queue(service: str, mean: float, most: int, limit: int = 4096) -> AcceptQueue:
@@ -65,8 +67,8 @@ def database(*activity: tuple[str, str | None, float], **changes: Any) -> Databa
     return replace(found, **changes)
 
 
-def log(**changes: Any) -> NginxLog:
-    empty = NginxLog(
+def log(**changes: Any) -> ReverseProxyLog:
+    empty = ReverseProxyLog(
         requests=0,
         mean_us=None,
         upstream_us=None,
@@ -95,7 +97,7 @@ def slow(mean_us: float = 64_000, **changes: Any) -> Repetition:
         "requests": 6000,
         "responses": 6000,
         "ok": 6000,
-        "nginx_requests": None,
+        "reverse_proxy_requests": None,
         "mean_service_time_us": mean_us,
         "validity": builders.valid(),
         "response_time": None,
@@ -120,12 +122,17 @@ FULL = {"cpu_busy": 0.99}
 CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
     "a worker's thread fills the only core": (
         "worker_cpu",
-        slow(server={**FULL, "processes": services(application=(0.96, 0.96), nginx=0.02)}),
+        slow(server={**FULL, "processes": services(application=(0.96, 0.96), reverse_proxy=0.02)}),
         None,
     ),
     "a worker's thread fills one of four cores": (
         "worker_cpu",
-        slow(server={"cores": 4, "processes": services(application=(0.245, 0.98), nginx=0.02)}),
+        slow(
+            server={
+                "cores": 4,
+                "processes": services(application=(0.245, 0.98), reverse_proxy=0.02),
+            }
+        ),
         None,
     ),
     "threads of a Python process take turns": (
@@ -134,7 +141,7 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
             server={
                 "cores": 4,
                 "processes": ServiceProcesses(
-                    nginx=None,
+                    reverse_proxy=None,
                     application=processes(cpu=0.25, busiest_process=0.99, busiest_thread=0.3),
                     postgresql=None,
                 ),
@@ -144,7 +151,7 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
     ),
     "all together fill the core": (
         "cores_busy",
-        slow(server={**FULL, "processes": services(application=0.53, nginx=0.45)}),
+        slow(server={**FULL, "processes": services(application=0.53, reverse_proxy=0.45)}),
         None,
     ),
     "PostgreSQL fills the core": (
@@ -153,19 +160,21 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         None,
     ),
     "nginx opens a TCP connection for each request of uWSGI": (
-        "nginx_cpu",
+        "reverse_proxy_cpu",
         slow(
             server={
                 **FULL,
                 "tcp": {"passive_opens": 6100},
-                "processes": services(application=0.28, nginx=0.7),
+                "processes": services(application=0.28, reverse_proxy=0.7),
             }
         ),
         cell(server="uwsgi", worker_class=None, protocol="uwsgi", transport="tcp"),
     ),
     "a worker of nginx fills one of four cores": (
-        "nginx_cpu",
-        slow(server={"cores": 4, "processes": services(application=0.1, nginx=(0.25, 0.99))}),
+        "reverse_proxy_cpu",
+        slow(
+            server={"cores": 4, "processes": services(application=0.1, reverse_proxy=(0.25, 0.99))}
+        ),
         None,
     ),
     "softirq fills one of four cores": (
@@ -232,7 +241,9 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
     "the kernel kills for memory": (
         "memory",
         # What is killed closes its connections.
-        slow(ok=5000, server={"oom_kills": 3, "nginx": log(errors={"upstream_closed": 900})}),
+        slow(
+            ok=5000, server={"oom_kills": 3, "reverse_proxy": log(errors={"upstream_closed": 900})}
+        ),
         None,
     ),
     "memory is short": ("memory", slow(server={"memory_pressure": 0.4}), None),
@@ -242,11 +253,11 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         None,
     ),
     "nginx refuses most, and the generator asks again at once": (
-        "nginx_connections",
+        "reverse_proxy_connections",
         slow(
             ok=400,
             validity=void("generator_cpu"),
-            server={"nginx": log(errors={"worker_connections": 4610})},
+            server={"reverse_proxy": log(errors={"connections": 4610})},
         ),
         None,
     ),
@@ -297,18 +308,18 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         None,
     ),
     "nginx has no connection left": (
-        "nginx_connections",
-        slow(ok=5000, server={"nginx": log(errors={"worker_connections": 40})}),
+        "reverse_proxy_connections",
+        slow(ok=5000, server={"reverse_proxy": log(errors={"connections": 40})}),
         None,
     ),
     "nginx has no file left": (
         "open_files",
-        slow(ok=5000, server={"nginx": log(errors={"open_files": 40})}),
+        slow(ok=5000, server={"reverse_proxy": log(errors={"open_files": 40})}),
         None,
     ),
     "the application closes connections": (
         "upstream_closed",
-        slow(ok=5000, server={"nginx": log(errors={"upstream_closed": 900})}),
+        slow(ok=5000, server={"reverse_proxy": log(errors={"upstream_closed": 900})}),
         None,
     ),
     "acknowledgements are held": (
@@ -348,7 +359,7 @@ def test_a_row_and_a_rule_are_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     first = {"example": row, **limit_reasons.LIMITS}
     for module in (judge_limits, words, troubleshooting):
         monkeypatch.setattr(module, "LIMITS", first)
-    full = slow(server={**FULL, "processes": services(application=0.5, nginx=0.4)})
+    full = slow(server={**FULL, "processes": services(application=0.5, reverse_proxy=0.4)})
     assert "example" in limit(full).unrecorded
     monkeypatch.setattr(judge_limits, "RULES", (*RULES, lambda _: check("example", False, 1)))
     assert ("example", "no example") in words.ruled_out(limit(full))
@@ -367,7 +378,7 @@ HOSTS = st.fixed_dictionaries({
     "processes": st.builds(
         services,
         application=st.tuples(st.floats(0, 0.4), st.floats(0, 1)),
-        nginx=st.floats(0, 0.2),
+        reverse_proxy=st.floats(0, 0.2),
     ),
     "database": st.builds(
         database, st.tuples(st.just("active"), st.just("Lock:tuple"), st.floats(0, 10))
@@ -396,7 +407,7 @@ def test_limit_of_a_missed_objective_is_looked_for(missed: dict[str, Any]) -> No
 
 
 def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
-    full = slow(server={**FULL, "processes": services(application=0.5, nginx=0.4)})
+    full = slow(server={**FULL, "processes": services(application=0.5, reverse_proxy=0.4)})
     late = slow(validity=void("generator_late"))
     found = present(judge_limits.of_cell(cell(), [late, full, slow(), full, late, late]))
     assert (found.limit.code, found.agree, found.of) == ("cores_busy", 2, 3)
@@ -407,7 +418,7 @@ def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
 
 
 def test_connections_of_the_clients_are_not_those_of_nginx() -> None:
-    busy = {**FULL, "tcp": {"passive_opens": 6100}, "processes": services(nginx=0.98)}
+    busy = {**FULL, "tcp": {"passive_opens": 6100}, "processes": services(reverse_proxy=0.98)}
     alone = limit(slow(server=busy), cell(transport="none", protocol="none", server="native"))
     assert alone.limit.facts["opened"] == "clients"
     assert "clients that keep their connections" in words.whole(alone)
@@ -443,8 +454,8 @@ def test_limit_of_a_service_that_the_cell_has_not_is_not_unrecorded() -> None:
     assert "worker_cpu" in limit(slow()).unrecorded
     alone = limit(slow(), cell(framework="nginx", server="native", transport="none"))
     assert not {"worker_cpu", "database_cpu"} & set(alone.unrecorded)
-    direct = limit(slow(), cell(front="none", transport="tcp"))
-    assert "nginx_cpu" not in direct.unrecorded
+    direct = limit(slow(), cell(reverse_proxy="none", transport="tcp"))
+    assert "reverse_proxy_cpu" not in direct.unrecorded
 
 
 def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
@@ -460,9 +471,9 @@ def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
 
 def test_account_adds_up_to_the_mean_time_of_a_request() -> None:
     server = {
-        "processes": services(application=0.3, nginx=0.1),
+        "processes": services(application=0.3, reverse_proxy=0.1),
         "accept_queues": [queue("application", 20.0, 30)],
-        "nginx": log(requests=100, upstream_us=50_000.0),
+        "reverse_proxy": log(requests=100, upstream_us=50_000.0),
     }
     found = limit(slow(server=server))
     parts = {one.part: one.us for one in found.account}

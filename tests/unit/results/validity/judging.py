@@ -110,7 +110,7 @@ def judged(
             client=client or host(),
             calibration=calibration,
             exit_code=exit_code,
-            nginx_requests=nginx,
+            reverse_proxy_requests=nginx,
         )
     )
 

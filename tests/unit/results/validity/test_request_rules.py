@@ -29,9 +29,9 @@ def test_fewer_requests_than_connections_need_fewer_connections() -> None:
     [
         ({}, {"keepalive": True}, True),
         ({}, {"keepalive": False}, False),
-        ({"front": "none", "upstream_keepalive": True}, {}, True),
+        ({"reverse_proxy": "none", "upstream_keepalive": True}, {}, True),
         # The application server closes the clients' own.
-        ({"front": "none", "upstream_keepalive": False}, {}, False),
+        ({"reverse_proxy": "none", "upstream_keepalive": False}, {}, False),
     ],
 )
 def test_connections_for_one_request_are_not_counted(

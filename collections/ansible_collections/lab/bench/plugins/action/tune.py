@@ -20,6 +20,7 @@ from msgspec import Struct
 from loadlab.hosts.probe import HostProbe
 from loadlab.model import LedgerRow
 from loadlab.run.errors import LabError
+from loadlab.stacks import reverse_proxies
 from loadlab.tuning import host_state, ledger, service_ledger, sizing
 from loadlab.tuning.host_state import HostState
 from loadlab.tuning.ledger import Change
@@ -31,7 +32,7 @@ from loadlab.tuning.sizing import PooledStack
 _SCRIPTS = {
     "machine": ["files/cards.sh", "roles/tuning/files/tunables.sh"],
     "postgresql": ["roles/postgresql/files/settings.sh"],
-    "serving": ["roles/nginx/files/serving.sh"],
+    "serving": ["roles/reverse_proxy/files/serving.sh"],
 }
 
 
@@ -45,7 +46,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
     - hand_back_s: seconds until the host itself starts what is stopped; 0 for never
     - may_reboot: whether the host may be booted again for a kernel parameter
     - forget: whether to delete the original values of what is restored
-    - serving: requirements of nginx and the application, whose roles write the files
+    - serving: requirements of the reverse proxy and the application, whose roles write the files
     - before: the lines that were read before that
     - verify: false only reads
     """
@@ -193,17 +194,18 @@ class ActionModule(ControllerAction):
     def _serving(self, args: Arguments) -> dict[str, Any]:
         assert args.profile is not None
         assert args.serving is not None
-        entries = sizing.nginx(args.profile.nginx, args.serving.connections)
-        self._set(KEYS=[f"nginx.{entry.name}" for entry in entries])
+        name = args.serving.reverse_proxy
+        proxy = reverse_proxies.reverse_proxy(args.root, name)
+        self._set(PROXY=[name], PORT=[str(proxy["port"])], READ=[proxy.get("read", ":")])
         lines = self._run("look")
         if not args.verify:
             return {"lines": lines}
-        settings = service_ledger.serving_settings(args.profile, args.serving, lines)
+        settings = service_ledger.serving_settings(args.profile, args.serving, proxy, lines)
         before = lines if args.before is None else args.before
         rows = service_ledger.rows(settings, before, lines)
         problem = (
             f"What serves on {self.name} did not take all that is required of it: {{}}. Look at "
-            "its log with journalctl -u nginx -u loadlab-app, or choose another profile with "
+            f"its log with journalctl -u {name} -u loadlab-app, or choose another profile with "
             "-e tuning=<name>."
         )
         return self._result(rows, False, problem=problem)

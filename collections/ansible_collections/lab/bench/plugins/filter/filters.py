@@ -35,7 +35,7 @@ from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
-from loadlab.stacks import application, contract, servers
+from loadlab.stacks import application, contract, reverse_proxies, servers
 from loadlab.telemetry import iperf3
 from loadlab.tuning import sizing
 
@@ -201,7 +201,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "lab_paths": host_in_use.paths,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
-    "nginx_for": sizing.nginx,
     "of_play": fingerprint.of_play,
     "of_roles": fingerprint.of_roles,
     "open_files": sizing.open_files,
@@ -214,13 +213,21 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
     "proof_refusal": proof_refusal,
     "proofs_due": proof.missing_proofs,
+    "proxies_in_use": host_in_use.proxies_in_use,
+    "proxies_running": reverse_proxies.running,
+    "proxy_files": reverse_proxies.proxy_files,
+    "proxy_ports": host_in_use.proxy_ports,
+    "proxy_settings": sizing.proxy_settings,
     "qdisc_commands": qdisc_commands,
     "qdisc_differences": qdisc_differences,
     "qdisc_obstacle": qdisc_obstacle,
     "relay_ms": qdisc.relay_ms,
     "repetition_path": repetition_path,
+    "reverse_proxies": reverse_proxies.reverse_proxies,
+    "reverse_proxy": reverse_proxies.reverse_proxy,
     "rsync_excludes": rsync_excludes,
     "run_path": run_path,
+    "served": reverse_proxies.served,
     "server_command": servers.command,
     "shares": shares,
     "sources_refusal": failures.sources_refusal,

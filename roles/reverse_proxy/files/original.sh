@@ -1,13 +1,13 @@
 # shellcheck shell=sh
-# Stores nginx as it was before the lab's first change, and restores it: nginx.conf, which files/aside.sh puts aside, and in
-# $KEPT/state the systemctl verbs that make it run, and start at boot, as before.
-# Variable: KEPT (directory).
+# Stores a reverse proxy as it was before the lab's first change, and restores it: its configuration, which files/aside.sh
+# puts aside, and in $KEPT/state the systemctl verbs that make it run, and start at boot, as before.
+# Variables: KEPT (directory); UNIT; CONF, its configuration; MARK, a text that only the lab's has; CHECK, a command that
+# refuses the configuration whose path is appended; LOG, a file of the lab's or empty.
 PATH=$PATH:/usr/sbin:/sbin
-CONF=/etc/nginx/nginx.conf
-ADDED=/etc/systemd/system/nginx.service.d/loadlab.conf
-CERTIFICATES=/etc/nginx/loadlab
+ADDED=/etc/systemd/system/$UNIT.service.d/loadlab.conf
+CERTIFICATES=${CONF%/*}/loadlab
 
-labs() { grep -qs 'location = /lab/status' "$CONF"; }
+labs() { grep -qsF "$MARK" "$CONF"; }
 
 # Whether there is nothing to store: it is stored already, or the lab's own file is in its place.
 is_kept() { is_aside "$CONF" || labs; }
@@ -17,12 +17,12 @@ keep() {
     mkdir -p "$KEPT" || return
     if [ ! -e "$KEPT/state" ]; then
         run=stop boot=disable
-        ! systemctl --quiet is-active nginx || run=restart
-        ! systemctl --quiet is-enabled nginx 2>/dev/null || boot=enable
+        ! systemctl --quiet is-active "$UNIT" || run=restart
+        ! systemctl --quiet is-enabled "$UNIT" 2>/dev/null || boot=enable
         { echo "$run $boot" >"$KEPT/part" && sync "$KEPT/part" && mv "$KEPT/part" "$KEPT/state"; } || return
     fi
-    # There is no file before the package is installed; afterwards it is the package's. nginx starts with the copy until the
-    # lab's is written.
+    # There is no file before the package is installed; afterwards it is the package's. The service starts with the copy until
+    # the lab's is written.
     if [ -e "$CONF" ] && ! is_kept; then put_aside "$CONF" && cp -p "$CONF$ASIDE" "$CONF"; fi
 }
 
@@ -35,22 +35,22 @@ put_back() {
         take_back "$CONF" || return
     elif labs; then
         echo "what $CONF was before the lab's is not kept; the distribution's comes by rm $CONF &&" \
-            "apt-get install --reinstall -o Dpkg::Options::=--force-confmiss nginx-common" >&2
+            "apt-get install --reinstall -o Dpkg::Options::=--force-confmiss $(dpkg -S "$CONF" 2>/dev/null | cut -d : -f 1)" >&2
         return 1
     fi
     rm -rf "$CERTIFICATES" "$ADDED"
     [ ! -d "${ADDED%/*}" ] || rmdir --ignore-fail-on-non-empty "${ADDED%/*}"
     systemctl daemon-reload
     # The package may have been removed in the meantime.
-    if [ -e "$KEPT/state" ] && systemctl cat nginx >/dev/null 2>&1; then
+    if [ -e "$KEPT/state" ] && systemctl cat "$UNIT" >/dev/null 2>&1; then
         read -r run boot <"$KEPT/state"
-        if [ "$run" = restart ] && ! said=$(nginx -t 2>&1); then
-            echo "$CONF is as it was found, and nginx does not take it, so it runs on with the lab's: $said" >&2
+        if [ "$run" = restart ] && ! said=$($CHECK "$CONF" 2>&1); then
+            echo "$CONF is as it was found, and $UNIT does not take it, so it runs on with the lab's: $said" >&2
             return 1
         fi
-        systemctl "$run" nginx || return
-        systemctl --quiet "$boot" nginx || return
+        systemctl "$run" "$UNIT" || return
+        systemctl --quiet "$boot" "$UNIT" || return
     fi
-    rm -rf "$KEPT" /var/log/nginx/loadlab.log
+    rm -rf "$KEPT" ${LOG:+"$LOG"}
     rmdir --ignore-fail-on-non-empty "${KEPT%/*}" 2>/dev/null || :
 }

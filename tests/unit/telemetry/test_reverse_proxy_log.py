@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from loadlab.telemetry import nginx_log
+from loadlab.model import ReverseProxyLog
+from loadlab.run.methods import ROOT
+from loadlab.stacks.reverse_proxies import reverse_proxy
+from loadlab.telemetry import reverse_proxy_log
 from loadlab.telemetry.recordings import TelemetryError
 
 # nginx 1.22 writes these.
@@ -32,8 +35,13 @@ CLIENT = (
 )
 
 
+def summarised(lines: list[str], start: float, end: float) -> ReverseProxyLog:
+    form = reverse_proxy(ROOT, "nginx")["log"]
+    return reverse_proxy_log.summarise(lines, form, start, end)
+
+
 def test_requests_of_the_load_have_their_mean_times() -> None:
-    found = nginx_log.summarise([BEFORE, PLAIN, TWO_TRIES, FROM_NGINX], 100.0, 102.0)
+    found = summarised([BEFORE, PLAIN, TWO_TRIES, FROM_NGINX], 100.0, 102.0)
     assert found.requests == 3
     assert found.mean_us == pytest.approx(4000)
     assert found.upstream_us == pytest.approx(4000)
@@ -43,19 +51,19 @@ def test_requests_of_the_load_have_their_mean_times() -> None:
 
 
 def test_errors_are_counted_by_their_kind() -> None:
-    found = nginx_log.summarise([PLAIN, *FULL, QUEUE, *CLOSED, CLIENT], 100.0, 102.0)
-    assert found.errors == {"accept_queue": 1, "upstream_closed": 2, "worker_connections": 2}
+    found = summarised([PLAIN, *FULL, QUEUE, *CLOSED, CLIENT], 100.0, 102.0)
+    assert found.errors == {"accept_queue": 1, "upstream_closed": 2, "connections": 2}
 
 
 def test_times_are_unknown_without_requests() -> None:
-    found = nginx_log.summarise([], 100.0, 102.0)
+    found = summarised([], 100.0, 102.0)
     assert (found.requests, found.mean_us, found.upstream_us) == (0, None, None)
 
 
 def test_line_that_is_not_whole_may_be_the_last_alone() -> None:
     part = PLAIN[:20]
-    assert nginx_log.summarise([PLAIN, part, *FULL], 100.0, 102.0).requests == 1
-    with pytest.raises(TelemetryError, match="line 1 not understood"):
-        nginx_log.summarise([part, PLAIN], 100.0, 102.0)
-    with pytest.raises(TelemetryError, match="line 1 not understood"):
-        nginx_log.summarise([PLAIN.replace("0.004", "fast")], 100.0, 102.0)
+    assert summarised([PLAIN, part, *FULL], 100.0, 102.0).requests == 1
+    with pytest.raises(TelemetryError, match="line 1 of the reverse proxy's log"):
+        summarised([part, PLAIN], 100.0, 102.0)
+    with pytest.raises(TelemetryError, match="line 1 of the reverse proxy's log"):
+        summarised([PLAIN.replace("0.004", "fast")], 100.0, 102.0)
