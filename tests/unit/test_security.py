@@ -379,6 +379,7 @@ def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
         "repetition": 1,
         "purpose": "measure",
         "cell": msgspec.to_builtins(cell()),
+        "server": "server",
     }
     answer = action.act({"dest": str(tmp_path), "record": record, "error": error})
     assert answer == {"changed": True}
