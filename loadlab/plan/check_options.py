@@ -353,7 +353,7 @@ def _refuse_generator(options: Options) -> None:
             )
 
 
-def _refuse_protocol(options: Options, stack: Mapping[str, Json]) -> None:
+def _refuse_protocol(options: Options, stack: Mapping[str, Any]) -> None:
     """Refuse a combination of tls, http2, keepalive and reverse_proxy that cannot work."""
     if options.tls and stack["tls_port"] is None:
         raise PlanError(

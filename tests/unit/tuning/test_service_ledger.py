@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.model import LedgerRow
+from loadlab.stacks import reverse_proxies
 from loadlab.tuning import ledger, profiles, service_ledger
 from loadlab.tuning.ledger import Change, RequestedSetting
 from loadlab.tuning.profiles import ServiceSetting
@@ -124,9 +125,12 @@ def serving(
     connections: int = 32_000,
     own_backlog: int | None = None,
 ) -> list[LedgerRow]:
-    requirements = Serving(connections=connections, backlog=backlog, own_backlog=own_backlog)
+    requirements = Serving(
+        reverse_proxy="nginx", connections=connections, backlog=backlog, own_backlog=own_backlog
+    )
+    proxy = reverse_proxies.reverse_proxy(ROOT, "nginx")
     profile = replace(STOCK, nginx=entries)
-    settings = service_ledger.serving_settings(profile, requirements, after)
+    settings = service_ledger.serving_settings(profile, requirements, proxy, after)
     return service_ledger.rows(settings, before, after)
 
 
