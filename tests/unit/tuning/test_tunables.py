@@ -617,12 +617,13 @@ def test_what_serves_is_compared_with_what_was_read_before(
     monkeypatch.setattr(tuned, "answer", lambda *_, **__: answer)
     profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
     options = {"part": "serving", "profile": profile}
-    options["serving"] = {"connections": 64, "backlog": 511, "own_backlog": None}
+    serving = {"reverse_proxy": "nginx", "connections": 64, "backlog": 511, "own_backlog": None}
+    options["serving"] = serving
     lines = ["w 644 nginx.backlog 511"]
     assert tuned.tune(verify=False, **options) == {"lines": lines}
     for before, state in (([], "applied"), (lines, "already"), (None, "already")):
         assert states(tuned.tune(before=before, **options))["nginx.backlog"] == state
-    options["serving"]["backlog"] = 512
+    serving["backlog"] = 512
     assert tuned.tune(**options)["msg"].startswith(
         "What serves on one did not take all that is required of it: nginx.backlog: asked 512, is "
         "511 (clamped). Look at its log with journalctl -u nginx"
