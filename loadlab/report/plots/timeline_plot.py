@@ -235,7 +235,7 @@ def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
     x = [(begin + end) / 2 for begin, end in pairwise(edges)]
     drawn = [queue for queue in host.queues if deepest(queue)] or host.queues[:1]
     for queue in drawn:
-        name = f"{queue.service}, {queue.socket}"
+        name = f"{queue.service.replace('_', ' ')}, {queue.socket}"
         if full(queue):
             limit = axes.axhline(queue.limit, color=svg.VERMILION, linewidth=1.0)
             plot.curve(limit, f"limit of {name}", panel)

@@ -224,7 +224,11 @@ def with_processes(result: dict[str, Any]) -> None:
             "voluntary_switches": 11454, "involuntary_switches": None,
             "run_queue_wait_s": 0.5727}  # fmt: skip
     result["telemetry"]["server"] |= {
-        "processes": {"nginx": used, "application": {**used, "cpu_s": 3.0}, "postgresql": None},
+        "processes": {
+            "reverse_proxy": used,
+            "application": {**used, "cpu_s": 3.0},
+            "postgresql": None,
+        },
         "database": {
             "connections_max": 10,
             "sessions": 0,
@@ -248,7 +252,7 @@ def test_the_servers_processes_by_request(run: Path) -> None:
         "/agents", "oha, 1,000/s", "733", "210", "524", "-", "-", "19.7", "20 %", "20 %", "-", "",
     ]  # fmt: skip
     assert details[0] == [
-        "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "-", "-", "2.00", "-",
+        "/agents", "oha, 1,000/s", "reverse proxy", "3", "4", "32.0 MiB", "-", "-", "2.00", "-",
         "100",
     ]  # fmt: skip
     assert database == [
@@ -497,7 +501,7 @@ def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) 
              "depth": [most] * len(server["per_second"]["t"]), "mean_depth": most}
             for service, socket, limit, most in (
                 ("application", "/run/app.sock", 2048, 63),
-                ("nginx", "10.77.0.11:80", 128, 129),
+                ("reverse_proxy", "10.77.0.11:80", 128, 129),
                 ("postgresql", "127.0.0.1:5432", 200, 0),
             )
         ]  # fmt: skip
@@ -505,7 +509,7 @@ def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) 
     repetition(run, INDEX, 1, waited)
     assert (
         "Most connections that waited in an accept queue: application 63 of 2,048 (solid), "
-        "nginx 129 of 128 (dotted). Red: a limit that was reached. The server was busy"
+        "reverse_proxy 129 of 128 (dotted). Red: a limit that was reached. The server was busy"
     ) in over_time()
 
 

@@ -34,6 +34,7 @@ from loadlab.tuning import profiles
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
+NGINX = "files/reverse_proxies/nginx/reverse_proxy.yml"
 SPECS = builders.SPECS
 BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -148,6 +149,7 @@ def lab(tmp_path: Path) -> Path:
         "apps/gamma/app.yml": {**loop, "language": "none", "endpoints": ["sleep"]},
         "files/interfaces.yml": INTERFACES,
         **{f"files/servers/{name}/server.yml": server for name, server in SERVERS.items()},
+        NGINX: catalog.load_yaml(ROOT / NGINX),
         "files/endpoints.yml": contracts,
         "files/python/work.py": {},
         "files/tuning/production.yml": {
