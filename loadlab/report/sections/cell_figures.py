@@ -256,7 +256,8 @@ def _queues(server: HostTelemetry) -> str:
     if not server.accept_queues:
         return "Accept queues were not recorded."
     most = [
-        f"{accept_queue.service.replace('_', ' ')} {timeline_plot.deepest(accept_queue):,} of {accept_queue.limit:,} "
+        f"{accept_queue.service.replace('_', ' ')} "
+        f"{timeline_plot.deepest(accept_queue):,} of {accept_queue.limit:,} "
         f"({timeline_plot.STYLES.get(accept_queue.service, 'solid')})"
         for accept_queue in server.accept_queues
         if timeline_plot.deepest(accept_queue)

@@ -509,7 +509,7 @@ def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) 
     repetition(run, INDEX, 1, waited)
     assert (
         "Most connections that waited in an accept queue: application 63 of 2,048 (solid), "
-        "reverse_proxy 129 of 128 (dotted). Red: a limit that was reached. The server was busy"
+        "reverse proxy 129 of 128 (dotted). Red: a limit that was reached. The server was busy"
     ) in over_time()
 
 
