@@ -87,11 +87,11 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         busy = server["per_second"]["cpu_busy"][1:-1]
         assert sum(used.values()) <= sum(busy) / len(busy) + 0.1, name
         if name == "wrk index":
-            assert used["nginx"] + used["application"] > 0.5 * server["cpu_busy"]
+            assert used["reverse_proxy"] + used["application"] > 0.5 * server["cpu_busy"]
             assert used["postgresql"] < 0.02
         assert (server.get("database") is None) == (not name.endswith("agents"))
         queues = server["accept_queues"]
-        assert {"nginx", "application", "postgresql"} <= {one["service"] for one in queues}
+        assert {"reverse_proxy", "application", "postgresql"} <= {one["service"] for one in queues}
         assert all(len(one["depth"]) == len(server["per_second"]["t"]) for one in queues)
         assert all(None not in one["depth"] and one["limit"] > 0 for one in queues)
     pool = yaml.safe_load((ROOT / "apps/aiohttp/app.yml").read_text())["pool_size"]

@@ -263,7 +263,7 @@ def test_accept_queue_that_overflows_is_a_finding(measured: Levers) -> None:
         assert "listen_overflows" in codes(found, "findings")
         queues = found["telemetry"]["server"]["accept_queues"]
         (queue,) = (one for one in queues if one["socket"].endswith(":80"))
-        assert queue["service"] == "nginx"
+        assert queue["service"] == "reverse_proxy"
         # nginx listens with 4 from then on, and the kernel lets one more in.
         assert queue["limit"] == 4
         assert max(depth for depth in queue["depth"] if depth is not None) == 5
