@@ -64,8 +64,7 @@ def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
     (found,) = summary(run).curves
     met = replace(found, missed=None, undecided=[])
     assert text(met, run).endswith(
-        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, "
-        "5 s)."
+        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, 5 s)."
     )
     none = replace(found, within=None, undecided=[])
     assert "no rate is known to meet p99 up to 100 ms and no errors; at 1,300" in text(none, run)
