@@ -86,7 +86,7 @@ class _Ranked(NamedTuple):
 
 
 def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
-    """Return the columns; of the cost only those that a cell has a figure for."""
+    """Return the columns. A figure of the cost has one where some cell knows it."""
     costs = [name for name in COSTS if any(row.entry.cell.cost.sample(name) for row in ranked)]
     price: list[Column[_Ranked]] = [
         Number("USD/million requests at the objective", lambda row: row.price or formatting.NONE)

@@ -553,7 +553,7 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
     script = (host / "var/lib/loadlab-tuning/hand-back.sh").read_text()
     assert script.endswith("\nhand_back\n")
 
-    # The file for the next boot is written before it, and the value from before it is told.
+    # It writes the file for the next boot first, and reports the value of before.
     order: list[str] = []
     monkeypatch.setattr(tune.ActionModule, "_reboot", lambda _: order.append("reboot"))
     result = tuned.tune(boot, may_reboot=True)
