@@ -17,6 +17,8 @@ from .conftest import CLIENT, ROOT, SERVER, TESTED, playbook, run, ssh, stages
 
 RUN_ID = "test-tuning"
 PING = f"ping -q -n -c 5 -i 0.2 {TESTED['server']}"
+POSTGRESQL = """systemctl is-enabled postgresql || true
+    systemctl list-units --plain --no-legend --state=active 'postgresql*.service'"""
 pytestmark = pytest.mark.lab
 
 # All of sysctl but what counts or is random, whoever owns it; every file of settings; units and
@@ -79,10 +81,13 @@ def refused(name: str, **variables: Any) -> str:
 @pytest.fixture(scope="module")
 def found() -> dict[str, list[str]]:
     """What there is before tuning: each test leaves it so."""
-    # The tune stage starts PostgreSQL, which a fresh host does not run; that is no tuning.
     run(*stages("hosts", "tune"), tuning="stock", run_id=RUN_ID, local_hosts_fresh=True)
     assert states() == {}
+    assert ssh(SERVER, POSTGRESQL).startswith("enabled\npostgresql.service")
     run("playbooks/untune.yml")
+    # A fresh host has it and does not run it.
+    assert ssh(SERVER, POSTGRESQL) == "disabled\n"
+    ssh(SERVER, "systemctl --quiet enable --now postgresql")
     return look()
 
 

@@ -68,7 +68,7 @@ CAUSES = (
         f"Set the proxy or the mirror that it should use there, {_ELSEWHERE}",
     ),
     Cause(
-        r"timed? ?out|ETIMEDOUT|unreachable|no route to host|connection reset",
+        r"timed? ?out|ETIMEDOUT|unreachable|no route to host|connection reset|EOF occurred",
         "it does not reach {server}",
         f"Open the way there, set a proxy in /etc/environment there, {_ELSEWHERE}",
     ),

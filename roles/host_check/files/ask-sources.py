@@ -1,6 +1,6 @@
 """Asks this host's package sources for headers, all at once: ask-sources.py TOOL...
 
-TOOL: apt, python, node or go. Mirrors, proxies and certificates are those of the tool's own
+TOOL: apt, python, node, go or rust. Mirrors, proxies and certificates are those of the tool's own
 settings. A tool whose packages an earlier deployment installed is left out. Prints
 "address<tab>reason" for each source that does not answer or is not trusted.
 """
@@ -20,12 +20,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMIT_S = 5.0
-# The defaults of pip, npm and Go, which count where the host's settings name nothing else.
+# The defaults of pip, npm, Go and cargo, which count where the host's settings name nothing else.
 INDEX = "https://pypi.org/simple"
 # A project of every index that can serve the lab.
 PROJECT = "gunicorn"
 REGISTRY = "https://registry.npmjs.org/"
 MODULES = "https://proxy.golang.org"
+CRATES = "https://index.crates.io/config.json"
 # What a deployment leaves below / once it has the packages of a tool.
 INSTALLED = {
     "apt": "var/lib/loadlab-deployed/tools/fingerprint",
@@ -163,11 +164,22 @@ def go() -> Iterator[Source]:
             yield Source(url)
 
 
-TOOLS = {"apt": apt, "python": python, "node": node, "go": go}
+def rust() -> Iterator[Source]:
+    # The build of a generator reads no settings of a user's own.
+    proxy = os.environ.get("CARGO_HTTP_PROXY")
+    proxies = {"https": proxy} if proxy else None
+    yield Source(CRATES, proxies, os.environ.get("CARGO_HTTP_CAINFO", ""))
+
+
+TOOLS = {"apt": apt, "python": python, "node": node, "go": go, "rust": rust}
 
 
 def main() -> None:
-    tools = [tool for tool in sys.argv[1:] if not any(Path("/").glob(INSTALLED[tool]))]
+    tools = [
+        tool
+        for tool in sys.argv[1:]
+        if tool not in INSTALLED or not any(Path("/").glob(INSTALLED[tool]))
+    ]
     # Of each server one address.
     servers = {
         urllib.parse.urlsplit(source.url)[:2]: source for tool in tools for source in TOOLS[tool]()

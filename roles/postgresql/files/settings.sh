@@ -2,6 +2,8 @@
 # Functions that read PostgreSQL's settings and apply the lab's. Connect as the superuser, by peer authentication.
 # Variable: KEYS (postgresql.NAME of each setting to read). They write below /etc/postgresql/*/*/conf.d/.
 PATH=$PATH:/usr/sbin:/sbin
+# Whether PostgreSQL starts at boot, and its units that run, as before the lab's first change.
+STATE=/var/lib/loadlab-tuning/postgresql
 cd / || exit 1
 
 ask() { runuser -u postgres -- psql -X -A -t -c "$1"; }
@@ -18,6 +20,34 @@ answers() { # waits until the server answers
 # does not start any more, its deployment or measurement says why.
 connect_again() {
     ! systemctl --quiet is-active loadlab-app || systemctl restart loadlab-app || :
+}
+
+running() {
+    systemctl list-units --plain --no-legend --state=active postgresql.service 'postgresql@*.service' | awk '{ print $1 }'
+}
+
+# Stores the state once: what a crashed or earlier run stored is older and stays.
+keep_state() {
+    [ ! -e $STATE ] || return 0
+    boot=disable
+    ! systemctl --quiet is-enabled postgresql 2>/dev/null || boot=enable
+    mkdir -p ${STATE%/*} && echo $boot $(running) >$STATE.part && sync $STATE.part && mv $STATE.part $STATE && echo stored
+}
+
+put_state_back() {
+    [ -e $STATE ] || return 0
+    read -r boot units <$STATE
+    # The package may have been removed in the meantime.
+    if systemctl cat postgresql >/dev/null 2>&1; then
+        for unit in $(running); do
+            case " $units " in *" $unit "*) ;; *) systemctl stop "$unit" || return ;; esac
+        done
+        # Also those that the unit of all clusters has stopped with it.
+        [ -z "$units" ] || systemctl start $units || return
+        systemctl --quiet "$boot" postgresql || return
+    fi
+    rm $STATE && echo "as before"
+    rmdir --ignore-fail-on-non-empty ${STATE%/*}
 }
 
 # Prints the settings in $KEYS as "w 644 postgresql.NAME VALUE", "p postgresql.NAME" for each of all that waits for a

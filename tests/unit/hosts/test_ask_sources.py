@@ -117,17 +117,30 @@ def test_why_a_source_does_not_answer(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(script, "LIMIT_S", 0.2)
-    with socket.create_server((HERE, 0)) as silent, socket.create_server((HERE, 0)) as closed:
-        port = closed.getsockname()[1]
+    with (
+        socket.create_server((HERE, 0)) as silent,
+        socket.create_server((HERE, 0)) as closed,
+        socket.create_server((HERE, 0), backlog=0) as dropping,
+        # Fills its queue: the kernel drops what comes then, as a firewall does.
+        socket.create_connection(dropping.getsockname()),
+    ):
+        port, dropped = closed.getsockname()[1], dropping.getsockname()[1]
         closed.close()
         for index, words in {
             f"http://{HERE}:{port}": f"{HERE}:{port} refuses its connection (http://",
+            f"https://{HERE}:{port}": f"{HERE}:{port} refuses its connection (https://",
             "http://index.invalid": "it cannot resolve the name index.invalid (http://",
             f"http://{HERE}:{silent.getsockname()[1]}": "it does not reach 127.0.0.1:",
+            f"https://{HERE}:{silent.getsockname()[1]}": "it does not reach 127.0.0.1:",
+            f"https://{HERE}:{dropped}": f"it does not reach {HERE}:{dropped} (https://",
         }.items():
             monkeypatch.setenv("PIP_INDEX_URL", index)
             refused = failures.sources_refusal(asked(script, "python", monkeypatch, capsys))
             assert refused.startswith(words), index
+            assert "on machines of your own, let this machine fetch the packages" in refused
+        monkeypatch.setattr(script, "CRATES", f"https://{HERE}:{dropped}/config.json")
+        refused = failures.sources_refusal(asked(script, "rust", monkeypatch, capsys))
+        assert refused.startswith(f"it does not reach {HERE}:{dropped} (https://")
 
 
 def test_the_proxy_of_apt_is_asked(
