@@ -100,11 +100,15 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         Fraction, doc("Void above: fraction of the seconds disturbed by steal, either host.")
     ]
     foreign_cpu_disturbing: Annotated[
-        Fraction,
-        doc("Foreign CPU above which a second counts as disturbed, fraction of the cores' time."),
+        NotNegative,
+        doc("Foreign CPU above which a second counts as disturbed, cores."),
     ]
-    foreign_cpu_seconds_max: Annotated[
-        Fraction, doc("Void above: fraction of the seconds disturbed by foreign CPU, either host.")
+    foreign_cpu_time_max: Annotated[
+        Fraction,
+        doc(
+            "Void above: core time that others had in the disturbed seconds / duration, either "
+            "host. Half of the requests above the p99."
+        ),
     ]
     link_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds in which the link was above link_max.")

@@ -78,7 +78,7 @@ def _neighbour(reason: Reason) -> str:
         else ""
     )
     worst = reason.facts.get("worst")
-    most = f", {formatting.percent(number(worst))} in the worst second" if worst is not None else ""
+    most = f", {_cores(number(worst))} in the worst second" if worst is not None else ""
     return f"somebody else's programs: they used {mean}{most}{waited}"
 
 

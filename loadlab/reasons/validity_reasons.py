@@ -259,13 +259,13 @@ VOID: ReasonTable = {
     ),
     "foreign_cpu": ReasonRow(
         template(
-            "processes that are not the lab's used more than {second_max:.0%} of the {host}'s CPU "
-            "in {value:.0%} of the seconds, limit {limit:.0%}; {mean:.0%} on average, {worst:.0%} "
-            "in the worst second"
+            "processes that are not the lab's had a core of the {host} for {value:part} of the "
+            "load, limit {limit:part}, in seconds with more than {second_max:two} cores; "
+            "{worst:two} cores in the worst second, {mean:percent} of its CPU on average"
         ),
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
-        thresholds=("foreign_cpu_disturbing", "foreign_cpu_seconds_max"),
+        thresholds=("foreign_cpu_disturbing", "foreign_cpu_time_max"),
         cause="outside",
     ),
     "clock_jump": ReasonRow(

@@ -28,7 +28,8 @@ def marked(host: HostTelemetry, thresholds: Thresholds) -> HostTelemetry:
         return host
     foreign = series.foreign_cpu or [0.0] * len(series.t)
     disturbed = [
-        used > thresholds.foreign_cpu_disturbing or stolen > thresholds.steal_disturbing
+        used * host.cores > thresholds.foreign_cpu_disturbing
+        or stolen > thresholds.steal_disturbing
         for used, stolen in zip(foreign, series.cpu_steal, strict=True)
     ]
     return replace(host, per_second=replace(series, disturbed=disturbed))
@@ -110,24 +111,33 @@ def _in_seconds(
 
 
 def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
+    """Yield a reason for each host on which others had a core for too much of the load."""
     for role, host in client.hosts.items():
         seconds = host.per_second.foreign_cpu if host.per_second else None
-        yield from _foreign(role, seconds or [], client.thresholds)
+        yield from _foreign(role, seconds or [], host.cores, client.thresholds)
 
 
-def _foreign(role: str, per_second: Sequence[float], thresholds: Thresholds) -> Iterator[Reason]:
-    seconds = above(per_second, thresholds.foreign_cpu_disturbing)
-    if seconds > thresholds.foreign_cpu_seconds_max:
+def _foreign(
+    role: str, per_second: Sequence[float], cores: int, thresholds: Thresholds
+) -> Iterator[Reason]:
+    """Yield a reason where others had a core for so long that the p99 may be of their making.
+
+    ``per_second``: fractions of the time of ``cores``. A request is served by a core and not by the
+    mean of all, so what others had counts in cores.
+    """
+    used = [fraction * cores for fraction in per_second]
+    disturbing = thresholds.foreign_cpu_disturbing
+    time = sum(cores for cores in used if cores > disturbing) / len(used) if used else 0.0
+    if time > thresholds.foreign_cpu_time_max:
         yield Reason(
             code="foreign_cpu",
-            value=seconds,
-            limit=thresholds.foreign_cpu_seconds_max,
+            value=time,
+            limit=thresholds.foreign_cpu_time_max,
             facts={
                 "host": role,
-                "second_max": thresholds.foreign_cpu_disturbing,
+                "second_max": disturbing,
                 "mean": sum(per_second) / len(per_second),
-                "worst": max(per_second),
+                "worst": max(used),
             },
         )
 
@@ -328,7 +338,7 @@ def calibration_link(
             traffic = (used.rx + used.tx) / used.seconds
             ran = traffic >= TRAFFIC_MIN * traffic.max()
             foreign = [] if used.foreign is None else used.foreign[ran].tolist()
-            reasons += _foreign(role, foreign, thresholds)
+            reasons += _foreign(role, foreign, len(recorded.cores), thresholds)
             reasons += _stolen(role, used.modes["steal"][ran].tolist(), thresholds)
     for direction, throughput in directions.items():
         reasons += _unsteady(direction, throughput, thresholds)

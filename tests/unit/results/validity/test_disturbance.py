@@ -42,20 +42,28 @@ def seconds(**changes: Any) -> HostTelemetry:
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
-def test_foreign_cpu_voids_by_its_seconds(role: str) -> None:
+def test_foreign_cpu_voids_by_the_core_time_of_disturbed_seconds(role: str) -> None:
 
-    def of(host: HostTelemetry) -> Validity:
-        return judged(server=host) if role == "server" else judged(client=host)
+    def of(cores: int, foreign: float | list[float]) -> Validity:
+        measured = host(cores=cores, per_second=series(foreign_cpu=foreign))
+        return judged(server=measured) if role == "server" else judged(client=measured)
 
-    assert of(seconds(foreign_cpu=some(1, 0.9))).valid
-    assert of(seconds(foreign_cpu=0.04)).valid
-    found = of(seconds(foreign_cpu=some(10, 0.6)))
-    assert codes(found.reasons) == ["foreign_cpu"]
-    (reason,) = found.reasons
-    assert reason.value == 0.5
-    text = words.reason(reason)
-    assert f"the {role}'s CPU in 50% of the seconds" in text
-    assert "30% on average, 60% in the worst second" in text
+    assert of(1, 0.09).valid
+    assert of(1, some(1, 0.09)).valid
+    # One core of sixteen for a second of twenty: the mean over the cores is 6 % in that second.
+    for cores, part in ((1, 1.0), (16, 1 / 16)):
+        (reason,) = of(cores, some(1, part)).reasons
+        assert (reason.code, reason.value) == ("foreign_cpu", pytest.approx(0.05))
+    text = words.reason(of(2, some(10, 0.3)).reasons[0])
+    assert f"had a core of the {role} for 30 % of the load, limit 0.50 %" in text
+    assert "0.60 cores in the worst second, 15 % of its CPU on average" in text
+
+
+@pytest.mark.parametrize(("foreign", "of", "valid"), [(0.2, 60, True), (0.2, 30, False)])
+def test_disturbed_second_of_a_long_load_is_weighed(foreign: float, of: int, valid: bool) -> None:
+    """It moves no p99 where it is so short that less than half of 1 % of the requests met it."""
+    loaded = host(cores=1, per_second=series(of, foreign_cpu=some(1, foreign, of)))
+    assert judged(server=loaded).valid == valid
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
