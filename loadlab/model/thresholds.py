@@ -189,3 +189,10 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     littles_law_max: Annotated[
         NotNegative, doc("Finding above: mean concurrency / connections, closed loop.")
     ]
+    backlog_growth_max: Annotated[
+        NotNegative,
+        doc(
+            "Finding above: seconds by which the mean latency grew with each second of a constant "
+            "rate, about the part of the requests that the server cannot answer."
+        ),
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, template
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, shown, template
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
@@ -65,8 +65,7 @@ def _generator_stopped(reason: Reason) -> str:
 
 def _generator_stops(reason: Reason) -> str:
     return (
-        f"{_stopped(reason)}: {number(reason.value):.1%} of the load, limit "
-        f"{number(reason.limit):.0%}"
+        f"{_stopped(reason)}: {shown(reason, '.1%')} of the load, limit {number(reason.limit):.0%}"
     )
 
 
@@ -117,7 +116,7 @@ def _us(value: object) -> str:
 
 def _self_check(reason: Reason) -> str:
     return (
-        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {number(reason.value):,.3g}, limit "
+        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {shown(reason, ',.3g')}, limit "
         f"{number(reason.limit):,.3g}"
     )
 
@@ -132,20 +131,20 @@ _SELF_CHECKS = {
 
 
 def _generator_late(reason: Reason) -> str:
-    part, limit = (
-        formatting.part_of(number(fraction)) for fraction in (reason.value, reason.limit)
-    )
-    return f"{_late(reason)}; {part} of all, limit {limit}"
+    limit = formatting.part_of(number(reason.limit))
+    return f"{_late(reason)}; {shown(reason, 'part')} of all, limit {limit}"
 
 
 def _generator_cpu(reason: Reason) -> str:
-    text = f"client {reason.value:.2f} busy, limit {reason.limit}{_seconds(reason)}"
+    text = f"client {shown(reason, '.2f')} busy, limit {reason.limit}{_seconds(reason)}"
     if "server_cpu_busy" not in reason.facts:
         return text
     server, full = reason.facts["server_cpu_busy"], reason.facts["server_cpu_full"]
     assert isinstance(server, float | int)
     assert isinstance(full, float | int)
     cause = "both were full" if server >= full else "the generator was the limit"
+    if reason.facts["failing"]:
+        cause = "most requests failed at once"
     return f"{text}, server {server:.2f} busy, full from {full}: {cause}"
 
 
@@ -161,14 +160,16 @@ def _seconds(reason: Reason) -> str:
 
 
 def _steal(reason: Reason) -> str:
-    return f"{reason.value:.3f} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
+    return (
+        f"{shown(reason, '.3f')} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
+    )
 
 
 def _retransmits(reason: Reason) -> str:
     fact = reason.facts
     text = (
         f"{fact['host']} sent {fact['retransmits']} of {fact['segments']} segments again, "
-        f"{reason.value:.2%}, limit {reason.limit:.1%}"
+        f"{shown(reason, '.2%')}, limit {reason.limit:.1%}"
     )
     if not fact["network"]:
         return text
@@ -365,6 +366,20 @@ FINDINGS: ReasonTable = {
         meaning="The server did not keep the rate: its CPU was full, or all connections waited "
         "for it.",
         thresholds=("sent_min", "server_cpu_full", "connections_busy_min"),
+    ),
+    "backlog": ReasonRow(
+        lambda reason: (
+            f"with each second of the load requests waited {number(reason.value) * 1000:,.0f} ms "
+            f"longer, limit {number(reason.limit) * 1000:,.0f} ms: about "
+            + " and ".join(
+                f"{formatting.significant(number(reason.facts[f'{part}_us']) / 1000, 2)} ms in its "
+                f"{words}"
+                for part, words in {"first": "first second", "last": "last"}.items()
+            )
+        ),
+        "Ask for less where the latency below saturation is wanted",
+        meaning="The server answered more slowly than requests came, and what waited grew.",
+        thresholds=("backlog_growth_max",),
     ),
     "own_part": ReasonRow(
         _withheld,

@@ -43,18 +43,26 @@ def above(values: Sequence[float], limit: float) -> float:
 def generator_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
 
-    A closed loop may fill the client's CPU if the server's is full too: if the server had room
-    left, the measurement shows the client's limit.
+    A closed loop may fill the client's CPU if the server's is full too, or if most requests fail at
+    once: otherwise the measurement shows the client's limit.
     """
     mode = client.cell.load.mode
-    if mode == "constant" or (mode == "closed" and not server_full(client)):
+    if mode == "constant" or (mode == "closed" and not _server_limits(client)):
         yield from _full_client(client)
 
 
 def both_full(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason where a closed loop filled both hosts."""
-    if client.cell.load.mode == "closed" and server_full(client):
+    """Yield a finding where a closed loop filled the client, and the server was the limit."""
+    if client.cell.load.mode == "closed" and _server_limits(client):
         yield from _full_client(client)
+
+
+def _server_limits(client: ClientEvidence) -> bool:
+    return server_full(client) or _most_failed(client)
+
+
+def _most_failed(client: ClientEvidence) -> bool:
+    return 2 * client.measurement.ok < client.measurement.requests
 
 
 def server_full(evidence: LoadEvidence) -> bool:
@@ -72,6 +80,7 @@ def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
         facts = {
             "server_cpu_busy": client_evidence.server.cpu_busy,
             "server_cpu_full": thresholds.server_cpu_full,
+            "failing": _most_failed(client_evidence),
         }
     if client.cpu_busy > limit:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
@@ -153,11 +162,19 @@ def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
 
 
 def swapping(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason for each host that swapped."""
-    limit = client.thresholds.swap_pages_max
-    for role, host in client.hosts.items():
-        if host.swap_pages > limit:
-            yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
+    """Yield a reason where the client swapped."""
+    yield from _swapped(client, "client")
+
+
+def server_swapping(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where the server swapped, for the stack may need more than its memory."""
+    yield from _swapped(client, "server")
+
+
+def _swapped(client: ClientEvidence, role: str) -> Iterator[Reason]:
+    pages, limit = client.hosts[role].swap_pages, client.thresholds.swap_pages_max
+    if pages > limit:
+        yield Reason(code="swapping", value=pages, limit=limit, facts={"host": role})
 
 
 def allowance(client: ClientEvidence) -> Iterator[Reason]:

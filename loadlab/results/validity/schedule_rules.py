@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+# scipy imports scipy.stats, which takes two seconds, at its first use.
+import numpy as np
+import scipy
+
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Facts, Load, Reason
 from loadlab.results.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
+from loadlab.stats import latency_bins
+
+# Growth is a slope with an error, which needs so many seconds.
+_SECONDS_MIN = 3
+_CHANCE_MAX = 0.01
 
 
 def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
@@ -228,6 +237,28 @@ def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
         yield Reason(
             code="unsent", value=unsent, facts={"scheduled": evidence.measurement.scheduled}
         )
+
+
+def backlog(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where requests came faster than they were answered, though all were sent.
+
+    What waits at the server then grows, and with it the latency, in proportion to the time. The
+    growth must be larger than that of a load that only fluctuates (p at most 0.01).
+    """
+    series, limit = evidence.measurement.per_second, evidence.thresholds.backlog_growth_max
+    if evidence.cell.load.mode != "constant" or series is None or series.latency_bins is None:
+        return
+    counts = latency_bins.table(series.latency_bins)
+    edges = np.array(series.latency_bins.edges_us)
+    middles = np.sqrt(np.append(edges[:1], edges) * np.append(edges, edges[-1:]))
+    (seconds,) = np.nonzero(counts.sum(axis=1))
+    if len(seconds) < _SECONDS_MIN or _missed_schedule(evidence) is not None:
+        return
+    waits_us = counts[seconds] @ middles / counts[seconds].sum(axis=1)
+    line = scipy.stats.linregress(seconds, waits_us / 1e6, alternative="greater")
+    if line.slope > limit and line.pvalue <= _CHANCE_MAX:
+        facts: Facts = {"first_us": float(waits_us[0]), "last_us": float(waits_us[-1])}
+        yield Reason(code="backlog", value=float(line.slope), limit=limit, facts=facts)
 
 
 def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:

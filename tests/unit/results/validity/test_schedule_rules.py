@@ -9,7 +9,9 @@ import pytest
 
 from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement
+from loadlab.model import PerSecond
 from loadlab.report import words
+from loadlab.stats import latency_bins
 from tests.unit import builders
 from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
@@ -160,6 +162,42 @@ def test_requests_that_hide_the_generators_lateness_are_told() -> None:
     assert words.coded(finding).startswith(
         "late_hidden: 100 requests without an answer, 64 connections: "
     )
+
+
+def by_second(*waits_ms: float) -> Measurement:
+    """Return a measurement whose requests of each second waited so long."""
+    each = [latency_bins.counted(np.full(1000, int(1000 * wait))) for wait in waits_ms]
+    count = [1000] * len(waits_ms)
+    none: list[int | None] = [None] * len(waits_ms)
+    series = PerSecond(
+        second=[*range(len(waits_ms))],
+        scheduled=count,
+        responses=count,
+        ok=count,
+        p50_us=none,
+        p99_us=none,
+        max_us=none,
+        latency_bins=latency_bins.record(each),
+    )
+    return replace(GOOD, per_second=series)
+
+
+def test_requests_that_come_faster_than_they_are_answered_are_told() -> None:
+    """All are sent and come back right, for there are connections enough; the last come late."""
+    found = judged(by_second(50, 155, 248, 352, 449))
+    assert (found.valid, codes(found.findings)) == (True, ["backlog"])
+    (finding,) = found.findings
+    # The bins of a second's latencies have a width.
+    assert finding.value == pytest.approx(0.1, rel=0.15)
+    assert words.coded(finding).endswith("about 53 ms in its first second and 410 ms in its last")
+
+
+@pytest.mark.parametrize(
+    "waits_ms",
+    [(60,) * 5, (60, 63, 58, 64, 61), (400, 30, 30, 31, 30), (1, 1, 1, 300, 1), (1, 300)],
+)
+def test_waits_that_are_long_or_differ_are_no_backlog(waits_ms: tuple[float, ...]) -> None:
+    assert judged(by_second(*waits_ms)).findings == []
 
 
 def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
