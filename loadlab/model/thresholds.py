@@ -187,7 +187,11 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         ),
     ]
     littles_law_max: Annotated[
-        NotNegative, doc("Finding above: mean concurrency / connections, closed loop.")
+        NotNegative,
+        doc(
+            "Finding above: difference of the requests under way by count and by rate times mean "
+            "latency, fraction of those by count."
+        ),
     ]
     backlog_growth_max: Annotated[
         NotNegative,

@@ -121,6 +121,22 @@ def _self_check(reason: Reason) -> str:
     )
 
 
+def _littles_law(reason: Reason) -> str:
+    facts = reason.facts
+    counted, by_latency = number(facts["counted"]), number(facts["by_latency"])
+    text = (
+        f"{counted:.1f} requests under way on average by count, {by_latency:.1f} by rate times "
+        f"mean latency, {shown(reason, 'percent')} apart, limit {number(reason.limit):.0%}"
+    )
+    if by_latency > counted:
+        return f"{text}: rate and latency do not agree"
+    unanswered = int(number(facts["unanswered"]))
+    parts = [f"{unanswered:,} requests without an answer"] if unanswered else []
+    parts += ["the opening of a connection for each"] if facts["opens"] else []
+    rest = "the time between an answer and the next request"
+    return f"{text}: the latencies leave out {' and '.join(parts) or rest}"
+
+
 # Checks of metronome on itself, by its names.
 _SELF_CHECKS = {
     "schedule": "p99 of the time by which it sent late, outside of its stops, µs",
@@ -510,11 +526,9 @@ FINDINGS: ReasonTable = {
         thresholds=("send_delay_p99_max_us",),
     ),
     "littles_law": ReasonRow(
-        template(
-            "{concurrency:.1f} requests under way on average, {connections} connections, limit "
-            "{limit}: rate and latency do not agree"
-        ),
-        meaning="Rate and latency imply more requests in progress than there are connections.",
+        _littles_law,
+        meaning="Requests under way by count differ from rate times mean latency: the latencies "
+        "leave something out.",
         thresholds=("littles_law_max",),
     ),
     "open_files_granted": ReasonRow(
@@ -535,6 +549,16 @@ FINDINGS: ReasonTable = {
         "Reuse the connections (-e python_keepalive=true), have fewer under way, or widen "
         "net.ipv4.ip_local_port_range",
         meaning="Requests failed, as the client had no free local port.",
+    ),
+    "opening": ReasonRow(
+        template(
+            "{value:,} of {scheduled:,} requests were due while the generator opened its "
+            "connections; the slowest took {max_us:ms} ms. They are in no percentile of the "
+            "latency; response times and objectives count them"
+        ),
+        meaning="The first requests are in no percentile of the latency, as oha opened its "
+        "connections meanwhile.",
+        thresholds=("opening_connection_s",),
     ),
     "overlap": ReasonRow(
         template(
