@@ -298,7 +298,7 @@ def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPar
 
 def _total_s(waits: Histogram) -> float:
     """Return the sum of the waits, seconds."""
-    return (histograms.summary(waits)["mean"] or 0.0) * waits.total_count / 1e6
+    return (histograms.summary(waits)["mean"] or 0.0) * int(waits.total_count) / 1e6
 
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:

@@ -110,11 +110,11 @@ def held(repetition: Repetition) -> bool:
 
     When the answers came does not matter: where each takes long, the last come after the deadline.
     """
-    due = repetition.scheduled or repetition.requests or 0
+    requests = repetition.scheduled or repetition.requests or 0
     growing = any(
         finding.code in ("saturated", "backlog") for finding in repetition.validity.findings
     )
-    return not growing and 0 < HELD_FROM * due <= (repetition.ok or 0)
+    return not growing and 0 < HELD_FROM * requests <= (repetition.ok or 0)
 
 
 def _both_held(*cells: CellSummary) -> bool:

@@ -130,9 +130,9 @@ class Evidence:
         """Return whether so many events, which hit a request each, explain the p99; or, of a closed
         loop, the time of its connections, of which each event held one for ``held_us``.
         """
-        due = self.rep.scheduled or self.rep.requests or 0
+        requests = self.rep.scheduled or self.rep.requests or 0
         time_us = self.cell.load.connections * 1e6 * (self.rep.duration_s or 0.0)
-        explained = events >= self.rule.limit_affected * due
+        explained = events >= self.rule.limit_affected * requests
         return events > 0 and (explained or events * held_us > self.rule.limit_waiting * time_us)
 
     @cached_property
