@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -38,9 +39,9 @@ from loadlab.generators.measurement import (
     Measurement,
     Waited,
 )
-from loadlab.generators.oha_database import Limits, Reduction
+from loadlab.generators.oha_database import Limits, Pairs, Reduction
 from loadlab.generators.tally import AnswerSeries
-from loadlab.model import Load, PerSecond, Thresholds
+from loadlab.model import Load, PerSecond, Reason, Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
 from loadlab.stats import histograms
@@ -184,13 +185,16 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
     answers before the deadline, divided by the deadline minus the fastest service time: no answer
     can arrive during that first time. So neither a slow start nor answers after the deadline
     distort them. Latencies and lateness leave out the requests that were due while oha opened its
-    connections; all counts have them.
+    connections; all counts and response times have them.
 
     Raises GeneratorError where the reduction and the JSON do not agree.
     """
-    exact, right_us, wrong_us = _latencies(reduction, body_bytes)
-    every = [*reduction.latency_us, *reduction.opening_us]
-    _cross_check(said, reduction, _counted([pairs for _, _, pairs in every]))
+    exact, *_ = _latencies(reduction.latency_us, body_bytes)
+    opening, *_ = _latencies(reduction.opening_us, body_bytes)
+    every, right_us, wrong_us = _latencies(
+        [*reduction.latency_us, *reduction.opening_us], body_bytes
+    )
+    _cross_check(said, reduction, every)
     errors = dict(said.errors)
     ok = ok_in_time = in_time = 0
     for status, length, count, before in reduction.answers:
@@ -209,7 +213,6 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
     span = duration_s - (service.min or 0) if in_time else duration_s
     histogram = histograms.from_counts(*exact)
     delay = _counted([lateness.delay_us])
-    opening = schedule.opening(reduction.limits.opening_s)
     return Measurement(
         generator="oha",
         requests=requests,
@@ -236,9 +239,17 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
             wrong_us,
             unanswered=said.missing,
             unsent=unsent,
-            known_fraction=1 - opening / scheduled,
             left_out=None if lateness.hidden else lateness.left_out,
         ),
+        findings=[
+            Reason(
+                code="opening",
+                value=int(opening[1].sum()),
+                facts={"max_us": int(opening[0][-1]), "scheduled": scheduled},
+            )
+        ]
+        if len(opening[0])
+        else [],
     )
 
 
@@ -276,10 +287,12 @@ def _cross_check(said: Report, reduction: Reduction, exact: Counted) -> None:
             )
 
 
-def _latencies(reduction: Reduction, body_bytes: int | None) -> tuple[Counted, Counted, Counted]:
+def _latencies(
+    answers: Sequence[tuple[int, int, Pairs]], body_bytes: int | None
+) -> tuple[Counted, Counted, Counted]:
     """Return (µs, counts) of all answers, of the right ones and of the wrong ones."""
-    parts: dict[bool, list[list[tuple[int, int]]]] = {True: [], False: []}
-    for status, length, pairs in reduction.latency_us:
+    parts: dict[bool, list[Pairs]] = {True: [], False: []}
+    for status, length, pairs in answers:
         parts[answer_class(status, length, body_bytes) == "ok"].append(pairs)
     return _counted([*parts[True], *parts[False]]), _counted(parts[True]), _counted(parts[False])
 

@@ -100,11 +100,15 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         Fraction, doc("Void above: fraction of the seconds disturbed by steal, either host.")
     ]
     foreign_cpu_disturbing: Annotated[
-        Fraction,
-        doc("Foreign CPU above which a second counts as disturbed, fraction of the cores' time."),
+        NotNegative,
+        doc("Foreign CPU above which a second counts as disturbed, cores."),
     ]
-    foreign_cpu_seconds_max: Annotated[
-        Fraction, doc("Void above: fraction of the seconds disturbed by foreign CPU, either host.")
+    foreign_cpu_time_max: Annotated[
+        Fraction,
+        doc(
+            "Void above: core time that others had in the disturbed seconds / duration, either "
+            "host. Half of the requests above the p99."
+        ),
     ]
     link_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds in which the link was above link_max.")
@@ -183,5 +187,16 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         ),
     ]
     littles_law_max: Annotated[
-        NotNegative, doc("Finding above: mean concurrency / connections, closed loop.")
+        NotNegative,
+        doc(
+            "Finding above: difference of the requests under way by count and by rate times mean "
+            "latency, fraction of those by count."
+        ),
+    ]
+    backlog_growth_max: Annotated[
+        NotNegative,
+        doc(
+            "Finding above: seconds by which the mean latency grew with each second of a constant "
+            "rate, about the part of the requests that the server cannot answer."
+        ),
     ]

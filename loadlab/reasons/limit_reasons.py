@@ -78,7 +78,7 @@ def _neighbour(reason: Reason) -> str:
         else ""
     )
     worst = reason.facts.get("worst")
-    most = f", {formatting.percent(number(worst))} in the worst second" if worst is not None else ""
+    most = f", {_cores(number(worst))} in the worst second" if worst is not None else ""
     return f"somebody else's programs: they used {mean}{most}{waited}"
 
 
@@ -302,11 +302,11 @@ LIMITS: dict[str, LimitRow] = {
     ),
     "none": LimitRow(
         template(
-            "{rate:,g} requests/s came back right with p99 {value:ms} ms, within {limit:ms} ms; "
-            "the server's cores were {busy:percent} busy"
+            "{rate:,g} requests/s came back with p99 {value:ms} ms, within {limit:ms} ms, and "
+            "{failed:n failed request}; the server's cores were {busy:percent} busy"
         ),
         lambda reason: "the objective was missed",
-        "The rate came back within the objective, without a failed request.",
+        "The rate came back within the objective: of the requests due at most 1 % failed.",
         always("-e slo=p99_ms=100,errors=0 finds the highest rate"),
         part_of=None,
     ),

@@ -94,8 +94,35 @@ _FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
+# What a form multiplies a number by.
+_SCALES = {"percent": 100.0, "part": 100.0, "ms": 0.001}
+
+
+class _Limited(float):
+    """The value of a reason, beside its limit."""
+
+    limit: float
+
+
 class _Formatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> Any:
+        """Return a number in a form; of a value with as many digits as tell it from its limit."""
+        text = self._formatted(value, format_spec)
+        if (
+            not isinstance(value, _Limited)
+            or value == value.limit
+            or text != self._formatted(value.limit, format_spec)
+        ):
+            return text
+        scale = _SCALES.get(format_spec, 100.0 if format_spec.endswith("%") else 1.0)
+        unit = text.lstrip("<0123456789.,-")
+        for digits in range(1, 16):
+            shown = f"{scale * value:,.{digits}f}"
+            if shown != f"{scale * value.limit:,.{digits}f}":
+                return shown + unit
+        return text
+
+    def _formatted(self, value: Any, format_spec: str) -> Any:
         if form := _FORMS.get(format_spec):
             return form(value)
         if format_spec.startswith("n "):
@@ -109,5 +136,18 @@ _FORMATTER = _Formatter()
 def template(text: str) -> Callable[[Reason], str]:
     """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
     return lambda reason: _FORMATTER.format(
-        text, value=reason.value, limit=reason.limit, **reason.facts
+        text, value=_limited(reason), limit=reason.limit, **reason.facts
     )
+
+
+def shown(reason: Reason, form: str) -> str:
+    """Return the value of a reason in a form of a template, told from its limit."""
+    return str(_FORMATTER.format_field(_limited(reason), form))
+
+
+def _limited(reason: Reason) -> object:
+    if not isinstance(reason.value, float) or not isinstance(reason.limit, int | float):
+        return reason.value
+    limited = _Limited(reason.value)
+    limited.limit = float(reason.limit)
+    return limited

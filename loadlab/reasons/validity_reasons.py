@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, template
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, shown, template
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
@@ -65,8 +65,7 @@ def _generator_stopped(reason: Reason) -> str:
 
 def _generator_stops(reason: Reason) -> str:
     return (
-        f"{_stopped(reason)}: {number(reason.value):.1%} of the load, limit "
-        f"{number(reason.limit):.0%}"
+        f"{_stopped(reason)}: {shown(reason, '.1%')} of the load, limit {number(reason.limit):.0%}"
     )
 
 
@@ -117,9 +116,25 @@ def _us(value: object) -> str:
 
 def _self_check(reason: Reason) -> str:
     return (
-        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {number(reason.value):,.3g}, limit "
+        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {shown(reason, ',.3g')}, limit "
         f"{number(reason.limit):,.3g}"
     )
+
+
+def _littles_law(reason: Reason) -> str:
+    facts = reason.facts
+    counted, by_latency = number(facts["counted"]), number(facts["by_latency"])
+    text = (
+        f"{counted:.1f} requests under way on average by count, {by_latency:.1f} by rate times "
+        f"mean latency, {shown(reason, 'percent')} apart, limit {number(reason.limit):.0%}"
+    )
+    if by_latency > counted:
+        return f"{text}: rate and latency do not agree"
+    unanswered = int(number(facts["unanswered"]))
+    parts = [f"{unanswered:,} requests without an answer"] if unanswered else []
+    parts += ["the opening of a connection for each"] if facts["opens"] else []
+    rest = "the time between an answer and the next request"
+    return f"{text}: the latencies leave out {' and '.join(parts) or rest}"
 
 
 # Checks of metronome on itself, by its names.
@@ -132,20 +147,20 @@ _SELF_CHECKS = {
 
 
 def _generator_late(reason: Reason) -> str:
-    part, limit = (
-        formatting.part_of(number(fraction)) for fraction in (reason.value, reason.limit)
-    )
-    return f"{_late(reason)}; {part} of all, limit {limit}"
+    limit = formatting.part_of(number(reason.limit))
+    return f"{_late(reason)}; {shown(reason, 'part')} of all, limit {limit}"
 
 
 def _generator_cpu(reason: Reason) -> str:
-    text = f"client {reason.value:.2f} busy, limit {reason.limit}{_seconds(reason)}"
+    text = f"client {shown(reason, '.2f')} busy, limit {reason.limit}{_seconds(reason)}"
     if "server_cpu_busy" not in reason.facts:
         return text
     server, full = reason.facts["server_cpu_busy"], reason.facts["server_cpu_full"]
     assert isinstance(server, float | int)
     assert isinstance(full, float | int)
     cause = "both were full" if server >= full else "the generator was the limit"
+    if reason.facts["failing"]:
+        cause = "most requests failed at once"
     return f"{text}, server {server:.2f} busy, full from {full}: {cause}"
 
 
@@ -161,14 +176,16 @@ def _seconds(reason: Reason) -> str:
 
 
 def _steal(reason: Reason) -> str:
-    return f"{reason.value:.3f} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
+    return (
+        f"{shown(reason, '.3f')} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
+    )
 
 
 def _retransmits(reason: Reason) -> str:
     fact = reason.facts
     text = (
         f"{fact['host']} sent {fact['retransmits']} of {fact['segments']} segments again, "
-        f"{reason.value:.2%}, limit {reason.limit:.1%}"
+        f"{shown(reason, '.2%')}, limit {reason.limit:.1%}"
     )
     if not fact["network"]:
         return text
@@ -259,13 +276,13 @@ VOID: ReasonTable = {
     ),
     "foreign_cpu": ReasonRow(
         template(
-            "processes that are not the lab's used more than {second_max:.0%} of the {host}'s CPU "
-            "in {value:.0%} of the seconds, limit {limit:.0%}; {mean:.0%} on average, {worst:.0%} "
-            "in the worst second"
+            "processes that are not the lab's had a core of the {host} for {value:part} of the "
+            "load, limit {limit:part}, in seconds with more than {second_max:two} cores; "
+            "{worst:two} cores in the worst second, {mean:percent} of its CPU on average"
         ),
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
-        thresholds=("foreign_cpu_disturbing", "foreign_cpu_seconds_max"),
+        thresholds=("foreign_cpu_disturbing", "foreign_cpu_time_max"),
         cause="outside",
     ),
     "clock_jump": ReasonRow(
@@ -365,6 +382,20 @@ FINDINGS: ReasonTable = {
         meaning="The server did not keep the rate: its CPU was full, or all connections waited "
         "for it.",
         thresholds=("sent_min", "server_cpu_full", "connections_busy_min"),
+    ),
+    "backlog": ReasonRow(
+        lambda reason: (
+            f"with each second of the load requests waited {number(reason.value) * 1000:,.0f} ms "
+            f"longer, limit {number(reason.limit) * 1000:,.0f} ms: about "
+            + " and ".join(
+                f"{formatting.significant(number(reason.facts[f'{part}_us']) / 1000, 2)} ms in its "
+                f"{words}"
+                for part, words in {"first": "first second", "last": "last"}.items()
+            )
+        ),
+        "Ask for less where the latency below saturation is wanted",
+        meaning="The server answered more slowly than requests came, and what waited grew.",
+        thresholds=("backlog_growth_max",),
     ),
     "own_part": ReasonRow(
         _withheld,
@@ -495,11 +526,9 @@ FINDINGS: ReasonTable = {
         thresholds=("send_delay_p99_max_us",),
     ),
     "littles_law": ReasonRow(
-        template(
-            "{concurrency:.1f} requests under way on average, {connections} connections, limit "
-            "{limit}: rate and latency do not agree"
-        ),
-        meaning="Rate and latency imply more requests in progress than there are connections.",
+        _littles_law,
+        meaning="Requests under way by count differ from rate times mean latency: the latencies "
+        "leave something out.",
         thresholds=("littles_law_max",),
     ),
     "open_files_granted": ReasonRow(
@@ -520,6 +549,16 @@ FINDINGS: ReasonTable = {
         "Reuse the connections (-e python_keepalive=true), have fewer under way, or widen "
         "net.ipv4.ip_local_port_range",
         meaning="Requests failed, as the client had no free local port.",
+    ),
+    "opening": ReasonRow(
+        template(
+            "{value:,} of {scheduled:,} requests were due while the generator opened its "
+            "connections; the slowest took {max_us:ms} ms. They are in no percentile of the "
+            "latency; response times and objectives count them"
+        ),
+        meaning="The first requests are in no percentile of the latency, as oha opened its "
+        "connections meanwhile.",
+        thresholds=("opening_connection_s",),
     ),
     "overlap": ReasonRow(
         template(

@@ -179,8 +179,11 @@ def _measured(
             reverse_proxy_requests=client_part.counted(offered) if len(offered) == 1 else None,
             latency=latency,
             own=own,
+            censored_s=_total_s(waiting),
         )
-        for part, calibration, (latency, own) in zip(offered, calibrations, parts, strict=True)
+        for part, calibration, (latency, own), waiting in zip(
+            offered, calibrations, parts, censored, strict=True
+        )
     ]
     validities = [judge(client) for client in evidence]
     waits = [
@@ -212,8 +215,9 @@ def _measured(
             thresholds=thresholds,
             reverse_proxy_requests=client_part.counted(offered),
         )
-        latency, own = _own(whole.measurement, histograms.merge(censored))
-        whole = replace_evidence(whole, latency=latency, own=own)
+        together = histograms.merge(censored)
+        latency, own = _own(whole.measurement, together)
+        whole = replace_evidence(whole, latency=latency, own=own, censored_s=_total_s(together))
         result = _together(setup, offered, whole, validities, waits, censored, calibrations)
     return replace(
         result,
@@ -290,6 +294,11 @@ def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPar
     latency = over_due(measurement.latency_us, measurement.histogram, censored, [])
     ideal = measurement.ideal
     return latency, None if ideal is None else own_part(latency, ideal, censored)
+
+
+def _total_s(waits: Histogram) -> float:
+    """Return the sum of the waits, seconds."""
+    return (histograms.summary(waits)["mean"] or 0.0) * int(waits.total_count) / 1e6
 
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:

@@ -51,6 +51,7 @@ class LimitRule(Record, kw_only=True, frozen=True):
     limit_in_use: Annotated[Fraction, doc("Part of the database connections.")]
     limit_crowd: Annotated[Above0, doc("Requests under way for each connection or thread.")]
     limit_queue: Annotated[Above0, doc("Mean connections in an accept queue.")]
+    limit_affected: Annotated[Fraction, doc("Part of the requests that were due.")]
     limit_pressure: Annotated[Fraction, doc("Part of the time.")]
     limit_round_trip: Annotated[Fraction, doc("Part of the time of the requests.")]
     limit_far_ms: Annotated[NotNegative, doc("Round trip, ms.")]

@@ -47,12 +47,14 @@ class Log(TypedDict):
 
     - requests: its file; line: regular expression of a line, with the groups end (unix seconds),
       whole, connect and upstream (seconds; of several values the sum, "-" for none)
-    - errors: file of the errors; kinds: kind of an error -> regular expression of its line
+    - errors: file of the errors; errors_time: form of the local time that a line begins with, as
+      of strftime; kinds: kind of an error -> regular expression of its line
     """
 
     requests: str
     line: str
     errors: str
+    errors_time: str
     kinds: dict[str, str]
 
 

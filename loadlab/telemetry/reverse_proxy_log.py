@@ -5,6 +5,8 @@ The recorder has copied both; the folder of the reverse proxy says how its lines
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import math
 import re
 from collections import Counter
@@ -30,8 +32,7 @@ def summarise(lines: Sequence[str], form: Log, start: float, end: float) -> Reve
     """Return what the reverse proxy logged.
 
     ``form``: of its lines. ``start``, ``end``: of the load, unix seconds of the host's clock.
-    Requests count between these; errors count in the whole recording, so those of a warm-up too.
-    Raises TelemetryError for a malformed line.
+    Requests and errors count between these. Raises TelemetryError for a malformed line.
     """
     requests = [
         seconds for ended, seconds in _requests(lines, form["line"]) if start <= ended <= end
@@ -42,8 +43,7 @@ def summarise(lines: Sequence[str], form: Log, start: float, end: float) -> Reve
     )
     errors = Counter(
         kind
-        for line in lines
-        if line.startswith("error ")
+        for line in _errors(lines, form["errors_time"], start, end)
         for kind, words in form["kinds"].items()
         if re.search(words, line)
     )
@@ -60,6 +60,24 @@ def summarise(lines: Sequence[str], form: Log, start: float, end: float) -> Reve
 
 def _us(seconds: Sequence[float]) -> float | None:
     return 1e6 * mean(seconds) if seconds else None
+
+
+def _errors(lines: Sequence[str], form: str, start: float, end: float) -> Iterator[str]:
+    """Yield the lines on errors of the load, whose times are in whole seconds.
+
+    A line without a time continues the one before.
+    """
+    length = len(datetime.datetime.now(datetime.UTC).strftime(form))
+    inside = False
+    for line in lines:
+        if not line.startswith("error "):
+            continue
+        _, zone, text = line.split(" ", 2)
+        with contextlib.suppress(ValueError):
+            moment = datetime.datetime.strptime(f"{zone} {text[:length]}", f"%z {form}")
+            inside = math.floor(start) <= moment.timestamp() <= end
+        if inside:
+            yield text
 
 
 def _requests(lines: Sequence[str], form: str) -> Iterator[tuple[float, list[float | None]]]:

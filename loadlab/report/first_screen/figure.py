@@ -19,6 +19,7 @@ from loadlab.report.sections import headlines
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import metrics
+from loadlab.results.ranking import held
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import histograms
@@ -164,7 +165,7 @@ def _meets(cell: CellSummary, objective_ms: float) -> bool:
 
 def _held(cell: CellSummary) -> bool:
     valid = headlines.valid(cell)
-    return bool(valid) and all(headlines.held(rep, cell.cell.load) for rep in valid)
+    return bool(valid) and all(held(rep) for rep in valid)
 
 
 def _by_rate(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import astuple
 
-from loadlab.model import CellSummary, ErrorCounts, Load, Repetition, Spread, Statistics, Validity
+from loadlab.model import CellSummary, ErrorCounts, Repetition, Spread, Statistics, Validity
 from loadlab.reasons.validity_reasons import SATURATED
 from loadlab.report import words
 from loadlab.report.html import Headline
 from loadlab.report.sections import latency_columns
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Entry
-from loadlab.results.ranking import HELD_FROM
+from loadlab.results.ranking import held
 from loadlab.run import formatting
 
 
@@ -32,6 +32,8 @@ def saturation(repetition: Repetition) -> str | None:
     for finding in repetition.validity.findings:
         if finding.code == "saturated":
             return SATURATED[str(finding.facts["resource"])]
+        if finding.code == "backlog":
+            return "requests came faster than they were answered"
     return None
 
 
@@ -39,12 +41,6 @@ def valid_or_void(validity: Validity) -> str:
     """Return "valid", or "void" with the reasons, on one line."""
     reasons = "; ".join(map(words.coded, validity.reasons))
     return "valid" if validity.valid else formatting.one_line(f"void: {reasons}")
-
-
-def held(repetition: Repetition, load: Load) -> bool:
-    """Return whether the rate asked for came back as verified answers."""
-    enough = (repetition.goodput or 0) >= HELD_FROM * (load.rate or 0)
-    return enough and saturation(repetition) is None
 
 
 def skipped(cell: CellSummary) -> str:
@@ -84,7 +80,7 @@ def headline(entry: Entry) -> Headline:
 
 def _constant(cell: CellSummary, subject: str, rate: str) -> Headline:
     statistics, good = cell.statistics, valid(cell)
-    kept = [held(rep, cell.cell.load) for rep in good]
+    kept = [held(rep) for rep in good]
     if all(kept):
         return Headline(
             "held", f"{subject} held {rate}: {_tail(statistics)}.{skipped(cell)}", "held"

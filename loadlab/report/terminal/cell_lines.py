@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from loadlab.model import CellSummary, PythonClient, Repetition, Summary
+from loadlab.model import CellSummary, PythonClient, Reason, Repetition, Summary
 from loadlab.report import words
 from loadlab.report.sections import (
     comparison_section,
@@ -99,12 +99,17 @@ def _cells(cells: Sequence[CellSummary], names: Mapping[str, Sequence[str]]) -> 
 
 
 def _lines(cell: CellSummary) -> Iterator[str]:
-    """Yield a cell's repetitions, each with its findings, and its limit."""
+    """Yield a cell's repetitions, a line on their findings, and the cell's limit."""
     shown = _CLIENT_COLUMNS if labels.is_client(cell) else _COLUMNS
     for rep in cell.repetitions:
         yield from columns(shown, [_Measured(cell, rep)])
-        for finding in rep.validity.findings:
-            yield f"{'':<12}{words.coded(finding)}"
+    findings: dict[str, Reason] = {}
+    for finding in (finding for rep in cell.repetitions for finding in rep.validity.findings):
+        findings.setdefault(finding.code, finding)
+    if findings:
+        first, *others = findings.values()
+        also = f"; also {', '.join(other.code for other in others)}" if others else ""
+        yield f"{'':<12}{words.coded(first)}{also}"
     if cell.limit is not None:
         yield f"{'':<12}{limits.whole(cell.limit)}"
 

@@ -124,8 +124,9 @@ def memory(evidence: Evidence) -> Check | None:
     pressure, limit = evidence.server.memory_pressure, evidence.rule.limit_pressure
     if evidence.server.oom_kills:
         return check("memory", True, pressure, limit, killed=evidence.server.oom_kills)
-    if evidence.server.swap_pages:
-        return check("memory", True, pressure, limit, swapped=evidence.server.swap_pages)
+    swapped = evidence.server.swap_pages
+    if evidence.affects(swapped):
+        return check("memory", True, pressure, limit, swapped=swapped)
     if pressure is None:
         return None
     return check("memory", pressure >= limit, pressure, limit)

@@ -26,6 +26,8 @@ FLUSHES = ("LWLock:WALWrite", "Timeout:CommitDelay")
 # Part of the transactions that flush the log, from which an active connection that neither computes
 # nor waits for anything known waits for a flush: PostgreSQL before 18 does not name commit_delay.
 FLUSHING = 0.3
+# Linux sends a SYN again after 1 s at the earliest (TCP_TIMEOUT_INIT).
+RESENT_US = 1_000_000
 
 
 class Check(NamedTuple):
@@ -123,6 +125,15 @@ class Evidence:
     def failed(self) -> int:
         """Requests without a right answer."""
         return max(0, (self.rep.requests or 0) - (self.rep.ok or 0) - (self.rep.aborted or 0))
+
+    def affects(self, events: int, held_us: float = 0.0) -> bool:
+        """Return whether so many events, which hit a request each, explain the p99; or, of a closed
+        loop, the time of its connections, of which each event held one for ``held_us``.
+        """
+        requests = self.rep.scheduled or self.rep.requests or 0
+        time_us = self.cell.load.connections * 1e6 * (self.rep.duration_s or 0.0)
+        explained = events >= self.rule.limit_affected * requests
+        return events > 0 and (explained or events * held_us > self.rule.limit_waiting * time_us)
 
     @cached_property
     def p99_us(self) -> float:

@@ -7,7 +7,7 @@ import math
 from loadlab.model import Reason, TcpConnections
 from loadlab.results.limits import cpu_account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check, first
-from loadlab.results.ranking import HELD_FROM
+from loadlab.results.ranking import held
 
 # A generator that could not do more; a Python client's own limits.
 _CLIENT = (
@@ -118,16 +118,15 @@ def none(evidence: Evidence) -> Check | None:
     load, rep, objective = evidence.cell.load, evidence.rep, evidence.rule.curve_slo
     if load.mode != "constant" or not load.rate or rep.goodput is None or not rep.requests:
         return None
-    kept = rep.goodput >= HELD_FROM * load.rate
-    right = evidence.failed <= objective["errors"] * rep.requests
     limit = 1000 * objective["p99_ms"]
     return check(
         "none",
-        kept and right and evidence.p99_us <= limit,
+        held(rep) and evidence.p99_us <= limit,
         evidence.p99_us,
         limit,
         busy=evidence.busy,
         rate=load.rate,
+        failed=evidence.failed,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
+from loadlab.results.limits.limit_evidence import RESENT_US, Check, Evidence, LimitCheck, check
 
 # Linux holds an acknowledgement back for 40 ms (TCP_DELACK_MIN), at most 200 ms (TCP_DELACK_MAX).
 _HELD_US = (35_000, 250_000)
@@ -14,7 +14,7 @@ def _logged(code: str, kind: str, evidence: Evidence) -> Check | None:
     if evidence.server.reverse_proxy is None:
         return None
     lines = evidence.server.reverse_proxy.errors.get(kind, 0)
-    return check(code, lines > 0, lines, 0, failed=evidence.failed)
+    return check(code, evidence.affects(lines), lines, failed=evidence.failed)
 
 
 def reverse_proxy_connections(evidence: Evidence) -> Check | None:
@@ -30,9 +30,7 @@ def open_files(evidence: Evidence) -> Check | None:
 def upstream_closed(evidence: Evidence) -> Check | None:
     """Look for connections that the application closed while the reverse proxy used them."""
     seen = _logged("upstream_closed", "upstream_closed", evidence)
-    if seen is None or not seen.is_limit:
-        return seen
-    return seen._replace(is_limit=evidence.failed > 0)
+    return seen and seen._replace(is_limit=seen.is_limit and evidence.failed > 0)
 
 
 def database_connections(evidence: Evidence) -> Check | None:
@@ -42,7 +40,7 @@ def database_connections(evidence: Evidence) -> Check | None:
     most, limit = evidence.database.connections_max, evidence.database.connections_limit
     return check(
         "database_connections",
-        most >= limit and evidence.failed > 0,
+        most >= limit and evidence.affects(evidence.failed),
         most,
         limit,
         failed=evidence.failed,
@@ -53,7 +51,9 @@ def syn_queue(evidence: Evidence) -> Check:
     """Look for SYNs that were dropped, but not for a full accept queue."""
     tcp = evidence.server.tcp
     dropped = tcp.listen_drops - tcp.listen_overflows
-    return check("syn_queue", dropped > 0, dropped, 0, cookies=tcp.syn_cookies)
+    return check(
+        "syn_queue", evidence.affects(dropped, RESENT_US), dropped, cookies=tcp.syn_cookies
+    )
 
 
 def accept_queue(evidence: Evidence) -> Check | None:
@@ -70,9 +70,8 @@ def accept_queue(evidence: Evidence) -> Check | None:
     shortest = min((queue.limit for queue in full), default=None)
     return check(
         "accept_queue",
-        not evidence.full and (refused > 0 or bool(full) or again > 0),
+        not evidence.full and evidence.affects(refused + again, RESENT_US),
         refused + again,
-        0,
         service=full[0].service if full else None,
         depth=shortest,
     )

@@ -28,7 +28,8 @@ def marked(host: HostTelemetry, thresholds: Thresholds) -> HostTelemetry:
         return host
     foreign = series.foreign_cpu or [0.0] * len(series.t)
     disturbed = [
-        used > thresholds.foreign_cpu_disturbing or stolen > thresholds.steal_disturbing
+        used * host.cores > thresholds.foreign_cpu_disturbing
+        or stolen > thresholds.steal_disturbing
         for used, stolen in zip(foreign, series.cpu_steal, strict=True)
     ]
     return replace(host, per_second=replace(series, disturbed=disturbed))
@@ -42,18 +43,26 @@ def above(values: Sequence[float], limit: float) -> float:
 def generator_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
 
-    A closed loop may fill the client's CPU if the server's is full too: if the server had room
-    left, the measurement shows the client's limit.
+    A closed loop may fill the client's CPU if the server's is full too, or if most requests fail at
+    once: otherwise the measurement shows the client's limit.
     """
     mode = client.cell.load.mode
-    if mode == "constant" or (mode == "closed" and not server_full(client)):
+    if mode == "constant" or (mode == "closed" and not _server_limits(client)):
         yield from _full_client(client)
 
 
 def both_full(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason where a closed loop filled both hosts."""
-    if client.cell.load.mode == "closed" and server_full(client):
+    """Yield a finding where a closed loop filled the client, and the server was the limit."""
+    if client.cell.load.mode == "closed" and _server_limits(client):
         yield from _full_client(client)
+
+
+def _server_limits(client: ClientEvidence) -> bool:
+    return server_full(client) or _most_failed(client)
+
+
+def _most_failed(client: ClientEvidence) -> bool:
+    return 2 * client.measurement.ok < client.measurement.requests
 
 
 def server_full(evidence: LoadEvidence) -> bool:
@@ -71,6 +80,7 @@ def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
         facts = {
             "server_cpu_busy": client_evidence.server.cpu_busy,
             "server_cpu_full": thresholds.server_cpu_full,
+            "failing": _most_failed(client_evidence),
         }
     if client.cpu_busy > limit:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
@@ -110,24 +120,33 @@ def _in_seconds(
 
 
 def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
+    """Yield a reason for each host on which others had a core for too much of the load."""
     for role, host in client.hosts.items():
         seconds = host.per_second.foreign_cpu if host.per_second else None
-        yield from _foreign(role, seconds or [], client.thresholds)
+        yield from _foreign(role, seconds or [], host.cores, client.thresholds)
 
 
-def _foreign(role: str, per_second: Sequence[float], thresholds: Thresholds) -> Iterator[Reason]:
-    seconds = above(per_second, thresholds.foreign_cpu_disturbing)
-    if seconds > thresholds.foreign_cpu_seconds_max:
+def _foreign(
+    role: str, per_second: Sequence[float], cores: int, thresholds: Thresholds
+) -> Iterator[Reason]:
+    """Yield a reason where others had a core for so long that the p99 may be of their making.
+
+    ``per_second``: fractions of the time of ``cores``. A request is served by a core and not by the
+    mean of all, so what others had counts in cores.
+    """
+    used = [fraction * cores for fraction in per_second]
+    disturbing = thresholds.foreign_cpu_disturbing
+    time = sum(cores for cores in used if cores > disturbing) / len(used) if used else 0.0
+    if time > thresholds.foreign_cpu_time_max:
         yield Reason(
             code="foreign_cpu",
-            value=seconds,
-            limit=thresholds.foreign_cpu_seconds_max,
+            value=time,
+            limit=thresholds.foreign_cpu_time_max,
             facts={
                 "host": role,
-                "second_max": thresholds.foreign_cpu_disturbing,
+                "second_max": disturbing,
                 "mean": sum(per_second) / len(per_second),
-                "worst": max(per_second),
+                "worst": max(used),
             },
         )
 
@@ -143,11 +162,19 @@ def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
 
 
 def swapping(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason for each host that swapped."""
-    limit = client.thresholds.swap_pages_max
-    for role, host in client.hosts.items():
-        if host.swap_pages > limit:
-            yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
+    """Yield a reason where the client swapped."""
+    yield from _swapped(client, "client")
+
+
+def server_swapping(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where the server swapped, for the stack may need more than its memory."""
+    yield from _swapped(client, "server")
+
+
+def _swapped(client: ClientEvidence, role: str) -> Iterator[Reason]:
+    pages, limit = client.hosts[role].swap_pages, client.thresholds.swap_pages_max
+    if pages > limit:
+        yield Reason(code="swapping", value=pages, limit=limit, facts={"host": role})
 
 
 def allowance(client: ClientEvidence) -> Iterator[Reason]:
@@ -328,7 +355,7 @@ def calibration_link(
             traffic = (used.rx + used.tx) / used.seconds
             ran = traffic >= TRAFFIC_MIN * traffic.max()
             foreign = [] if used.foreign is None else used.foreign[ran].tolist()
-            reasons += _foreign(role, foreign, thresholds)
+            reasons += _foreign(role, foreign, len(recorded.cores), thresholds)
             reasons += _stolen(role, used.modes["steal"][ran].tolist(), thresholds)
     for direction, throughput in directions.items():
         reasons += _unsteady(direction, throughput, thresholds)

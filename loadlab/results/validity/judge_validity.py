@@ -92,6 +92,7 @@ VOIDING: tuple[ClientRule, ...] = (
 # Rules whose reasons are findings.
 FINDING: tuple[ClientRule, ...] = (
     disturbance.both_full,
+    disturbance.server_swapping,
     disturbance.full_core,
     disturbance.retransmits,
     disturbance.packet_drops,
@@ -105,6 +106,7 @@ FINDING: tuple[ClientRule, ...] = (
 # The same of counts; for several clients they are applied to the whole load.
 COUNTING: tuple[LoadRule, ...] = (
     schedule_rules.saturated,
+    schedule_rules.backlog,
     schedule_rules.own_part,
     schedule_rules.late_tail,
     schedule_rules.late_hidden,
@@ -117,5 +119,5 @@ COUNTING: tuple[LoadRule, ...] = (
 
 COUNTED = frozenset({
     *("saturated", "own_part", "late_tail", "late_hidden", "unsent", "aborted", "errors"),
-    *("counts_differ", "littles_law"),
+    *("counts_differ", "littles_law", "backlog"),
 })  # fmt: skip

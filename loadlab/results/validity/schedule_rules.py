@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+# scipy imports scipy.stats, which takes two seconds, at its first use.
+import numpy as np
+import scipy
+
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Facts, Load, Reason
 from loadlab.results.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
+from loadlab.stats import latency_bins
+
+# Growth is a slope with an error, which needs so many seconds.
+_SECONDS_MIN = 3
+_CHANCE_MAX = 0.01
 
 
 def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
@@ -157,14 +166,15 @@ def _missed_schedule(evidence: LoadEvidence) -> Reason | None:
     Where each request is recorded, what an ideal generator would not have sent either waited for
     the server, and the rest is judged by generator_late. Otherwise:
 
-    The server was the limit if its CPU was full. It was also the limit if it only waits (a sleeping
-    handler, a slow backend): then every connection of the generator waits for an answer, and by
-    Little's law answers/s times mean service time is about the number of connections, less while
-    they fill up and at the end. Without any answer (of wrk2: after its calibration) each connection
-    waited for one all the time, or sent its request again. Otherwise connections were idle while
-    requests were due: the generator did not keep up, and the repetition says nothing about the
-    server. The schedule counts as kept by what was sent: requests unanswered at the deadline and
-    errors do not count against it.
+    The server was the limit if every connection of the generator waited for an answer, whether the
+    server computed or waited itself: by Little's law answers/s times mean service time is then
+    about the number of connections, less while they fill up and at the end. Without any answer (of
+    wrk2: after its calibration) each connection waited for one all the time, or sent its request
+    again. Otherwise connections were idle while requests were due: the generator did not keep up,
+    and the repetition says nothing about the server, however busy that was. Only where the
+    connections in use are not known, as each request opens its own, a full server is the limit.
+    The schedule counts as kept by what was sent: requests unanswered at the deadline and errors do
+    not count against it.
     """
     measurement, load, thresholds = evidence.measurement, evidence.cell.load, evidence.thresholds
     if not measurement.scheduled or measurement.unsent is None:
@@ -182,12 +192,13 @@ def _missed_schedule(evidence: LoadEvidence) -> Reason | None:
         used = concurrency(measurement, evidence.errors.timeout, thresholds.timeout_s)
     else:
         used = usable
+    waiting = used >= thresholds.connections_busy_min * usable
+    full = disturbance.server_full(evidence)
+    unknown = measurement.mean_service_us is None or load.keepalive is False
     resource = None
-    if recorded:
-        resource = "connections"
-    elif disturbance.server_full(evidence):
+    if not recorded and full and (waiting or unknown):
         resource = "cpu"
-    elif used >= thresholds.connections_busy_min * usable:
+    elif recorded or waiting:
         resource = "connections"
     return Reason(
         code="rate_missed" if resource is None else "saturated",
@@ -230,6 +241,28 @@ def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
         )
 
 
+def backlog(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where requests came faster than they were answered, though all were sent.
+
+    What waits at the server then grows, and with it the latency, in proportion to the time. The
+    growth must be larger than that of a load that only fluctuates (p at most 0.01).
+    """
+    series, limit = evidence.measurement.per_second, evidence.thresholds.backlog_growth_max
+    if evidence.cell.load.mode != "constant" or series is None or series.latency_bins is None:
+        return
+    counts = latency_bins.table(series.latency_bins)
+    edges = np.array(series.latency_bins.edges_us)
+    middles = np.sqrt(np.append(edges[:1], edges) * np.append(edges, edges[-1:]))
+    (seconds,) = np.nonzero(counts.sum(axis=1))
+    if len(seconds) < _SECONDS_MIN or _missed_schedule(evidence) is not None:
+        return
+    waits_us = counts[seconds] @ middles / counts[seconds].sum(axis=1)
+    line = scipy.stats.linregress(seconds, waits_us / 1e6, alternative="greater")
+    if line.slope > limit and line.pvalue <= _CHANCE_MAX:
+        facts: Facts = {"first_us": float(waits_us[0]), "last_us": float(waits_us[-1])}
+        yield Reason(code="backlog", value=float(line.slope), limit=limit, facts=facts)
+
+
 def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where the generator sent its requests too long after their time."""
     delay = (evidence.measurement.send_delay_us or {}).get("p99")
@@ -239,17 +272,39 @@ def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:
 
 
 def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
-    """Yield a finding where a closed loop's latencies need more connections than it had."""
-    load, thresholds = evidence.cell.load, evidence.thresholds
-    if load.mode != "closed":
+    """Yield a finding where the latencies leave out much of the time that requests were under way.
+
+    By count a closed loop has a request under way on each connection; the last one of each is in no
+    latency. At a constant rate those without an answer waited as well.
+    """
+    load, measurement, thresholds = evidence.cell.load, evidence.measurement, evidence.thresholds
+    if not measurement.responses:
         return
-    used = concurrency(evidence.measurement, evidence.errors.timeout, thresholds.timeout_s)
-    if used > thresholds.littles_law_max * load.connections:
+    unended = 0.0
+    if load.mode == "closed" and load.burst_every_s is None:
+        counted = float(load.connections)
+        by_latency = concurrency(measurement, evidence.errors.timeout, thresholds.timeout_s)
+        unended = load.connections / measurement.responses
+    elif load.mode == "constant":
+        answered_s = (measurement.latency_us["mean"] or 0.0) * measurement.responses / 1e6
+        by_latency = answered_s / measurement.duration_s
+        counted = by_latency + evidence.censored_s / measurement.duration_s
+    else:
+        return
+    apart, limit = by_latency / counted - 1, thresholds.littles_law_max
+    if not -limit - unended <= apart <= limit:
         yield Reason(
             code="littles_law",
-            value=used / load.connections,
-            limit=thresholds.littles_law_max,
-            facts={"concurrency": used, "connections": load.connections},
+            value=abs(apart),
+            limit=limit,
+            facts={
+                "counted": counted,
+                "by_latency": by_latency,
+                "unanswered": measurement.requests
+                - measurement.responses
+                + (measurement.unsent or 0),
+                "opens": load.keepalive is False,
+            },
         )
 
 

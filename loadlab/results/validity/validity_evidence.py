@@ -31,6 +31,7 @@ class LoadEvidence:
       for one of several clients
     - latency: over all requests that were due, nothing withheld; own: the generator's part of it.
       None where the generator does not report its part
+    - censored_s: how long the requests without an answer certainly waited, in all, seconds
     """
 
     measurement: Measurement
@@ -40,6 +41,7 @@ class LoadEvidence:
     reverse_proxy_requests: int | None = None
     latency: Latency | None = None
     own: OwnPart | None = None
+    censored_s: float = 0.0
 
     @property
     def errors(self) -> ErrorCounts:

@@ -20,8 +20,8 @@
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core; at the begin and at the end also the proportional set size of each process
 # - on a server, queues.jsonl.gz, five lines a second: what record-queues.py prints of the services
-# - with services and a log, reverse_proxy.txt.gz: the sampled requests of the log, at most 200,000 lines, and after "error " the
-#   lines of its error log since the start, at most 50,000
+# - with services and a log, reverse_proxy.txt.gz: the sampled requests of the log, at most 200,000 lines, and after "error " and
+#   the host's offset from UTC the lines of its error log since the start, at most 50,000
 # - with a database, database.jsonl.gz, one line a second: what database.sql returns
 set -u
 export LC_ALL=C
@@ -190,7 +190,7 @@ fi
 if [ -n "$queueing" ] && [ -e "$sampled" ]; then
     {
         head -n 200000 "$sampled"
-        [ ! -e "$errors" ] || tail -c "+$((failed + 1))" "$errors" | head -n 50000 | cut -c -600 | sed 's/^/error /'
+        [ ! -e "$errors" ] || tail -c "+$((failed + 1))" "$errors" | head -n 50000 | cut -c -600 | sed "s/^/error $(date +%z) /"
     } | gzip -1 >reverse_proxy.txt.gz
 fi
 if [ -n "$queueing" ]; then

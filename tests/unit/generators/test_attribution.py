@@ -10,9 +10,11 @@ from hypothesis import example, given
 
 from loadlab.generators.attribution import Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
+from loadlab.results import response_time
 from tests import simulated
-from tests.simulated import Server, capacity, constant, judged, offer, stalled
+from tests.simulated import Server, capacity, constant, hanging, judged, offer, stalled
 from tests.simulation import properties
+from tests.unit import builders
 
 SERVERS: dict[str, Server] = {
     "hangs for the last half second": stalled(29.5, 30.5),
@@ -94,6 +96,21 @@ def test_latencies_leave_out_the_opening_of_the_connections_and_counts_do_not() 
     assert (measured.per_second.max_us[0] or 0) > 30_000
     # What still delays a request after it is the generator's.
     assert judged(opened(0.0004, offered)).reasons == ["generator_late"]
+
+
+def test_opening_is_told_and_objectives_count_it() -> None:
+    """The server hangs for the first 0.25 s of 5 s, while 1,024 connections are opened."""
+    offered = offer(4000, 1024, 5, hanging(constant(0.001), 0, 0.25))
+    found = judged(offered)
+    assert found.latency.p99 == pytest.approx(1000, abs=10)
+    (finding,) = (finding for finding in found.validity.findings if finding.code == "opening")
+    assert finding.value == 1024
+    assert finding.facts["max_us"] == pytest.approx(251_000, rel=0.01)
+    waits = response_time.summarise(found.measurement.waited, 4000, builders.thresholds())
+    assert waits is not None
+    assert waits.requests == 20_000
+    # Of 1,000 requests that waited for 250 ms to none, the slowest 200 are 1 %.
+    assert waits.p99_us == pytest.approx(201_000, rel=0.02)
 
 
 def test_late_start_before_a_queue_of_seconds_changes_no_percentile_from_the_median() -> None:

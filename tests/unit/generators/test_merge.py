@@ -321,7 +321,7 @@ def test_the_validity_of_several() -> None:
             "a": own(steal, findings=(error, Reason(code="ticks", value=1))),
             "b": own(steal, cpu, findings=(Reason(code="uncalibrated"),)),
         },
-        whole(measurement([1000] * 1000, unsent=200, scheduled=1201), 0.95),
+        whole(measurement([1000] * 1000, unsent=200, scheduled=1201, mean_service_us=1e6), 0.95),
         [link(1e6, 1e6)] * 2,
         [CALIBRATION, None],
         0.0,

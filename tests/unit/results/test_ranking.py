@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.model import CellSummary
+from loadlab.model import CellSummary, Reason, Validity
 from loadlab.report import words
 from loadlab.results import ranking
 from loadlab.run import documents
@@ -30,6 +30,8 @@ def cell(
         builders.repetition(
             repetition=index + 1,
             goodput=one,
+            scheduled=6000,
+            ok=min(6000, round(6 * one)),
             response_time=None if waits is None else replace(recorded, mean_us=waits[index]),
         )
         for index, one in enumerate(goodput)
@@ -61,6 +63,21 @@ def test_goodput_comes_first_and_response_time_breaks_its_ties() -> None:
         cell("quick", [996, 995, 996, 994, 995], around(800)),
     )
     assert found == [("quick", "1"), ("slow", "2"), ("missed", "3")]
+
+
+@pytest.mark.parametrize(
+    ("ok", "finding", "kept"),
+    [(2500, None, True), (2475, None, True), (2474, None, False), (2500, "backlog", False),
+     (2500, "saturated", False)],
+)  # fmt: skip
+def test_rate_is_held_by_right_answers_whenever_they_came(
+    ok: int, finding: str | None, kept: bool
+) -> None:
+    """2,500 of 2,500 right after 60 ms on average are 494/s before the deadline of 5 s."""
+    findings = [Reason(code=finding)] if finding else []
+    told = Validity(valid=True, reasons=[], findings=findings)
+    rep = builders.repetition(goodput=494.0, scheduled=2500, ok=ok, validity=told)
+    assert ranking.held(rep) == kept
 
 
 def test_both_kept_the_rate_though_the_test_finds_a_difference() -> None:

@@ -230,7 +230,7 @@ def test_window_is_that_of_connections_with_segments_on_the_way() -> None:
 def test_recorder_keeps_what_nginx_logged_during_the_load(tmp_path: Path) -> None:
     recorded(tmp_path)
     kept = gzip.decompress((tmp_path / "out" / "reverse_proxy.txt.gz").read_bytes()).decode()
-    assert kept.splitlines() == [SAMPLED, f"error {FAILED}"]
+    assert kept.splitlines() == [SAMPLED, f"error {time.strftime('%z')} {FAILED}"]
 
 
 def test_recorder_of_a_client_records_no_queues(tmp_path: Path) -> None:

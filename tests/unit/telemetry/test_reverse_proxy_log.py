@@ -14,23 +14,23 @@ PLAIN = "request\t101.000\t0.004\t0.001\t0.003"
 TWO_TRIES = "request\t101.100\t0.006\t-, 0.001\t0.000, 0.005"
 FROM_NGINX = "request\t101.200\t0.002\t-\t-"
 FULL = (
-    "error 2026/11/23 12:00:00 [alert] 7#7: 768 worker_connections are not enough",
-    "error 2026/11/23 12:00:00 [alert] 7#7: *9 768 worker_connections are not enough while "
+    "error +0100 1970/01/01 01:01:40 [alert] 7#7: 768 worker_connections are not enough",
+    "error +0100 1970/01/01 01:01:40 [alert] 7#7: *9 768 worker_connections are not enough while "
     "connecting to upstream, client: 10.77.1.12",
 )
 QUEUE = (
-    "error 2026/11/23 12:00:00 [error] 7#7: *1 connect() to unix:/run/loadlab/app.sock failed "
-    "(11: Resource temporarily unavailable) while connecting to upstream, client: 10.77.1.12"
+    "error +0100 1970/01/01 01:01:40 [error] 7#7: *1 connect() to unix:/run/loadlab/app.sock "
+    "failed (11: Resource temporarily unavailable) while connecting to upstream, client: 10.77.1.12"
 )
 CLOSED = (
-    "error 2026/11/23 12:00:00 [error] 7#7: *1 upstream prematurely closed connection while "
+    "error +0100 1970/01/01 01:01:40 [error] 7#7: *1 upstream prematurely closed connection while "
     "reading response header from upstream, client: 10.77.1.12",
-    "error 2026/11/23 12:00:00 [error] 7#7: *1 recv() failed (104: Connection reset by peer) "
+    "error +0100 1970/01/01 01:01:40 [error] 7#7: *1 recv() failed (104: Connection reset by peer) "
     "while reading response header from upstream, client: 10.77.1.12",
 )
 # The client's own reset is no error of the application.
 CLIENT = (
-    "error 2026/11/23 12:00:00 [info] 7#7: *1 recv() failed (104: Connection reset by peer) "
+    "error +0100 1970/01/01 01:01:40 [info] 7#7: *1 recv() failed (104: Connection reset by peer) "
     "while sending to client, client: 10.77.1.12"
 )
 
@@ -53,6 +53,19 @@ def test_requests_of_the_load_have_their_mean_times() -> None:
 def test_errors_are_counted_by_their_kind() -> None:
     found = summarised([PLAIN, *FULL, QUEUE, *CLOSED, CLIENT], 100.0, 102.0)
     assert found.errors == {"accept_queue": 1, "upstream_closed": 2, "connections": 2}
+
+
+@pytest.mark.parametrize(("start", "counted"), [(100.9, 2), (98.2, 2), (101.0, 0), (95.0, 0)])
+def test_errors_of_a_warm_up_or_after_the_load_do_not_count(start: float, counted: int) -> None:
+    """nginx writes whole seconds, so an error may have been in any part of its second."""
+    found = summarised([PLAIN, *CLOSED], start, start + 3)
+    assert sum(found.errors.values()) == counted
+
+
+def test_line_on_an_error_without_a_time_continues_the_one_before() -> None:
+    rest = f"error +0000 {CLOSED[1].partition('7#7: ')[2]}"
+    assert summarised([CLOSED[0], rest], 100.0, 102.0).errors == {"upstream_closed": 2}
+    assert summarised([CLOSED[0], rest], 110.0, 112.0).errors == {}
 
 
 def test_times_are_unknown_without_requests() -> None:

@@ -53,14 +53,24 @@ def test_columns_stand_below_their_names() -> None:
     assert note.startswith("(-: fewer than 10 answers")
     assert rows[0].split()[:9] == ["index", "oha", "1000/s", *numbers, "6"]
     assert rows[0].endswith("void: steal: 0.500 on server, limit 0.01")
-    assert rows[1].strip().startswith("unsent: 6 of 1600 scheduled requests were never sent")
-    assert rows[2].split() == ["index", "oha", "1000/s", *numbers, "-", "valid"]
-    assert rows[3].split() == ["index", "oha", "1000/s", "valid"]
+    assert rows[1].split() == ["index", "oha", "1000/s", *numbers, "-", "valid"]
+    assert rows[2].split() == ["index", "oha", "1000/s", "valid"]
+    assert rows[3].strip().startswith("unsent: 6 of 1600 scheduled requests were never sent")
     # Each number stands below the last letter of its name.
     for name, number in zip(("goodput", "p50", "p99", "p99.9"), numbers, strict=False):
         end = head.index(f" {name} ") + len(name) + 1
         assert rows[0][:end].endswith(number)
-    assert head.index("verdict") == rows[0].index("void") == rows[3].index("valid")
+    assert head.index("verdict") == rows[0].index("void") == rows[2].index("valid")
+
+
+def test_findings_of_a_cell_take_one_line() -> None:
+    unsent = Reason(code="unsent", value=6, facts={"scheduled": 1600})
+    aborted = Reason(code="aborted", value=2, facts={"requests": 1600})
+    told = Validity(valid=True, reasons=[], findings=[unsent, aborted])
+    found = lines(measured(*[repetition(validity=told)] * 3))
+    (line,) = (line.strip() for line in found if "unsent:" in line)
+    assert line.startswith("unsent: 6 of 1600 scheduled requests")
+    assert line.endswith("; also aborted")
 
 
 @pytest.mark.parametrize("rate", [0.1, 99.5, 123_456.7, 1_000_000.0])
@@ -102,8 +112,8 @@ def test_python_clients_have_a_table_of_their_own() -> None:
     head, *rows = lines(measured(one, failed(), load=load))
     numbers = ["10,000", "1,000", "17.42", "517.2", "72.9", "MiB", "4.85s", "1,000"]
     assert rows[0].split() == ["index", "python-bounded", *numbers, "valid"]
-    assert rows[1].strip().startswith("open_files_granted: 1,024 granted of 2,048 asked")
-    assert rows[2].split() == ["index", "python-bounded", "10,000", "1,000", "valid"]
-    assert head.index("verdict") == rows[0].index("valid") == rows[2].index("valid")
+    assert rows[1].split() == ["index", "python-bounded", "10,000", "1,000", "valid"]
+    assert rows[2].strip().startswith("open_files_granted: 1,024 granted of 2,048 asked")
+    assert head.index("verdict") == rows[0].index("valid") == rows[1].index("valid")
     for name, number in (("seconds", "17.42"), ("req/s", "517.2"), ("CPU", "4.85s")):
         assert rows[0][: head.index(f" {name} ") + len(name) + 1].endswith(number)

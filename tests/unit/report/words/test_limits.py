@@ -78,9 +78,10 @@ def test_memory_that_ran_out_names_how_often_the_kernel_killed() -> None:
 
 
 def test_held_rate_is_no_limit() -> None:
-    told = limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0)
+    told = limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0, failed=2)
     assert told.startswith(
-        "No limit was reached: 1,000 requests/s came back right with p99 1.90 ms"
+        "No limit was reached: 1,000 requests/s came back with p99 1.90 ms, within 100 ms, and 2 "
+        "failed requests;"
     )
 
 

@@ -14,7 +14,7 @@ from loadlab.results.validity import disturbance
 from loadlab.telemetry.counters import MODES, Counters
 from tests.unit import builders
 from tests.unit.builders import telemetry as host
-from tests.unit.results.validity.judging import CLOSED, CLOSED_LOOP, GOOD, codes, judged
+from tests.unit.results.validity.judging import CLOSED, CLOSED_LOOP, GOOD, NONE, codes, judged
 
 CAPACITY = 1e9
 
@@ -42,20 +42,29 @@ def seconds(**changes: Any) -> HostTelemetry:
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
-def test_foreign_cpu_voids_by_its_seconds(role: str) -> None:
+def test_foreign_cpu_voids_by_the_core_time_of_disturbed_seconds(role: str) -> None:
 
-    def of(host: HostTelemetry) -> Validity:
-        return judged(server=host) if role == "server" else judged(client=host)
+    def of(cores: int, foreign: float | list[float]) -> Validity:
+        measured = host(cores=cores, per_second=series(foreign_cpu=foreign))
+        return judged(server=measured) if role == "server" else judged(client=measured)
 
-    assert of(seconds(foreign_cpu=some(1, 0.9))).valid
-    assert of(seconds(foreign_cpu=0.04)).valid
-    found = of(seconds(foreign_cpu=some(10, 0.6)))
-    assert codes(found.reasons) == ["foreign_cpu"]
-    (reason,) = found.reasons
-    assert reason.value == 0.5
-    text = words.reason(reason)
-    assert f"the {role}'s CPU in 50% of the seconds" in text
-    assert "30% on average, 60% in the worst second" in text
+    assert of(1, 0.09).valid
+    assert of(1, some(1, 0.09)).valid
+    # One core of sixteen for a second of twenty: the mean over the cores is 6 % in that second.
+    for cores, part in ((1, 1.0), (16, 1 / 16)):
+        (reason,) = of(cores, some(1, part)).reasons
+        assert reason.code == "foreign_cpu"
+        assert reason.value == pytest.approx(0.05)
+    text = words.reason(of(2, some(10, 0.3)).reasons[0])
+    assert f"had a core of the {role} for 30 % of the load, limit 0.50 %" in text
+    assert "0.60 cores in the worst second, 15 % of its CPU on average" in text
+
+
+@pytest.mark.parametrize(("foreign", "of", "valid"), [(0.2, 60, True), (0.2, 30, False)])
+def test_disturbed_second_of_a_long_load_is_weighed(foreign: float, of: int, valid: bool) -> None:
+    """It moves no p99 where it is so short that less than half of 1 % of the requests met it."""
+    loaded = host(cores=1, per_second=series(of, foreign_cpu=some(1, foreign, of)))
+    assert judged(server=loaded).valid == valid
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
@@ -167,7 +176,7 @@ def test_lost_packets_are_a_finding(role: str, card: int, kernel: int, told: boo
     assert codes(found.findings) == (["packet_drops"] if told else [])
     if told:
         text = words.reason(found.findings[0])
-        assert f"{role} lost 0.02% of 100,000 packets before TCP saw them, limit 0.02%" in text
+        assert f"{role} lost 0.021% of 100,000 packets before TCP saw them, limit 0.02%" in text
         assert f"{card} dropped by the card, {kernel} for a full backlog" in text
 
 
@@ -181,6 +190,38 @@ def test_retransmissions_are_a_finding(p99: int, network: bool) -> None:
     assert text.startswith("server sent 2000 of 100000 segments again, 2.00%, limit 0.1%")
     assert ("lost segment" in text) == network
     assert judged(server=host(tcp={"retransmits": 100, "segments": 100_000})).findings == []
+
+
+def test_server_that_swaps_is_a_finding_and_a_client_that_does_voids() -> None:
+    """What the stack does never voids: it may need more memory than its host has."""
+    found = judged(server=host(swap_pages=50))
+    assert (found.valid, codes(found.findings)) == (True, ["swapping"])
+    assert codes(judged(client=host(swap_pages=50)).reasons) == ["swapping"]
+
+
+def test_answers_that_fail_at_once_may_fill_the_client_of_a_closed_loop() -> None:
+    """A reverse proxy that answers 502 is faster than the generator can ask: its goodput is 0."""
+    failing = replace(CLOSED, ok=0, errors={**NONE, "status_5xx": 30_000})
+    found = judged(failing, host(cpu_busy=0.3), host(cpu_busy=0.97), load=CLOSED_LOOP)
+    assert (found.valid, codes(found.findings)) == (True, ["generator_cpu", "errors"])
+    assert words.reason(found.findings[0]).endswith("most requests failed at once")
+
+
+def test_connections_that_the_server_closes_with_an_error_do_not_void() -> None:
+    few = host(sockets={"established_max": 3})
+    assert codes(judged(CLOSED, load=CLOSED_LOOP, client=few).reasons) == ["connections"]
+    refused = replace(CLOSED, ok=29_000, responses=29_000, errors={**NONE, "read": 1_000})
+    assert judged(refused, load=CLOSED_LOOP, client=few).valid
+
+
+@pytest.mark.parametrize(
+    ("measured", "text"),
+    [(0.0104, "0.0104 on server, limit 0.01"), (0.010000004, "0.010000004 on server"),
+     (0.5, "0.500 on server, limit 0.01")],
+)  # fmt: skip
+def test_value_has_the_digits_that_tell_it_from_its_limit(measured: float, text: str) -> None:
+    (reason,) = judged(server=host(cpu={"steal": measured})).reasons
+    assert words.reason(reason).startswith(text)
 
 
 def test_disturbed_seconds_are_marked() -> None:

@@ -42,7 +42,7 @@ def test_nothing_to_say_of_a_good_one() -> None:
         ("steal", {"server": host(cpu={"steal": 0.011})}),
         ("steal", {"client": host(cpu={"steal": 0.011})}),
         ("clock_jump", {"client": host(clock_step_s=0.11)}),
-        ("swapping", {"server": host(swap_pages=1)}),
+        ("swapping", {"client": host(swap_pages=1)}),
         ("telemetry_gap", {"server": host(samples=23)}),
         ("connections", {"client": host(sockets={"established_max": 63})}),
         (

@@ -4,12 +4,17 @@ import heapq
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement
+from loadlab.model import PerSecond
 from loadlab.report import words
+from loadlab.results.validity import schedule_rules
+from loadlab.results.validity.validity_evidence import LoadEvidence
+from loadlab.stats import latency_bins
 from tests.unit import builders
 from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
@@ -24,8 +29,9 @@ from tests.unit.results.validity.judging import (
 
 
 def test_a_full_server_saturates() -> None:
-    found = judged(replace(OVERLOADED, mean_service_us=1.0), server=host(cpu_busy=0.95))
+    found = judged(OVERLOADED, server=host(cpu_busy=0.95))
     assert found.valid
+    assert found.findings[0].facts["resource"] == "cpu"
     assert codes(found.findings) == ["saturated", "unsent"]
     for word in ("250.0/s achieved", "1000/s asked", "22500 of 30000", "0.95 busy"):
         assert word in words.reason(found.findings[0])
@@ -162,11 +168,83 @@ def test_requests_that_hide_the_generators_lateness_are_told() -> None:
     )
 
 
+def by_second(*waits_ms: float) -> Measurement:
+    """Return a measurement whose requests of each second waited so long."""
+    each = [latency_bins.counted(np.full(1000, int(1000 * wait))) for wait in waits_ms]
+    count = [1000] * len(waits_ms)
+    none: list[int | None] = [None] * len(waits_ms)
+    series = PerSecond(
+        second=[*range(len(waits_ms))],
+        scheduled=count,
+        responses=count,
+        ok=count,
+        p50_us=none,
+        p99_us=none,
+        max_us=none,
+        latency_bins=latency_bins.record(each),
+    )
+    return replace(GOOD, per_second=series)
+
+
+def test_requests_that_come_faster_than_they_are_answered_are_told() -> None:
+    """All are sent and come back right, for there are connections enough; the last come late."""
+    found = judged(by_second(50, 155, 248, 352, 449))
+    assert (found.valid, codes(found.findings)) == (True, ["backlog"])
+    (finding,) = found.findings
+    # The bins of a second's latencies have a width.
+    assert finding.value == pytest.approx(0.1, rel=0.15)
+    assert words.coded(finding).endswith("about 53 ms in its first second and 408 ms in its last")
+
+
+@pytest.mark.parametrize(
+    "waits_ms",
+    [(60,) * 5, (60, 63, 58, 64, 61), (400, 30, 30, 31, 30), (1, 1, 1, 300, 1), (1, 300)],
+)
+def test_waits_that_are_long_or_differ_are_no_backlog(waits_ms: tuple[float, ...]) -> None:
+    assert judged(by_second(*waits_ms)).findings == []
+
+
 def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
     assert judged(replace(GOOD, requests=29_998, unsent=2)).findings == []
 
 
-def test_littles_law_is_checked_in_a_closed_loop() -> None:
-    found = judged(replace(CLOSED, mean_service_us=2101.0), load=CLOSED_LOOP)
-    assert codes(found.findings) == ["littles_law"]
+@pytest.mark.parametrize(("mean_us", "told"), [(1890.0, True), (1920.0, False), (2101.0, True)])
+def test_littles_law_is_checked_in_a_closed_loop(mean_us: float, told: bool) -> None:
+    found = judged(replace(CLOSED, mean_service_us=mean_us), load=CLOSED_LOOP)
+    assert codes(found.findings) == ["littles_law"] * told
     assert found.valid
+
+
+def test_full_server_does_not_excuse_idle_connections() -> None:
+    """A generator that stops 0.3 s of each second leaves a server nearly full, whose queue is
+    filled in the rest."""
+    stopping = replace(OVERLOADED, rate_achieved=712.0, unsent=8640, mean_service_us=60_000.0)
+    found = judged(stopping, server=host(cpu_busy=0.93))
+    assert codes(found.reasons) == ["rate_missed"]
+    each = builders.load(rate=1000.0, connections=64, duration_s=30.0, keepalive=False)
+    found = judged(stopping, server=host(cpu_busy=0.93), load=each)
+    assert (found.valid, found.findings[0].code) == (True, "saturated")
+
+
+def test_cell_says_what_the_latencies_of_a_closed_loop_leave_out() -> None:
+    slow = replace(CLOSED, mean_service_us=1500.0)
+    (finding,) = judged(slow, load=msgspec.structs.replace(CLOSED_LOOP, keepalive=False)).findings
+    assert words.reason(finding) == (
+        "64.0 requests under way on average by count, 48.0 by rate times mean latency, 25 % apart, "
+        "limit 5%: the latencies leave out the opening of a connection for each"
+    )
+    bursts = msgspec.structs.replace(CLOSED_LOOP, burst_every_s=2.0)
+    assert judged(slow, load=bursts).findings == []
+
+
+@pytest.mark.parametrize(("censored_s", "told"), [(1.5, False), (1.7, True)])
+def test_cell_says_what_the_latencies_of_a_rate_leave_out(censored_s: float, told: bool) -> None:
+    """30,000 answers of 1 ms are 30 s."""
+    failing = replace(GOOD, responses=29_998)
+    evidence = LoadEvidence(
+        failing, builders.cell(), host(), builders.thresholds(), censored_s=censored_s
+    )
+    found = [*schedule_rules.littles_law(evidence)]
+    assert codes(found) == ["littles_law"] * told
+    if told:
+        assert "leave out 2 requests without an answer" in words.reason(found[0])
