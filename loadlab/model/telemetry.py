@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from loadlab.model.base import Count, Fraction, NotNegative, Positive, Record, doc
+from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, Record, doc
 from loadlab.model.limits import ReverseProxyLog, Sessions, TcpConnections
 
 
@@ -382,6 +382,9 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     io_pressure: Annotated[
         Fraction | None,
         doc("The same for a disk."),
+    ] = None
+    seconds: Annotated[
+        Above0 | None, doc("Length of the time that CPU and traffic are of, seconds.")
     ] = None
     exact: Annotated[
         bool,

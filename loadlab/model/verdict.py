@@ -26,6 +26,9 @@ else:
     GateMetric = Literal[tuple(GATES)]
 
 
+VerdictSide: TypeAlias = Literal["base", "head", "control"]
+
+
 class VariantCells(Record, kw_only=True, frozen=True):
     """The cells of a variant, or of the A/A control."""
 
@@ -118,6 +121,15 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     is_open: Annotated[bool, doc("Whether more blocks may decide it.")]
 
 
+class VoidCount(Record, kw_only=True, frozen=True):
+    """How many repetitions of one side are void at one load; failed ones do not count."""
+
+    load: Annotated[Literal["constant", "saturated"], doc("The load.")]
+    side: Annotated[VerdictSide, doc("The side; control: the A/A control.")]
+    void: Annotated[Count, doc("Repetitions that are void, and so in no row.")]
+    measured: Annotated[Count, doc("All of them.")]
+
+
 class HeadVerdict(Variant, kw_only=True, frozen=True):
     """The answer about one head, metric by metric."""
 
@@ -129,6 +141,7 @@ class HeadVerdict(Variant, kw_only=True, frozen=True):
         ),
     ]
     rows: Annotated[list[VerdictRow], doc("A row for each metric.")]
+    voids: Annotated[list[VoidCount], doc("Void repetitions of each side at each load.")]
 
 
 class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):

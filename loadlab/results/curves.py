@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from loadlab.model import CellSummary, CurveSummary, Item, Reason, SearchStep
+from loadlab.model import CellSummary, CurveSummary, Item, Reason
 from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import Records, finished, valid
@@ -45,11 +45,11 @@ def _curve(planned: Item, rates: Sequence[Scaled], records: Records) -> CurveSum
         for item in sorted(judged, key=lambda item: item.cell.load.rate or 0.0)
         for rep in finished(item.cell_id, records)
     ]
-    by_rate: dict[float, list[SearchStep]] = {}
+    judgements: dict[float, list[bool]] = {step.rate: [] for step in trace}
     for step in trace:
-        by_rate.setdefault(step.rate, []).append(step)
-    verdicts = {rate: _met(steps) for rate, steps in by_rate.items()}
-    missed = min((rate for rate, met in verdicts.items() if met is False), default=None)
+        if step.met is not None:
+            judgements[step.rate].append(step.met)
+    within, missed = bounds(judgements)
     return CurveSummary(
         cell_id=planned.cell_id,
         cell=planned.cell,
@@ -59,24 +59,39 @@ def _curve(planned: Item, rates: Sequence[Scaled], records: Records) -> CurveSum
         saturation_id=loop_id,
         saturation=saturation.goodput if saturation is not None else None,
         trace=trace,
-        within=_within(verdicts, missed),
+        within=within,
         missed=missed,
-        undecided=[rate for rate, met in verdicts.items() if met is None],
+        undecided=[rate for rate, met in judgements.items() if not met],
         reason=_unmeasured(loop_id, saturation is not None, records)
         if not any(step.purpose == "curve" for step in trace)
         else None,
     )
 
 
-def _met(steps: Sequence[SearchStep]) -> bool | None:
-    """Return whether each judged measurement of a rate met the objective; None without any."""
-    judged = [step.met for step in steps if step.met is not None]
-    return all(judged) if judged else None
+def bounds(judgements: Mapping[float, Sequence[bool]]) -> tuple[float | None, float | None]:
+    """Return (highest rate that met the objective below every rate that missed it, lowest rate that
+    missed it), requests/s; None where there is none.
+
+    ``judgements``: rate -> whether each judged measurement met it. A rate misses with more than
+    half of them. The only measurement of a rate misses only where no higher rate met it: one bad
+    measurement must not decide.
+    """
+    met = {rate for rate, verdicts in judgements.items() if verdicts and _mostly(verdicts)}
+    missed = min(
+        (
+            rate
+            for rate, verdicts in judgements.items()
+            if not _mostly(verdicts) and (len(verdicts) > 1 or rate > max(met, default=0.0))
+        ),
+        default=None,
+    )
+    below = (rate for rate in met if missed is None or rate < missed)
+    return max(below, default=None), missed
 
 
-def _within(verdicts: Mapping[float, bool | None], missed: float | None) -> float | None:
-    met = [rate for rate, met in verdicts.items() if met and (missed is None or rate < missed)]
-    return max(met, default=None)
+def _mostly(verdicts: Sequence[bool]) -> bool:
+    """Return whether half of the measurements or more met the objective."""
+    return 2 * sum(verdicts) >= len(verdicts)
 
 
 def _unmeasured(loop_id: str, is_known: bool, records: Records) -> Reason:

@@ -79,10 +79,10 @@ def _kernel_us(rep: Repetition) -> float | None:
 
 
 def _interrupts_us(rep: Repetition) -> float | None:
-    if rep.telemetry is None or rep.duration_s is None:
+    host = rep.telemetry.server if rep.telemetry else None
+    if host is None or host.seconds is None:
         return None
-    host = rep.telemetry.server
-    spent_s = (host.cpu.irq + host.cpu.softirq) * host.cores * rep.duration_s
+    spent_s = (host.cpu.irq + host.cpu.softirq) * host.cores * host.seconds
     return by_request(1e6 * spent_s, rep)
 
 

@@ -224,6 +224,7 @@ def summarise(
         softirq_busiest_core=float(mean.softirq_busiest[0]),
         foreign_cpu=None if mean.foreign is None else float(mean.foreign[0]),
         cpu_pressure=None if mean.pressure is None else float(mean.pressure[0]),
+        seconds=end - start,
         exact=exact,
         allowances_exceeded=dict(recorded.exceeded) if recorded and recorded.exceeded else None,
         cores=len(cpus),

@@ -185,15 +185,14 @@ def summarise(
     place = around([reading.t for reading in recording.readings], window)
     if place is None:
         return ServiceProcesses(reverse_proxy=None, application=None, postgresql=None)
-    first, last, far = place
+    first, last, _ = place
 
     def figures(name: str) -> Processes | None:
         groups = [
             {n: p for n, p in reading.groups.get(name, {}).items() if n not in apart}
             for reading in recording.readings
         ]
-        seconds = window.end - window.start
-        group_figures = _group(groups[first : last + 1], far, recording, seconds, cores)
+        group_figures = _group(groups, recording, window, cores)
         before, after = _pss_bytes(groups[: first + 1]), _pss_bytes(groups[last:])
         return group_figures and replace(group_figures, pss_before_bytes=before, pss_bytes=after)
 
@@ -232,26 +231,37 @@ def _pss_bytes(readings: Sequence[_Group]) -> int | None:
 
 
 def _group(
-    readings: Sequence[_Group], far: float, recording: Recording, seconds: float, cores: int
+    every: Sequence[_Group], recording: Recording, window: Window, cores: int
 ) -> Processes | None:
-    if not any(readings):
+    """Return the figures of a service's processes, by reading of the recording.
+
+    Counts go on to the last answer, for they are of the requests. Parts of the time are of the load
+    alone: a request that hangs would make them larger.
+    """
+    times = [reading.t for reading in recording.readings]
+    place, loaded = around(times, window), around(times, window.load)
+    if place is None or loaded is None or not any(every[place[0] : place[1] + 1]):
         return None
+    first, last, far = place
+    readings, during = every[first : last + 1], every[loaded[0] : loaded[1] + 1]
+    seconds = window.end - window.start
     # CPU time of ended processes is lost where no process of the group waited for them.
     whole = not any(_lost(before, after) for before, after in pairwise(readings))
     cpu_s = _cpu_s(readings, far, recording.ticks)
     ended_s = used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = whole and ended_s <= ENDED_MAX * cpu_s
-    process_s, thread_s = busiest(readings, far)
+    process_s, thread_s = busiest(during, loaded[2])
 
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
         return _of_threads(readings, far, count)
 
     spent = used(readings, far, _ticks)
     in_kernel = used(readings, far, lambda g: sum(p.system for p in g.values()))
+    loaded_s = _cpu_s(during, loaded[2], recording.ticks)
     return Processes(
         cpu_s=cpu_s if whole else None,
         system_share=min(1.0, in_kernel / spent) if whole and spent else None,
-        cpu=cpu_s / (cores * seconds) if whole else None,
+        cpu=loaded_s / (cores * seconds) if whole else None,
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
         processes_max=max(len(g) for g in readings),
@@ -341,12 +351,8 @@ def _of_threads(
 
 def generator(recording: Recording, window: Window, cores: int) -> Processes | None:
     """Return the generator's processes; None without a reading before and after the load."""
-    place = around([reading.t for reading in recording.readings], window)
-    if place is None:
-        return None
-    first, last, far = place
-    groups = [reading.groups.get(GENERATOR, {}) for reading in recording.readings[first : last + 1]]
-    return _group(groups, far, recording, window.end - window.start, cores)
+    groups = [reading.groups.get(GENERATOR, {}) for reading in recording.readings]
+    return _group(groups, recording, window, cores)
 
 
 def hardware(

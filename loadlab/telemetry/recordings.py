@@ -11,7 +11,7 @@ import gzip
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar
@@ -87,6 +87,11 @@ class Window:
     end: float
     warmed: bool
     finished: float | None = None
+
+    @property
+    def load(self) -> Window:
+        """The window without the wait for late answers."""
+        return replace(self, finished=None)
 
     def around(self, times: Sequence[float]) -> tuple[int, int] | None:
         """Return (last reading at or before the start, first after the last answer).

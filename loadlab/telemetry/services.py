@@ -47,10 +47,17 @@ def server(
     services = processes.summarise(recording, window, cpus, apart, proxy)
     if (rep_dir / CORES).exists():
         _, readings = host_recording.read(rep_dir / CORES)
-        apart_s = processes.spent_s(recording, window, "postgresql", apart)
-        spent = _without(spent_s(readings, window, proxy=proxy), apart_s)
+        spent, loaded = (
+            _without(
+                spent_s(readings, over, proxy=proxy),
+                processes.spent_s(recording, over, "postgresql", apart),
+            )
+            for over in (window, window.load)
+        )
         system = spent_s(readings, window, lambda reading: reading.system, proxy)
-        services = _with(services, spent, system, cpus * (window.end - window.start))
+        available_s = cpus * (window.end - window.start)
+        parts = {name: seconds / available_s for name, seconds in loaded.items()}
+        services = _with(services, spent, system, parts)
     return services, database.summarise(database_readings, window)
 
 
@@ -60,7 +67,8 @@ def spent_s(
     usage: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
     proxy: str = NGINX,
 ) -> dict[str, float]:
-    """Return service -> seconds of CPU of its control group over the load.
+    """Return service -> seconds of CPU of its control group over the load, and up to its last
+    answer where the window has that.
 
     ``usage``: returns control group -> µs; ``proxy``: name of the reverse proxy. A service is
     absent where a reading around or during the load lacks its control group.
@@ -69,6 +77,9 @@ def spent_s(
     if around is None:
         return {}
     first, last = around
+    if window.finished is None and last + 1 < len(readings):
+        # The rate after the load, for the edge.
+        last += 1
     seconds: dict[str, float] = {}
     for service, group in control_groups(proxy).items():
         used = [
@@ -85,7 +96,8 @@ def spent_s(
 
 
 def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Window) -> float:
-    """Return by how much a counter rose from the start of the load to the last of its readings.
+    """Return by how much a counter rose from the start of the load to the last of its readings, or
+    to the end of the load where the window has no other.
 
     ``first``: the last reading before the start. Between it and the next, the rates before and
     after decide how much belongs to the load, so that an application that still begins is left
@@ -97,7 +109,10 @@ def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Windo
     begun = float(total[first])
     if first > 0 or window.warmed:
         begun = counters.at_edge(np.array(t), total, window.start)
-    return float(total[-1]) - begun
+    ended = float(total[-1])
+    if window.finished is None:
+        ended = counters.at_edge(np.array(t), total, window.end)
+    return ended - begun
 
 
 def _without(spent: Mapping[str, float], recording_s: float | None) -> dict[str, float]:
@@ -112,14 +127,18 @@ def _with(
     services: ServiceProcesses,
     spent: Mapping[str, float],
     system: Mapping[str, float],
-    available_s: float,
+    parts: Mapping[str, float],
 ) -> ServiceProcesses:
-    """Return the figures of the services with the CPU time of their control groups."""
+    """Return the figures of the services with the CPU time of their control groups.
+
+    ``spent``, ``system``: seconds, up to the last answer. ``parts``: of the cores' time during the
+    load.
+    """
     corrected: dict[str, Processes | None] = {}
     for name in processes.GROUPS:
         used: Processes | None = getattr(services, name)
         if used is not None and name in spent:
-            used = replace(used, cpu_s=spent[name], cpu=spent[name] / available_s)
+            used = replace(used, cpu_s=spent[name], cpu=parts[name])
             if spent[name]:
                 used = replace(used, system_share=min(1.0, system[name] / spent[name]))
         corrected[name] = used

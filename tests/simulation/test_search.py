@@ -1,4 +1,4 @@
-"""How often a search ends too low, and how many probes it makes, with unlucky probes.
+"""How often a search or a curve ends too low, and how many probes it makes, with unlucky probes.
 
 docs/measuring.md has the figures.
 """
@@ -9,6 +9,7 @@ from statistics import mean
 
 import pytest
 
+from tests.unit.plan.modes import curving
 from tests.unit.plan.modes.probing import BY_ONE_MISS, Luck, simulate
 
 SEARCHES = 2000
@@ -41,3 +42,10 @@ def test_lucky_probes_leave_a_search_with_a_rate() -> None:
     found = simulate(SEARCHES, Luck(misses=0.08, passes=0.08))
     assert found.below(0.8) <= 0.01
     assert found.above(1.06) <= 0.05
+
+
+def test_few_curves_with_unlucky_measurements_end_below_four_fifths_of_the_truth() -> None:
+    low = curving.ended_low(2000, unlucky=0.05)
+    print(f"5 % unlucky: {low:.3%} of the curves end too low")
+    assert low <= 0.02
+    assert curving.ended_low(100, unlucky=0.0) == 0

@@ -12,7 +12,7 @@ from itertools import chain
 
 from msgspec.structs import asdict
 
-from loadlab.kinds.gate import sides
+from loadlab.kinds.gate import sides, void_shares
 from loadlab.kinds.gate.sides import Cells
 from loadlab.model import (
     Answer,
@@ -24,6 +24,8 @@ from loadlab.model import (
     VariantCells,
     Verdict,
     VerdictRow,
+    VerdictSide,
+    VoidCount,
 )
 from loadlab.model.metric_rows import GATES, ROWS, GateRow
 from loadlab.plan import records as recorded
@@ -59,6 +61,7 @@ def build(run_id: str, planned: PlannedGate, kept: Records) -> Verdict:
                 **asdict(_variant(head)),
                 answer=effect.overall([row.answer for row in rows[head.name]]),
                 rows=rows[head.name],
+                voids=_voids(planned, head, kept),
             )
             for head in named
         ],
@@ -100,10 +103,18 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         loads = _loads(planned, head.cells, kept)
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
-        tables[head.name] = [
-            _row(name, loads[gate.load], more, share) for name, gate in GATES.items()
-        ]
+        found = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
+        tables[head.name] = void_shares.undecided(found, _voids(planned, head, kept))
     return tables
+
+
+def _voids(planned: PlannedGate, head: Variant, kept: Records) -> list[VoidCount]:
+    """Return the void repetitions of a head and of what it is compared with."""
+    own = {one.name: one.cells for one in planned.heads}
+    compared: dict[VerdictSide, VariantCells] = {"base": planned.base.cells}
+    if head.name in own:
+        compared["head"] = own[head.name]
+    return void_shares.counts({**compared, "control": planned.control}, kept)
 
 
 def _loads(planned: PlannedGate, head: VariantCells, kept: Records) -> dict[str, Cells]:

@@ -20,6 +20,7 @@ _MARKS: dict[Answer, str] = {
     "no difference": "✅ no difference",
 }
 
+_SIDES = {"base": "base", "head": "head", "control": "A/A control"}
 
 REASONS = ReasonPart(
     "Variants",
@@ -30,6 +31,15 @@ REASONS = ReasonPart(
             "Measure base and head in one run (-e base=)",
             meaning="Base and head were measured in two runs, which differ though nothing is "
             "changed.",
+        ),
+        "void_shares_differ": ReasonRow(
+            template(
+                "{void:g} of {measured:g} repetitions of the head are void, and {other_void:g} of "
+                "{other_measured:g} of base and control: their shares differ, p {value:p}"
+            ),
+            "See the void reasons of the repetitions in the report",
+            meaning="The head's share of void repetitions differs from that of base and A/A "
+            "control, so the rest of one side may be its better ones.",
         ),
         "value_absent": ReasonRow(
             template("not measured: no repetition of the {side} has a value"),
@@ -72,7 +82,17 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
         names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
         parts += [f"{shared} in {', '.join(names)}"] if names else []
     after = formatting.plural(verdict.blocks, "block")
-    return f"{sides}: {head.answer} after {after}: {'; '.join(parts)}."
+    return f"{sides}: {head.answer} after {after}: {'; '.join(parts)}. {_voids(head)}"
+
+
+def _voids(head: HeadVerdict) -> str:
+    """Return how many repetitions of each side are void, at both loads together."""
+    parts = []
+    for side, name in _SIDES.items():
+        own = [count for count in head.voids if count.side == side]
+        void, measured = (sum(getattr(count, of) for count in own) for of in ("void", "measured"))
+        parts += [f"{name} {void} of {measured}"] if own else []
+    return f"Void repetitions: {', '.join(parts)}."
 
 
 def _name(head: Variant) -> str:
@@ -169,6 +189,8 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
         "| metric | base | head | difference (interval) | noise floor | answer |",
         "|---|--:|--:|--:|--:|---|",
         *(_row(row) for row in head.rows),
+        "",
+        _voids(head),
         "",
     ]
     undecided = [row for row in head.rows if row.answer == "undecided"]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Item, Purpose, Reason
 from loadlab.model.base import Above0, doc
+from loadlab.plan.modes import slo
 from loadlab.plan.modes.mode import Experiment, again, with_rate
 from loadlab.plan.modes.stopping import (
     ONCE,
@@ -84,7 +85,8 @@ class Fixed(OneCell, kw_only=True, frozen=True, tag="fixed"):
 class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
     """One cell at a fraction of the least saturation: in every block, or once with py-spy.
 
-    A cell of a curve belongs to the first block alone, and its saturation to every block.
+    A cell of a curve belongs to the first block alone, and its saturation to every block. Where it
+    misses the objective it is measured once more, as one bad measurement must not decide.
     """
 
     fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
@@ -140,8 +142,8 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
         once = self._is_left_once(1, records)
         if once is not None:
             left = int(once)
-        elif self._is_of_curve and block > 1:
-            left = 0
+        elif self._is_of_curve:
+            left = max(left, self._owed(records)) if block == 1 else 0
         return next(iter(self.known_items(records)), None) if left else None
 
     def expected(self, repetitions: int, records: Records) -> int:
@@ -153,11 +155,20 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
         if once is not None:
             return int(once)
         blocks = min(1, repetitions) if self._is_of_curve else repetitions
-        return likely_left(self.item.cell_id, blocks, records, self.void_tries)
+        left = likely_left(self.item.cell_id, blocks, records, self.void_tries)
+        return left + self._owed(records)
 
     @property
     def _is_of_curve(self) -> bool:
         return self.item.purpose == "curve"
+
+    def _owed(self, records: Records) -> int:
+        """Return 1 where the latest measurement is the first valid one and misses the objective of
+        a curve, else 0."""
+        if not self._is_of_curve or not (tried := measured(self.item.cell_id, records)):
+            return 0
+        judged = slo.judge(tried[-1], self.item.slo or {}, self.item.sent_min or 0.0)
+        return int(judged.met is False and len(valid(self.item.cell_id, records)) == 1)
 
     def _is_lacking(self, cell_id: str, repetitions: int, records: Records) -> bool:
         """Return whether a saturation has no valid measurement and no tries left."""

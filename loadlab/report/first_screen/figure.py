@@ -35,7 +35,7 @@ RATES = (
 OBJECTIVE = " Dashed: the objective, {}."
 BOUND = " A triangle: at least that, as more requests than 1 % got no answer."
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
-ONCE = " Each rate of a curve was measured once, for {}, and has no interval."
+ONCE = " Each rate of a curve was measured once, for {}, or twice, and has no interval."
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
     "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +32,9 @@ from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
 EXPLAINED = (
     "Each rate of the curve is a fraction of the goodput of the closed loop below, to two digits, "
-    "and was measured once, for {seconds}: nothing says how much another measurement would "
-    "differ. The objective is {objective}. The rate asked for is judged by the same objective."
+    "and was measured once, for {seconds}, or twice where it missed: nothing says how much another "
+    "measurement would differ. The objective is {objective}. The rate asked for is judged by the "
+    "same objective. A rate misses with more than half of its measurements."
 )
 
 
@@ -98,7 +100,7 @@ def _text(curve: CurveSummary, subject: str) -> str:
     """Return up to which rate the objective was met, in a sentence or two."""
     if curve.reason is not None:
         return f"{subject}: the curve was not measured: {words.reason(curve.reason)}."
-    once = f"each rate of the curve measured once, {_seconds(curve)}"
+    once = f"each rate of the curve measured once, a missed one twice, {_seconds(curve)}"
     if curve.within is None and curve.missed is None:
         return f"{subject}: no rate of the curve could be judged."
     cause = ""
@@ -128,12 +130,28 @@ def _stayed(slo: Mapping[str, float]) -> str:
 
 
 def _limits(curve: CurveSummary) -> str:
-    """Return which rates were not judged and why, and which were judged by too few requests;
-    empty, or after a space."""
+    """Return which rates were not judged and why, which missed and met the objective, and which
+    were judged by too few requests; empty, or after a space."""
     void = "; ".join(f"{rate:,g} requests/s ({_void(curve, rate)})" for rate in curve.undecided)
-    few = _unsupported(curve)
-    return (f" Not judged: {void}." if void else "") + (
-        f" Too few requests to support the percentile at {few} requests/s." if few else ""
+    mixed, few = _outvoted(curve), _unsupported(curve)
+    return "".join((
+        f" Not judged: {void}." if void else "",
+        f" Missed without deciding: {mixed}." if mixed else "",
+        f" Too few requests to support the percentile at {few} requests/s." if few else "",
+    ))  # fmt: skip
+
+
+def _outvoted(curve: CurveSummary) -> str:
+    """Return the rates that count as met, or do not count, though a measurement missed, and how
+    many missed."""
+    verdicts: dict[float, list[bool]] = {}
+    for step in curve.trace:
+        if step.met is not None and step.rate < (curve.missed or math.inf):
+            verdicts.setdefault(step.rate, []).append(step.met)
+    return ", ".join(
+        f"{rate:,g} requests/s ({own.count(False)} of {formatting.plural(len(own), 'measurement')})"
+        for rate, own in verdicts.items()
+        if not all(own)
     )
 
 

@@ -48,7 +48,7 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Pat
     assert first.text == (
         f"{AIOHTTP} on /agents: p99 stayed within 100 ms, with no errors, up to 1,200 requests/s; "
         "at 1,300 requests/s: p99 312 ms is above 100 ms (each rate of the curve measured once, "
-        "5 s). Not judged: 500 requests/s (1 void: steal)."
+        "a missed one twice, 5 s). Not judged: 500 requests/s (1 void: steal)."
     )
     assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
     assert (first.state, second.state) == ("held", "missed")
@@ -64,7 +64,8 @@ def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
     (found,) = summary(run).curves
     met = replace(found, missed=None, undecided=[])
     assert text(met, run).endswith(
-        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, 5 s)."
+        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, "
+        "a missed one twice, 5 s). Missed without deciding: 1,300 requests/s (1 of 1 measurement)."
     )
     none = replace(found, within=None, undecided=[])
     assert "no rate is known to meet p99 up to 100 ms and no errors; at 1,300" in text(none, run)
@@ -98,7 +99,7 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> N
     assert "<pattern" in told
     caption = blocks.find(Text, section)[0].text
     assert "Dashed: the objective, p99 up to 100 ms." in caption
-    assert caption.endswith("measured once, for 5 s, and has no interval.")
+    assert caption.endswith("measured once, for 5 s, or twice, and has no interval.")
 
 
 def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:

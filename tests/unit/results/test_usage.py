@@ -52,8 +52,9 @@ def test_interrupts_and_energy_are_of_the_whole_server() -> None:
     rep = repetition(application=USED)
     host = present(rep.telemetry).server
     cpu = replace(host.cpu, irq=0.01, softirq=0.04)
-    server = replace(host, cpu=cpu, cores=2, energy_j=25.0)
-    rep = replace(rep, duration_s=10.0, telemetry=replace(present(rep.telemetry), server=server))
+    server = replace(host, cpu=cpu, cores=2, seconds=10.0, energy_j=25.0)
+    # A request that hangs does not multiply the interrupts of the load.
+    rep = replace(rep, duration_s=30.0, telemetry=replace(present(rep.telemetry), server=server))
     assert cost("interrupts_us_per_request", rep) == pytest.approx(1000)
     assert cost("joules_per_request", rep) == 0.025
     assert cost("joules_per_request", repetition(application=USED)) is None

@@ -12,6 +12,7 @@ import pytest
 from loadlab.model import ServiceProcesses
 from loadlab.run import run_dir
 from loadlab.telemetry import host_recording, services
+from loadlab.telemetry import processes as recorded_processes
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.recordings import Window
 from tests.unit import builders
@@ -53,7 +54,7 @@ def test_the_warm_up_before_a_load_is_left_out() -> None:
 def test_answers_after_the_end_of_the_load_count() -> None:
     late = busy((0.0, 4.1))
     assert application(late, Window(0, 3, False, finished=4.1)) == pytest.approx(4.1)
-    assert application(late, Window(0, 3, False)) == pytest.approx(3.15)
+    assert application(late, Window(0, 3, False)) == pytest.approx(3.0)
 
 
 def test_a_service_that_starts_again_counts_from_0() -> None:
@@ -107,6 +108,32 @@ def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
     assert used.system_share == pytest.approx(1 / 3)
 
 
+def test_a_request_that_hangs_does_not_make_a_service_busier(tmp_path: Path) -> None:
+    """nginx uses half a core for 3 s of load, and from then on to the last answer."""
+    stat = "S 1 7 7 0 -1 0 0 0 0 0 {user} 0 0 0 20 0 1 0 9 100 10 0"
+    processes, groups = ["# ticks 100 page 4096"], ["# ticks 100"]
+    for t in range(14):
+        line = f"/proc/7/stat:7 (nginx) {stat.format(user=50 * t)}"
+        processes += [f"# reading {t}.0", "# nginx 7", line]
+        processes += [f"/proc/7/task/7/schedstat:{50 * t * 10**7} 0 3"]
+        groups += [
+            f"# reading {t}.0",
+            f"own /sys/fs/cgroup/system.slice/nginx.service {500_000 * t} 0",
+        ]
+    for name, lines in ((run_dir.PROCESSES, processes), (run_dir.CORES, groups)):
+        (tmp_path / name).write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    load = Window(1, 4, warmed=True, finished=12)
+    alone = recorded_processes.summarise(
+        recorded_processes.read(tmp_path / run_dir.PROCESSES), load, 1, ()
+    )
+    for found in (services.server(tmp_path, load, 1)[0], alone):
+        used = builders.present(builders.present(found).reverse_proxy)
+        # The time of all requests, and the part of the cores during the load.
+        assert used.cpu_s == pytest.approx(5.5)
+        assert used.cpu == pytest.approx(0.5)
+        assert used.busiest_process == used.busiest_thread == pytest.approx(0.5)
+
+
 def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() -> None:
     recorded = readings(busy((0.0, 3.0)))
     for reading in recorded:
@@ -117,7 +144,7 @@ def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() 
     assert system["application"] == pytest.approx(0.75)
     used = builders.processes(cpu_s=9.0, system_share=0.9)
     found = services._with(ServiceProcesses(reverse_proxy=None, application=used, postgresql=None),
-                           spent, system, 3.0)  # fmt: skip
+                           spent, system, {"application": 1.0})  # fmt: skip
     assert found.application
     assert found.application.system_share == pytest.approx(0.25)
 

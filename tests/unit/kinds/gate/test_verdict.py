@@ -16,8 +16,17 @@ from loadlab.kinds import derive_run
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse as verdict
 from loadlab.kinds.gate import blocks_decided as blocks
-from loadlab.kinds.gate import words
-from loadlab.model import Answer, Item, ResponseTime, Result, ServiceProcesses, Verdict, VerdictRow
+from loadlab.kinds.gate import void_shares, words
+from loadlab.model import (
+    Answer,
+    Item,
+    ResponseTime,
+    Result,
+    ServiceProcesses,
+    Verdict,
+    VerdictRow,
+    VoidCount,
+)
 from loadlab.plan import plan_document, schedule
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
@@ -222,6 +231,54 @@ def test_variant_without_a_valid_repetition_is_named() -> None:
     assert (why.code, why.facts) == ("side_not_valid", {"side": "head", "void": ["generator_cpu"]})
     assert rows(found)["goodput"].is_open
     assert answers(found)["cpu"] == "no difference"
+
+
+@pytest.mark.parametrize(("void_of_10", "answer"), [(7, "undecided"), (0, "faster")])
+def test_a_head_that_loses_its_slower_repetitions_is_not_called_faster(
+    void_of_10: int, answer: str
+) -> None:
+    """A stall voids the head alone: the repetitions that are left are its better ones."""
+    machine = Machine(plan(budget="15m"), {"p99": 0.8})
+    measure = machine.measure
+
+    def void(item: Item, repetition: int, block: int | None) -> Result:
+        found = measure(item, repetition, block)
+        is_head = item.cell.variant == "head" and item.cell.load.mode == "constant"
+        if is_head and repetition % 10 < void_of_10:
+            return replace(found, validity=builders.void("generator_stopped"))
+        return found
+
+    machine.measure = void  # type: ignore[method-assign]
+    found = machine.run()
+    p99 = rows(found)["p99"]
+    assert (p99.answer, p99.is_open) == (answer, answer == "undecided")
+    counted = {(count.load, count.side): count for count in found.heads[0].voids}
+    head, base = counted["constant", "head"], counted["constant", "base"]
+    assert head.void == sum(number % 10 < void_of_10 for number in range(1, head.measured + 1))
+    assert base.void == counted["saturated", "head"].void == 0
+    both = head.measured + counted["saturated", "head"].measured
+    told = f"A/A control 0 of {2 * base.measured}."
+    for shown in (words.sentence(found), words.comment(found, None)):
+        assert f"head {head.void} of {both}" in shown
+        assert told in shown
+    if void_of_10:
+        assert p99.reason.code == "void_shares_differ"
+        assert "their shares differ, p below 0.001" in words.comment(found, None)
+
+
+def test_shares_of_void_repetitions_alike_decide_as_before() -> None:
+    """Where a tenth of all repetitions is void by luck, the shares seldom differ."""
+    random, differ = np.random.default_rng(1), 0
+    row = rows(Machine(plan(), {"p99": 0.8}).run())["p99"]
+    assert row.answer == "faster"
+    for _ in range(300):
+        head, rest = (int(random.binomial(count, 0.1)) for count in (40, 80))
+        counted = [
+            VoidCount(load="constant", side="head", void=head, measured=40),
+            VoidCount(load="constant", side="base", void=rest, measured=80),
+        ]
+        differ += void_shares.undecided([row], counted)[0] != row
+    assert differ / 300 <= 0.025
 
 
 def test_run_ends_where_a_cell_is_abandoned() -> None:

@@ -121,12 +121,12 @@ def one_search(
         held = builders.present(item.cell.load.rate) <= capacity
         wrong = rng.random() < (luck.misses if held else luck.passes)
         result = of_item(good if held != wrong else bad, item)
-        _add(records, replace(result, block=block))
+        add_result(records, replace(result, block=block))
         purposes.append(item.purpose)
     return _confirmed(search, records), purposes.count("probe"), len(purposes)
 
 
-def _add(records: dict[str, CellRecords], result: Result) -> None:
+def add_result(records: dict[str, CellRecords], result: Result) -> None:
     before = records[result.cell_id].repetitions if result.cell_id in records else ()
     kept = [repetition for repetition in before if isinstance(repetition, Result)]
     numbered = replace(result, repetition=len(kept) + 1)
