@@ -9,7 +9,8 @@ What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 - With -w, oha waits for requests taken from the queue before the deadline. It drops the queued ones
   without a record: they are `unsent`.
 - Over HTTP/2 -w has no effect. At the deadline each connection reports an abort, whether it had a
-  request under way or not. At most as many were under way as the schedule lacks.
+  request under way or not. At most as many were under way as the schedule lacks. Over HTTP/1.1, with
+  -w, there are no aborts.
 - The SQLite file holds requests answered in full. Errors appear only in the JSON, by message.
 - latencyPercentiles has the latency at rank floor(p / 100 * n) of the n answers, counted from 0.
 - Without --redirect 0 some versions follow up to 10 redirects within one request.
@@ -139,8 +140,8 @@ class Report:
         return sum(self.errors.values()) + self.aborted
 
 
-def report(text: str, schedule: Schedule, http2: bool = False) -> Report:
-    """Return what oha's JSON text says. ``http2``: whether the load used HTTP/2.
+def report(text: str, schedule: Schedule) -> Report:
+    """Return what oha's JSON text says.
 
     Raises GeneratorError for a text that is truncated or not understood.
     """
@@ -171,9 +172,8 @@ def report(text: str, schedule: Schedule, http2: bool = False) -> Report:
             aborted += count
         else:
             errors[kind] += count
-    if http2:
-        lacking = schedule.scheduled - sum(statuses.values()) - sum(errors.values())
-        aborted = max(0, min(aborted, lacking))
+    lacking = schedule.scheduled - sum(statuses.values()) - sum(errors.values())
+    aborted = max(0, min(aborted, lacking))
     return Report(float(total), statuses, errors, aborted, average, percentiles)
 
 
@@ -342,7 +342,7 @@ def _measured(
     folder: Path, load: Load, answer: Answer, thresholds: Thresholds
 ) -> tuple[Measurement, set[str]]:
     schedule, limits = _schedule(load), _limits(thresholds)
-    said = report(documents.text(folder / OUTPUT), schedule, load.http2 is True)
+    said = report(documents.text(folder / OUTPUT), schedule)
     reduction, name = oha_database.read(folder, schedule, said.missing, limits)
     return measure(said, reduction, answer.body_bytes), {name}
 
@@ -352,7 +352,7 @@ def _keep(folder: Path, load: Load, thresholds: Thresholds, whole: bool) -> None
         oha_database.keep(folder)
         return
     schedule = _schedule(load)
-    said = report(documents.text(folder / OUTPUT), schedule, load.http2 is True)
+    said = report(documents.text(folder / OUTPUT), schedule)
     oha_database.write(folder, schedule, said.missing, _limits(thresholds))
 
 
