@@ -9,8 +9,7 @@ What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 - With -w, oha waits for requests taken from the queue before the deadline. It drops the queued ones
   without a record: they are `unsent`.
 - Over HTTP/2 -w has no effect. At the deadline each connection reports an abort, whether it had a
-  request under way or not. At most as many were under way as the schedule lacks. Over HTTP/1.1, with
-  -w, there are no aborts.
+  request under way or not. At most as many were under way as the schedule lacks.
 - The SQLite file holds requests answered in full. Errors appear only in the JSON, by message.
 - latencyPercentiles has the latency at rank floor(p / 100 * n) of the n answers, counted from 0.
 - Without --redirect 0 some versions follow up to 10 redirects within one request.

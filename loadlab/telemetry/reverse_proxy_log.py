@@ -33,9 +33,7 @@ def summarise(lines: Sequence[str], form: Log, start: float, end: float) -> Reve
     Requests count between these; errors count in the whole recording, so those of a warm-up too.
     Raises TelemetryError for a malformed line.
     """
-    requests = [
-        seconds for ended, seconds in _requests(lines, form["line"]) if start <= ended <= end
-    ]
+    requests = [seconds for ended, seconds in _requests(lines, form.line) if start <= ended <= end]
     whole, connects, upstream = (
         [value for seconds in requests if (value := seconds[place]) is not None]
         for place in range(3)
@@ -44,7 +42,7 @@ def summarise(lines: Sequence[str], form: Log, start: float, end: float) -> Reve
         kind
         for line in lines
         if line.startswith("error ")
-        for kind, words in form["kinds"].items()
+        for kind, words in form.kinds.items()
         if re.search(words, line)
     )
     upstream.sort()
