@@ -140,8 +140,8 @@ class Report:
         return sum(self.errors.values()) + self.aborted
 
 
-def report(text: str, schedule: Schedule, http2: bool = False) -> Report:
-    """Return what oha's JSON text says. ``http2``: whether the load used HTTP/2.
+def report(text: str, schedule: Schedule) -> Report:
+    """Return what oha's JSON text says.
 
     Raises GeneratorError for a text that is truncated or not understood.
     """
@@ -172,9 +172,8 @@ def report(text: str, schedule: Schedule, http2: bool = False) -> Report:
             aborted += count
         else:
             errors[kind] += count
-    if http2:
-        lacking = schedule.scheduled - sum(statuses.values()) - sum(errors.values())
-        aborted = max(0, min(aborted, lacking))
+    lacking = schedule.scheduled - sum(statuses.values()) - sum(errors.values())
+    aborted = max(0, min(aborted, lacking))
     return Report(float(total), statuses, errors, aborted, average, percentiles)
 
 
@@ -355,7 +354,7 @@ def _measured(
     folder: Path, load: Load, answer: Answer, thresholds: Thresholds
 ) -> tuple[Measurement, set[str]]:
     schedule, limits = _schedule(load), _limits(thresholds)
-    said = report(documents.text(folder / OUTPUT), schedule, load.http2 is True)
+    said = report(documents.text(folder / OUTPUT), schedule)
     reduction, name = oha_database.read(folder, schedule, said.missing, limits)
     return measure(said, reduction, answer.body_bytes), {name}
 
@@ -365,7 +364,7 @@ def _keep(folder: Path, load: Load, thresholds: Thresholds, whole: bool) -> None
         oha_database.keep(folder)
         return
     schedule = _schedule(load)
-    said = report(documents.text(folder / OUTPUT), schedule, load.http2 is True)
+    said = report(documents.text(folder / OUTPUT), schedule)
     oha_database.write(folder, schedule, said.missing, _limits(thresholds))
 
 

@@ -108,7 +108,7 @@ def proxy_ports(proxies: Mapping[str, ReverseProxy]) -> dict[str, str]:
     return {
         str(port): f"{name}.service"
         for name, proxy in proxies.items()
-        for port in (proxy["port"], proxy.get("tls_port"))
+        for port in (proxy.port, proxy.tls_port)
         if port is not None
     }
 
@@ -116,7 +116,7 @@ def proxy_ports(proxies: Mapping[str, ReverseProxy]) -> dict[str, str]:
 def proxies_in_use(proxies: Mapping[str, ReverseProxy]) -> str:
     """Return PROXIES of in_use.sh."""
     return "\n".join(
-        f"{name}\t{proxy['mark']}\t{' '.join([proxy['configuration'], *proxy.get('sites', [])])}"
+        f"{name}\t{proxy.mark}\t{' '.join([proxy.configuration, *proxy.sites])}"
         for name, proxy in proxies.items()
     )
 

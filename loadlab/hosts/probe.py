@@ -60,13 +60,10 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     manifest: HostDescription
 
 
-class PythonStack(Struct, frozen=True, kw_only=True):
+class PythonStack(PythonLimit, frozen=True, kw_only=True):
     """Of a stack to run, what decides on which Python it runs."""
 
     framework: str
-    server: str
-    python_below: str | None = None
-    python_reason: str | None = None
 
 
 class Demands(Struct, frozen=True, kw_only=True):
@@ -207,12 +204,7 @@ def _no_python(host: HostProbe, demands: Demands) -> list[Facts]:
 def _python_too_new(host: HostProbe, demands: Demands) -> Iterable[Facts]:
     for stack in demands.stacks if host.python else []:
         try:
-            chosen: PythonLimit = {
-                "server": stack.server,
-                "python_below": stack.python_below,
-                "python_reason": stack.python_reason,
-            }
-            refuse_python(stack.framework, chosen, host.python)
+            refuse_python(stack.framework, stack, host.python)
         except PlanError as refusal:
             yield {"refusal": str(refusal)}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -41,6 +40,7 @@ from loadlab.report.words.labels import Entry, Paths
 from loadlab.run.documents import read_or_none
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import MANIFEST, RunDir
+from loadlab.stacks.contract import Contracts
 
 # From so many sentences on single cells on, only those on the best of each endpoint are shown.
 _FOLDED_FROM = 6
@@ -60,7 +60,7 @@ class _PlannedStudy(msgspec.Struct):
 class _Plan(msgspec.Struct):
     """What the page needs of the plan in the manifest."""
 
-    endpoints: dict[str, dict[str, Any]] = {}
+    endpoints: Contracts = {}
     options: GivenOptions = {}
     study: _PlannedStudy | None = None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -16,17 +15,16 @@ from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
-from loadlab.stacks.contract import CONTRACT_SLACK_MS
-from loadlab.stacks.stacks import default_driver
+from loadlab.stacks.application import App
+from loadlab.stacks.contract import CONTRACT_SLACK_MS, Contract, Contracts
+from loadlab.stacks.stacks import Stack, default_driver
 
 # Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
 CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
 
-Contracts = dict[str, dict[str, Any]]
 
-
-def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Any]) -> Contracts:
+def endpoints(contracts: Contracts, options: Options, app: App) -> Contracts:
     """Return the contracts of the endpoints to measure, name -> contract, in the order asked.
 
     ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
@@ -34,32 +32,31 @@ def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Any]) ->
     """
     names = options.endpoint
     if names is None and registry.get(options.generator).mode == "batch":
-        names = [name for name in app["endpoints"] if name == CLIENTS_ENDPOINT]
+        names = [name for name in app.endpoints if name == CLIENTS_ENDPOINT]
     elif names is None:
-        names = [name for name in app["endpoints"] if contracts[name].get("measured", False)]
+        names = [name for name in app.endpoints if contracts[name].measured]
     if not names:
         raise PlanError(
             f"endpoint: there is none to measure. Give one or several of {options.framework}'s "
-            f"with -e endpoint=<name>,<name>. There are: {', '.join(app['endpoints'])}."
+            f"with -e endpoint=<name>,<name>. There are: {', '.join(app.endpoints)}."
         )
     for name in names:
         known("endpoint", name, sorted(contracts))
-        known(f"endpoint of {options.framework}", name, app["endpoints"])
+        known(f"endpoint of {options.framework}", name, app.endpoints)
         _refuse_request(options, name, contracts[name])
     return {name: contracts[name] for name in names}
 
 
-def _refuse_request(options: Options, name: str, contract: Mapping[str, Any]) -> None:
+def _refuse_request(options: Options, name: str, contract: Contract) -> None:
     """Raise PlanError where the generator cannot send an endpoint's request."""
     generator = registry.get(options.generator)
-    method, plain_get = contract.get("method", "GET"), not contract.get("headers")
-    if generator.mode == "batch" and (method != "GET" or not plain_get):
+    if generator.mode == "batch" and (contract.method != "GET" or contract.headers):
         raise PlanError(
             f"generator: {generator.name} requests GET without headers of the endpoint's own, and "
-            f"{name} is {method} with {', '.join(contract['headers']) or 'none'}. Give "
+            f"{name} is {contract.method} with {', '.join(contract.headers) or 'none'}. Give "
             f"-e generator={registry.first('constant')}."
         )
-    if options.http2 and "host" in map(str.lower, contract.get("headers", {})):
+    if options.http2 and "host" in map(str.lower, contract.headers):
         raise PlanError(
             f"http2: {name} has the header Host, which HTTP/2 replaces. Leave http2 out."
         )
@@ -138,12 +135,12 @@ def closed_loop(load: Load) -> Load:
     )
 
 
-def expected_s(load: Load, contract: Mapping[str, Any]) -> float:
+def expected_s(load: Load, contract: Contract) -> float:
     """Return about how many seconds the load takes, warm-up included."""
     if load.requests is None:
         return (load.duration_s or 0) + load.warmup_s
-    least = float(contract.get("minimum_ms", 0))
-    longest = max(least, float(contract.get("maximum_ms", 0)) - CONTRACT_SLACK_MS)
+    least = contract.minimum_ms
+    longest = max(least, (contract.maximum_ms or 0) - CONTRACT_SLACK_MS)
     # Sequential requests take the mean time each, concurrent ones the longest.
     rounds = load.requests / load.connections
     return max(longest, rounds * (least + longest) / 2) / 1000 + 1
@@ -151,7 +148,7 @@ def expected_s(load: Load, contract: Mapping[str, Any]) -> float:
 
 def items(
     options: Options,
-    stack: Mapping[str, Any],
+    stack: Stack,
     backlogs: Mapping[str, int],
     contracts: Contracts,
     entry: StudyCell | None = None,
@@ -186,7 +183,7 @@ def items(
 
 def _cell(
     options: Options,
-    stack: Mapping[str, Any],
+    stack: Stack,
     backlog: int,
     endpoint: str,
     tuning: str,
@@ -194,21 +191,21 @@ def _cell(
     load: Load,
 ) -> Cell:
     return Cell(
-        framework=stack["framework"],
+        framework=stack.framework,
         app=options.app,
-        server=stack["server"],
-        transport=stack["transport"],
-        protocol=stack["protocol"],
-        worker_class=stack["worker_class"],
-        event_loop=stack["event_loop"],
-        upstream_keepalive=stack["upstream_keepalive"],
-        workers=stack["workers"],
-        threads=stack["threads"],
-        server_keepalive_s=stack["server_keepalive"],
+        server=stack.server,
+        transport=stack.transport,
+        protocol=stack.protocol,
+        worker_class=stack.worker_class,
+        event_loop=stack.event_loop,
+        upstream_keepalive=stack.upstream_keepalive,
+        workers=stack.workers,
+        threads=stack.threads,
+        server_keepalive_s=stack.server_keepalive,
         backlog=backlog,
-        driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
-        python=stack["python"],
-        reverse_proxy=stack["reverse_proxy"],
+        driver=stack.driver if stack.driver != default_driver(stack.app) else None,
+        python=stack.python,
+        reverse_proxy=stack.reverse_proxy,
         endpoint=endpoint,
         tuning=tuning,
         network=options.network,
@@ -235,7 +232,7 @@ def _with_entry(load: Load, entry: StudyCell | None) -> Load:
     )
 
 
-def _item(cell: Cell, contract: Mapping[str, Any], purpose: Purpose) -> Item:
+def _item(cell: Cell, contract: Contract, purpose: Purpose) -> Item:
     return Item(
         cell_id=cell_ids.cell_id(cell, purpose),
         purpose=purpose,

@@ -25,6 +25,7 @@ from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
 from loadlab.run.run_dir import LATEST, RUN_ID
 from loadlab.stacks.application import name_of
+from loadlab.stacks.stacks import Stack
 from loadlab.tuning.profiles import TuningProfile
 
 # name: (lowest, highest, unit). rate times duration limits what a client must hold in memory.
@@ -245,7 +246,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_generator(options)
 
 
-def refuse_cells(options: Options, stack: Mapping[str, Any]) -> None:
+def refuse_cells(options: Options, stack: Stack) -> None:
     """Raise PlanError for values that cannot be combined in a cell of this stack."""
     _refuse_protocol(options, stack)
     _refuse_clients(options)
@@ -353,14 +354,14 @@ def _refuse_generator(options: Options) -> None:
             )
 
 
-def _refuse_protocol(options: Options, stack: Mapping[str, Any]) -> None:
+def _refuse_protocol(options: Options, stack: Stack) -> None:
     """Refuse a combination of tls, http2, keepalive and reverse_proxy that cannot work."""
-    if options.tls and stack["tls_port"] is None:
+    if options.tls and stack.tls_port is None:
         raise PlanError(
             f"tls: with reverse_proxy={options.reverse_proxy} nothing speaks it. Leave one of the "
             "two out."
         )
-    if options.http2 and options.tls and not stack["http2"]:
+    if options.http2 and options.tls and not stack.http2:
         raise PlanError(
             f"http2: reverse_proxy={options.reverse_proxy} speaks HTTP/1.1 only. Leave one of the "
             "two out."
@@ -416,17 +417,17 @@ def _refuse_observed(options: Options, name: str, observation: str) -> None:
         )
 
 
-def _refuse_profile(options: Options, stack: Mapping[str, Any]) -> None:
+def _refuse_profile(options: Options, stack: Stack) -> None:
     """Refuse a profile where py-spy cannot take it, or beside a load that it does not fit."""
     if not options.profile:
         return
-    if stack["app"]["language"] != "python":
+    if stack.app.language != "python":
         raise PlanError(
             f"profile: {options.framework} is not written in Python, and py-spy reads nothing "
             "else. Leave profile out."
         )
     _refuse_observed(options, "profile", "a worker of the application is profiled")
-    if (stack["server"], stack["protocol"], stack["upstream_keepalive"]) == _ROUTED:
+    if (stack.server, stack.protocol, stack.upstream_keepalive) == _ROUTED:
         raise PlanError(
             "profile: uWSGI's HTTP router stands before its workers and looks like one of them. "
             "Give -e upstream_keepalive=false, which goes without it, or leave profile out."

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from loadlab.generators import registry
 from loadlab.model import Item, Load
 from loadlab.plan import cell_ids
-from loadlab.plan.cells import Contracts
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import PlannedExperiment
+from loadlab.stacks.contract import Contracts
 
 
 def beside(planned: PlannedCells) -> PlannedCells:
@@ -51,7 +51,7 @@ def _item(item: Item, contracts: Contracts) -> Item | None:
         or load.generator == registry.cross_checking()
     ):
         return None
-    if load.http2 or load.stall or load.injection or contract.get("method", "GET") != "GET":
+    if load.http2 or load.stall or load.injection or contract.method != "GET":
         return None
     if load.rate is not None and round(load.rate) < (load.clients or 1):
         return None

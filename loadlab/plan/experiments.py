@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,7 +27,6 @@ from loadlab.model import (
 )
 from loadlab.model.base import doc
 from loadlab.plan import cell_ids, cells, check_options, user_options
-from loadlab.plan.cells import Contracts
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.modes.search import Search
@@ -38,12 +37,13 @@ from loadlab.run import thresholds_file
 from loadlab.run.catalog import known, load_yaml
 from loadlab.run.errors import PlanError
 from loadlab.stacks.application import contracts_of
-from loadlab.stacks.stacks import stack
+from loadlab.stacks.contract import Contracts
+from loadlab.stacks.stacks import Stack, stack
 from loadlab.tuning.profiles import tuning_profile
 
 R = TypeVar("R", bound=Record)
 
-Stacks = dict[str, dict[str, Any]]
+Stacks = dict[str, Stack]
 
 
 class CurveRule(Record, kw_only=True, frozen=True):
@@ -100,18 +100,15 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         name: check_options.backlog(options, name, tuning_profile(ask.root, name))
         for name in options.tuning
     }
-    served: dict[str, Any] = {**stack(ask.root, msgspec.to_builtins(options), ask.python)}
+    served = stack(ask.root, options, ask.python)
     check_options.refuse_cells(options, served)
     if "curve" in ask.user:
         refuse_curve(ask.root, options, study=entry is not None)
-    contracts: Contracts = {
-        name: dict(contract)
-        for name, contract in contracts_of(ask.root, served["source"], served["app"]).items()
-    }
-    own = cells.endpoints(contracts, options, served["app"])
+    contracts = contracts_of(ask.root, served.source, served.app)
+    own = cells.endpoints(contracts, options, served.app)
     endpoints = dict(own)
     if entry is not None and (name := entry.background_endpoint) is not None:
-        known(f"endpoint of {options.framework}", name, served["app"]["endpoints"])
+        known(f"endpoint of {options.framework}", name, served.app.endpoints)
         endpoints[name] = contracts[name]
     planned = experiments(ask.root, options, cells.items(options, served, backlogs, own, entry))
     if entry is None:
@@ -125,10 +122,12 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         and experiment.items[0].purpose == "measure"
         and (observed := repeated(experiment, purpose))
     ]
-    served["measured"] = list(endpoints)
     return PlannedCells(
         options=options,
-        stacks={item.stack: served | {"backlog": item.cell.backlog} for item in items(planned)},
+        stacks={
+            item.stack: replace(served, backlog=item.cell.backlog, measured=[*endpoints])
+            for item in items(planned)
+        },
         endpoints=endpoints,
         experiments=planned,
     )

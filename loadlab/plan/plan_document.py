@@ -19,6 +19,8 @@ from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.search import Search
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
+from loadlab.stacks.contract import Contracts
+from loadlab.stacks.stacks import Stack
 
 PlannedExperiment = Fixed | Sweep | Search | Scaled | Matrix
 
@@ -79,11 +81,11 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     options: Annotated[Options, doc("The checked values; of a study those of its first cell.")]
     experiments: Annotated[list[PlannedExperiment], doc("What is measured, each on its host pair.")]
     stacks: Annotated[
-        dict[str, dict[str, Any]],
+        dict[str, Stack],
         doc("Id -> stack, as loadlab/stacks/stacks.py describes it, with backlog and measured."),
     ]
-    stack: Annotated[dict[str, Any] | None, doc("The first stack; null where there is none.")]
-    endpoints: Annotated[dict[str, dict[str, Any]], doc("Name -> contract (files/endpoints.yml).")]
+    stack: Annotated[Stack | None, doc("The first stack; null where there is none.")]
+    endpoints: Annotated[Contracts, doc("Name -> contract (files/endpoints.yml).")]
     tunings: Annotated[dict[str, dict[str, Any]], doc("Name -> tuning profile (files/tuning).")]
     networks: Annotated[dict[str, dict[str, Any]], doc("Name -> network profile (files/network).")]
     generators: Annotated[

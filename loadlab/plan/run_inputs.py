@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -20,6 +21,8 @@ from loadlab.plan.records import Records, finished
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import fingerprint
 from loadlab.stacks import servers
+from loadlab.stacks.contract import Contracts
+from loadlab.stacks.stacks import Stack
 
 # Field of InputHashes whose change is reported, not refused.
 LAB = "lab"
@@ -28,8 +31,8 @@ LAB = "lab"
 class Inputs(Struct, kw_only=True, frozen=True):
     """What cells are made of: stacks by id; endpoints, tunings and networks by name."""
 
-    stacks: Mapping[str, Mapping[str, Any]]
-    endpoints: Mapping[str, Mapping[str, Any]]
+    stacks: Mapping[str, Stack]
+    endpoints: Contracts
     tunings: Mapping[str, Mapping[str, Any]]
     networks: Mapping[str, Mapping[str, Any]]
 
@@ -58,16 +61,17 @@ class Hasher:
 
     def _hash_application(self, stack: str) -> str:
         planned = self._inputs.stacks[stack]
-        app, source = planned["app"], planned["source"]
-        shared = ["files/python"] if app["language"] == "python" else []
-        folders = [source, f"{servers.FOLDER}/{planned['server']}", *shared]
+        app, source = planned.app, planned.source
+        shared = ["files/python"] if app.language == "python" else []
+        folders = [source, f"{servers.FOLDER}/{planned.server}", *shared]
         # Results have no hash that a secret decides.
-        secret = app.get("environment")
+        secret = app.environment
         without = [self._root / source / secret] if secret else []
-        return fingerprint(app, str(self._root), folders, without)
+        return fingerprint(msgspec.to_builtins(app), str(self._root), folders, without)
 
     def _hash_plain(self, part: str, name: str) -> str:
-        return fingerprint(getattr(self._inputs, part)[name], str(self._root), [])
+        made_of = msgspec.to_builtins(getattr(self._inputs, part)[name])
+        return fingerprint(made_of, str(self._root), [])
 
 
 def check(run_id: str, items: Iterable[Item], records: Records) -> None:

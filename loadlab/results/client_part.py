@@ -130,11 +130,11 @@ def _read(
     own_window = Window(started, end, warmed, finished)
     window = Window(started + ahead_s, end + ahead_s, warmed, finished + ahead_s)
     counters = None
-    pages = None if cell.direct else reverse_proxy(ROOT, cell.reverse_proxy).get("counters")
+    pages = None if cell.direct else reverse_proxy(ROOT, cell.reverse_proxy).counters
     if pages is None:
         measurement.findings.append(Reason(code="uncounted"))
     else:
-        before, after = (_requests(path, pages["requests"]) for path in folder.counters)
+        before, after = (_requests(path, pages.requests) for path in folder.counters)
         counters = before, after
         raw |= set(COUNTERS)
     raw |= host_telemetry.raw(folder)

@@ -11,19 +11,21 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal
 
 import msgspec
 import yaml
-from msgspec import Struct
+from msgspec import field
+from msgspec.structs import replace
 
+from loadlab.model.base import Record
 from loadlab.run.catalog import load_yaml, read_yaml
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import IGNORED
 from loadlab.run.formatting import one_line
 from loadlab.stacks import requests, requirements
 from loadlab.stacks.callables import Source, Spoken
-from loadlab.stacks.contract import Contract, contracts
+from loadlab.stacks.contract import Contracts, Need, contracts
 
 MANIFEST = "app.yml"
 # What is copied to a server at most, bytes.
@@ -42,17 +44,22 @@ _WELL_KNOWN = {
 }
 
 
-class Refused(TypedDict):
+class Refused(Record, kw_only=True, frozen=True):
     """Stacks that an application does not run on, by some of their choices, and why."""
 
     server: str
-    transport: NotRequired[str]
-    worker_class: NotRequired[str]
-    upstream_keepalive: NotRequired[bool]
+    transport: str | None = None
+    worker_class: str | None = None
+    upstream_keepalive: bool | None = None
     reason: str
 
+    @property
+    def choices(self) -> dict[str, str | bool]:
+        """The choices of these stacks."""
+        return {key: value for key, value in msgspec.to_builtins(self).items() if key != "reason"}
 
-class App(TypedDict):
+
+class App(Record, kw_only=True, frozen=True):
     """Content of app.yml.
 
     - interface: a key of files/interfaces.yml
@@ -72,18 +79,18 @@ class App(TypedDict):
     interface: str
     endpoints: list[str]
     pool_size: int
-    drivers: NotRequired[list[str]]
-    module: NotRequired[str]
-    uwsgi_module: NotRequired[str]
-    refused: NotRequired[list[Refused]]
-    environment: NotRequired[str]
-    database: NotRequired[Literal["postgresql", "none"]]
-    dump: NotRequired[str]
-    migrate: NotRequired[str]
-    requirements: NotRequired[str]
+    drivers: list[str] = field(default_factory=list)
+    module: str | None = None
+    uwsgi_module: str | None = None
+    refused: list[Refused] = field(default_factory=list)
+    environment: str | None = None
+    database: Literal["postgresql", "none"] | None = None
+    dump: str | None = None
+    migrate: str | None = None
+    requirements: str | None = None
 
 
-class Beside(Struct, forbid_unknown_fields=True, kw_only=True):
+class Beside(Record, kw_only=True, frozen=True):
     """An app.yml that says only what cannot be found; the keys are those of App."""
 
     module: str | None = None
@@ -96,7 +103,7 @@ class Beside(Struct, forbid_unknown_fields=True, kw_only=True):
 
 def is_own(app: App) -> bool:
     """Return whether the application is from outside the tree, and knows nothing of the lab."""
-    return "requirements" in app
+    return app.requirements is not None
 
 
 def name_of(source: str) -> str:
@@ -121,17 +128,16 @@ def manifest(root: Path, source: str, module: str | None = None) -> App:
         return _derived(folder, said, module)
     app = read_yaml(root, f"{source}/{MANIFEST}", App)
     _check_files(folder, app)
-    return app if module is None else {**app, "module": _module(module)}
+    return app if module is None else replace(app, module=_module(module))
 
 
-def contracts_of(root: Path, source: str, app: App) -> dict[str, Contract]:
+def contracts_of(root: Path, source: str, app: App) -> Contracts:
     """Return the contracts of an application's endpoints by name, its own before the lab's."""
     folder = root / source
     if is_own(app):
-        needs = {"needs": ["database"]} if app.get("database") == "postgresql" else {}
+        needs: list[Need] = ["database"] if app.database == "postgresql" else []
         return {
-            name: msgspec.convert({**contract, **needs}, Contract)
-            for name, contract in requests.read(folder).items()
+            name: replace(contract, needs=needs) for name, contract in requests.read(folder).items()
         }
     own = requests.read(folder) if (folder / requests.FILE).exists() else {}
     return {**contracts(root), **own}
@@ -151,7 +157,7 @@ def locks(root: Path, source: str) -> list[Path]:
 
 def database(app: App) -> str:
     """Return the name of the database that the application uses, if any."""
-    return OWN if app.get("database") == "postgresql" else DATASET
+    return OWN if app.database == "postgresql" else DATASET
 
 
 def _said(folder: Path, source: str) -> Beside | None:
@@ -192,22 +198,19 @@ def _derived(folder: Path, said: Beside, module: str | None) -> App:
             f"module: whether {named} in {folder} speaks WSGI or ASGI cannot be told from its "
             f"source. Write 'interface: wsgi' or 'interface: asgi' to {folder / MANIFEST}."
         )
-    app: App = {
-        "description": f"{name_of(str(folder))}, from outside the tree",
-        "language": "python",
-        "interface": interface,
-        "endpoints": [*requests.read(folder)],
-        "pool_size": 0,
-        "module": named,
-        "database": said.database,
-        "requirements": file,
-    }
-    if said.environment is not None:
-        app["environment"] = said.environment
-    if said.dump is not None:
-        app["dump"] = said.dump
-    if said.migrate is not None:
-        app["migrate"] = said.migrate
+    app = App(
+        description=f"{name_of(str(folder))}, from outside the tree",
+        language="python",
+        interface=interface,
+        endpoints=[*requests.read(folder)],
+        pool_size=0,
+        module=named,
+        database=said.database,
+        requirements=file,
+        environment=said.environment,
+        dump=said.dump,
+        migrate=said.migrate,
+    )
     _check_files(folder, app)
     return app
 
@@ -281,16 +284,16 @@ def _check_size(folder: Path) -> None:
 
 def _check_files(folder: Path, app: App) -> None:
     """Raise PlanError where a file that the manifest names is absent or cannot be used."""
-    if "dump" in app and app.get("database") != "postgresql":
+    if app.dump is not None and app.database != "postgresql":
         raise PlanError(
-            f"{folder / MANIFEST}: dump: {app['dump']} needs a database. Write "
+            f"{folder / MANIFEST}: dump: {app.dump} needs a database. Write "
             "'database: postgresql' there, or leave dump out."
         )
-    for key, name in (("environment", app.get("environment")), ("dump", app.get("dump"))):
+    for key, name in (("environment", app.environment), ("dump", app.dump)):
         if name is not None and not (folder / name).is_file():
             raise PlanError(f"{folder / MANIFEST}: {key}: {folder / name} is no file.")
-    if "environment" in app:
-        _check_environment(folder / app["environment"])
+    if app.environment is not None:
+        _check_environment(folder / app.environment)
 
 
 def _check_environment(path: Path) -> None:
@@ -311,5 +314,5 @@ def never_copied(app: App) -> list[str]:
 
     The environment file and the dump go another way, to where only their reader has them.
     """
-    apart = [app[key] for key in ("environment", "dump") if key in app]
-    return [*IGNORED, *(f"/{name}" for name in apart if not name.startswith("/"))]
+    apart = (app.environment, app.dump)
+    return [*IGNORED, *(f"/{name}" for name in apart if name and not name.startswith("/"))]

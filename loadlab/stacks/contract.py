@@ -9,12 +9,12 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import jsonschema
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, field
 
-from loadlab.model.base import Json
+from loadlab.model.base import Json, Record
 from loadlab.run.catalog import read_yaml
 from loadlab.run.errors import LabError
 from loadlab.run.formatting import one_line
@@ -36,33 +36,37 @@ TEXTS = {"book": book_text.text}
 Need = Literal["database", "upstream", "book", "cpu_work"]
 
 
-class Contract(TypedDict):
+class Contract(Record, kw_only=True, frozen=True):
     """Contract of one endpoint, as in files/endpoints.yml, which describes the keys.
 
     Without a status, the first answer is recorded and those after it must be like it.
     """
 
     path: str
-    method: NotRequired[str]
-    headers: NotRequired[dict[str, str]]
-    body: NotRequired[str]
-    status: NotRequired[int]
-    content_type: NotRequired[str]
-    answer_headers: NotRequired[dict[str, str]]
-    json: NotRequired[Json]
-    json_from: NotRequired[Literal["agents", "item"]]
-    text: NotRequired[str | list[str]]
-    text_from: NotRequired[Literal["book"]]
-    html_from: NotRequired[Literal["fortunes"]]
-    schema: NotRequired[dict[str, Json]]
-    pattern: NotRequired[str]
-    minimum_ms: NotRequired[int]
-    maximum_ms: NotRequired[int]
-    needs: NotRequired[list[Need]]
-    measured: NotRequired[bool]
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
+    status: int | None = None
+    content_type: str | None = None
+    answer_headers: dict[str, str] = field(default_factory=dict)
+    json: Json | UnsetType = UNSET
+    json_from: Literal["agents", "item"] | None = None
+    text: str | list[str] | None = None
+    text_from: Literal["book"] | None = None
+    html_from: Literal["fortunes"] | None = None
+    schema: dict[str, Json] | None = None
+    pattern: str | None = None
+    minimum_ms: int = 0
+    maximum_ms: int | None = None
+    needs: list[Need] = field(default_factory=list)
+    measured: bool = False
 
 
-class Answer(TypedDict):
+# By the name of the endpoint.
+Contracts: TypeAlias = dict[str, Contract]
+
+
+class Answer(Struct, kw_only=True, frozen=True):
     """A verified answer: its status, SHA-256 of its body, and lengths in bytes of its body and of
     the whole with its headers; None for what differs from answer to answer."""
 
@@ -76,7 +80,7 @@ class ContractError(LabError):
     """An answer differs from the contract; the text says where."""
 
 
-def contracts(root: Path) -> dict[str, Contract]:
+def contracts(root: Path) -> Contracts:
     """Return the contracts of files/endpoints.yml by endpoint.
 
     Raises PlanError with the place of a wrong value.
@@ -86,12 +90,13 @@ def contracts(root: Path) -> dict[str, Contract]:
 
 def is_exact(contract: Contract) -> bool:
     """Return whether the contract gives the answer's whole body."""
-    return any(key in contract for key in ("json", "json_from", "text", "text_from", "html_from"))
+    derived = (contract.json_from, contract.text, contract.text_from, contract.html_from)
+    return contract.json is not UNSET or any(source is not None for source in derived)
 
 
 def is_free(contract: Contract) -> bool:
     """Return whether bodies that differ from each other can all be right."""
-    return "schema" in contract or "pattern" in contract
+    return contract.schema is not None or contract.pattern is not None
 
 
 def is_recorded(contract: Contract) -> bool:
@@ -104,16 +109,13 @@ def expected_body(contract: Contract, dataset: Dataset) -> bytes:
 
     ``dataset`` holds the rows of each table, for the keys `json_from` and `html_from`.
     """
-    if "html_from" in contract:
-        return expected.PAGES[contract["html_from"]](dataset).encode()
-    if "text_from" in contract:
-        return TEXTS[contract["text_from"]]()
-    if "text" in contract:
-        text = contract["text"]
-        return (text if isinstance(text, str) else "".join(text)).encode()
-    content = (
-        contract["json"] if "json" in contract else expected.JSON[contract["json_from"]](dataset)
-    )
+    if contract.html_from is not None:
+        return expected.PAGES[contract.html_from](dataset).encode()
+    if contract.text_from is not None:
+        return TEXTS[contract.text_from]()
+    if contract.text is not None:
+        return "".join(contract.text).encode()
+    content = expected.JSON[contract.json_from](dataset) if contract.json_from else contract.json
     return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -171,35 +173,36 @@ def verified(
     checked = [check(contract, answer, seconds, dataset) for answer, seconds in answers]
     same = _common(checked)
     if is_free(contract):
-        return {**same, "sha256": None, "body_bytes": None, "wire_bytes": None}
-    if before is not None and is_recorded(contract):
-        now = _common([before, same])
-        recorded = {"status": before["status"], "sha256": before["sha256"]}
-        recorded["body_bytes"] = before["body_bytes"]
-        for key, value in recorded.items():
-            if value is not None and now.get(key) != value:
-                raise ContractError(
-                    f"{contract['path']} answers otherwise than the first time in this run: {key} "
-                    f"was {value}, and is {same.get(key) or 'not always the same'}. Say in "
-                    "requests.yml what is right, with schema or pattern"
-                )
-        return now
-    return same
+        return Answer(status=same.status, sha256=None, body_bytes=None, wire_bytes=None)
+    if before is None or not is_recorded(contract):
+        return same
+    now = _common([before, same])
+    for key in ("status", "sha256", "body_bytes"):
+        recorded = getattr(before, key)
+        if recorded is not None and getattr(now, key) != recorded:
+            raise ContractError(
+                f"{contract.path} answers otherwise than the first time in this run: {key} "
+                f"was {recorded}, and is {getattr(same, key) or 'not always the same'}. Say in "
+                "requests.yml what is right, with schema or pattern"
+            )
+    return now
 
 
 def _common(answers: Sequence[Answer]) -> Answer:
     """Return what answers have in common; the status is that of the last."""
     last = answers[-1]
-    sha256, body, wire = (
-        [answer[key] for answer in answers] for key in ("sha256", "body_bytes", "wire_bytes")
-    )
-    return {
-        "status": last["status"],
-        "sha256": last["sha256"] if len(set(sha256)) == 1 else None,
-        "body_bytes": last["body_bytes"] if len(set(body)) == 1 else None,
-        # The length of a header alone may differ.
-        "wire_bytes": last["wire_bytes"] if len(set(body)) == len(set(wire)) == 1 else None,
+    same = {
+        key
+        for key in ("sha256", "body_bytes", "wire_bytes")
+        if len({getattr(answer, key) for answer in answers}) == 1
     }
+    return Answer(
+        status=last.status,
+        sha256=last.sha256 if "sha256" in same else None,
+        body_bytes=last.body_bytes if "body_bytes" in same else None,
+        # The length of a header alone may differ.
+        wire_bytes=last.wire_bytes if {"body_bytes", "wire_bytes"} <= same else None,
+    )
 
 
 def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -> Answer:
@@ -208,49 +211,50 @@ def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -
     Raises ContractError where the answer differs from the contract.
     """
     status, headers, body = split(answer)
-    path = contract["path"]
+    path = contract.path
     _check_status(contract, status, body)
-    if "content_type" in contract:
-        _header(path, headers, "content-type", contract["content_type"])
-    for name, value in contract.get("answer_headers", {}).items():
+    if contract.content_type is not None:
+        _header(path, headers, "content-type", contract.content_type)
+    for name, value in contract.answer_headers.items():
         _header(path, headers, name.lower(), value.lower())
     _check_length(path, headers, body)
     if is_exact(contract):
         _check_body(contract, headers, body, expected_body(contract, dataset))
-    if "schema" in contract:
-        _check_schema(path, body, contract["schema"])
-    if "pattern" in contract and not re.search(
-        contract["pattern"], body.decode("utf-8", "replace")
+    if contract.schema is not None:
+        _check_schema(path, body, contract.schema)
+    if contract.pattern is not None and not re.search(
+        contract.pattern, body.decode("utf-8", "replace")
     ):
         raise ContractError(
             f"{path} answered {body[:200].decode('utf-8', 'replace')!r}, and the pattern "
-            f"{contract['pattern']!r} is not in it"
+            f"{contract.pattern!r} is not in it"
         )
-    least = contract.get("minimum_ms", 0)
-    most = contract.get("maximum_ms", least + CONTRACT_SLACK_MS if is_exact(contract) else math.inf)
+    least = contract.minimum_ms
+    longest = least + CONTRACT_SLACK_MS if is_exact(contract) else math.inf
+    most = longest if contract.maximum_ms is None else contract.maximum_ms
     if not least <= seconds * 1000 <= most:
         raise ContractError(
             f"{path} took {seconds * 1000:.1f} ms, the contract says {least} to {most} ms"
         )
-    return {
-        "status": status,
-        "sha256": hashlib.sha256(body).hexdigest(),
-        "body_bytes": len(body),
-        "wire_bytes": len(answer),
-    }
+    return Answer(
+        status=status,
+        sha256=hashlib.sha256(body).hexdigest(),
+        body_bytes=len(body),
+        wire_bytes=len(answer),
+    )
 
 
 def _check_status(contract: Contract, status: int, body: bytes) -> None:
-    path = contract["path"]
-    if "status" not in contract and not 200 <= status <= 299:
+    path = contract.path
+    if contract.status is None and not 200 <= status <= 299:
         raise ContractError(
             f"{path} answered status {status}, and goodput counts 200 to 299 alone: "
             f"{body[:200].decode('utf-8', 'replace')!r}. Name another path or further headers in "
             "requests.yml, in the application's folder"
         )
-    if status != contract.get("status", status):
+    if contract.status not in (None, status):
         raise ContractError(
-            f"{path} answered status {status}, the contract says {contract['status']}: "
+            f"{path} answered status {status}, the contract says {contract.status}: "
             f"{body[:200].decode('utf-8', 'replace')!r}"
         )
 
@@ -267,8 +271,8 @@ def _check_length(path: str, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def _check_body(contract: Contract, headers: Mapping[str, str], body: bytes, right: bytes) -> None:
-    path, length = contract["path"], len(right)
-    if "html_from" in contract:
+    path, length = contract.path, len(right)
+    if contract.html_from is not None:
         length = len(body)
         body = expected.plain(body.decode("utf-8", "surrogateescape")).encode(
             "utf-8", "surrogateescape"
@@ -320,10 +324,10 @@ def times(contract: Contract) -> int:
 
 def request_options(contract: Contract) -> list[str]:
     """Return curl's options for the method, headers and body of an endpoint."""
-    options = ["--request", contract.get("method", "GET")]
-    for name, value in contract.get("headers", {}).items():
+    options = ["--request", contract.method]
+    for name, value in contract.headers.items():
         options += ["--header", f"{name}: {value}"]
-    return [*options, *(["--data-raw", contract["body"]] if contract.get("body") else [])]
+    return [*options, *(["--data-raw", contract.body] if contract.body else [])]
 
 
 def requests(
@@ -340,7 +344,7 @@ def requests(
             *("curl", "--silent", "--show-error", "--include", "--max-time", str(_SECONDS)),
             *request_options(contract),
             *("--write-out", f"%{{stderr}}{mark}%{{time_total}}{mark}", "--output", "-"),
-            urls[name] + contract["path"],
+            urls[name] + contract.path,
         ]
         # An answer may be endless. curl's message and total time follow the answer.
         command = (

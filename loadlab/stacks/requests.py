@@ -21,7 +21,7 @@ from loadlab.run import http_headers
 from loadlab.run.catalog import load_yaml
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line
-from loadlab.stacks.contract import Contract
+from loadlab.stacks.contract import Contract, Contracts
 
 FILE = "requests.yml"
 # Where an application has no requests.yml.
@@ -55,22 +55,22 @@ class OwnRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     headers: dict[str, str | int | float] = {}
     body: Json = None
-    status: Status | UnsetType = UNSET
-    content_type: str | UnsetType = UNSET
-    answer_headers: dict[str, str] | UnsetType = UNSET
+    status: Status | None = None
+    content_type: str | None = None
+    answer_headers: dict[str, str] = {}
     json: Json | UnsetType = UNSET
-    text: str | UnsetType = UNSET
-    schema: dict[str, Json] | UnsetType = UNSET
-    pattern: str | UnsetType = UNSET
-    minimum_ms: Ms | UnsetType = UNSET
-    maximum_ms: Ms | UnsetType = UNSET
+    text: str | None = None
+    schema: dict[str, Json] | None = None
+    pattern: str | None = None
+    minimum_ms: Ms = 0
+    maximum_ms: Ms | None = None
     measured: bool = False
 
 
 _BODIES = ("json", "text", "schema", "pattern")
 
 
-def read(folder: Path) -> dict[str, Contract]:
+def read(folder: Path) -> Contracts:
     """Return the contracts of an application's requests by name; DEFAULT without requests.yml.
 
     Raises PlanError with the request and the place of a wrong value.
@@ -112,7 +112,9 @@ def _request(path: Path, name: str, entry: str | dict[str, Json]) -> OwnRequest:
             f"{path}: {name}: path '{request.path}' does not begin with / or is not all printable "
             "ASCII. Encode other characters, such as a space as %20."
         )
-    given_bodies = [key for key in _BODIES if getattr(request, key) is not UNSET]
+    given_bodies = [
+        key for key in _BODIES if getattr(request, key) is not (UNSET if key == "json" else None)
+    ]
     if len(given_bodies) > 1:
         raise PlanError(
             f"{path}: {name}: {' and '.join(given_bodies)} both say which body is right. Give one."
@@ -137,36 +139,29 @@ def _contract(path: Path, name: str, request: OwnRequest, measured: bool) -> Con
         _check_rules(request)
     except (PlanError, re.error, jsonschema.SchemaError) as problem:
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
-    expected = {
-        key: value
-        for key in (
-            "status",
-            "content_type",
-            "answer_headers",
-            *_BODIES,
-            "minimum_ms",
-            "maximum_ms",
-        )
-        if (value := getattr(request, key)) is not UNSET
-    }
-    return msgspec.convert(
-        {
-            "path": request.path,
-            "method": request.method,
-            "headers": headers,
-            **({"body": body} if body else {}),
-            **expected,
-            "measured": measured,
-        },
-        Contract,
+    return Contract(
+        path=request.path,
+        method=request.method,
+        headers=headers,
+        body=body,
+        status=request.status,
+        content_type=request.content_type,
+        answer_headers=request.answer_headers,
+        json=request.json,
+        text=request.text,
+        schema=request.schema,
+        pattern=request.pattern,
+        minimum_ms=request.minimum_ms,
+        maximum_ms=request.maximum_ms,
+        measured=measured,
     )
 
 
 def _check_rules(request: OwnRequest) -> None:
     """Raise re.error or SchemaError for a pattern or schema that is none."""
-    if request.pattern is not UNSET:
+    if request.pattern is not None:
         re.compile(request.pattern)
-    if request.schema is not UNSET:
+    if request.schema is not None:
         jsonschema.validators.validator_for(request.schema).check_schema(request.schema)
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NotRequired, TypedDict
+
+from msgspec import field
 
 from loadlab.model import DIRECT, NGINX
+from loadlab.model.base import Record
 from loadlab.run.catalog import known, read_yaml
 
 # Folder of the reverse proxies, each with reverse_proxy.yml and the template of its configuration.
 FOLDER = "files/reverse_proxies"
 
 
-class Access(TypedDict):
+class Access(Record, kw_only=True, frozen=True):
     """How clients reach the application.
 
     - port: TCP port that clients connect to; tls_port: with TLS, where it can; http2: whether it
@@ -27,14 +29,14 @@ class Access(TypedDict):
     """
 
     port: int
-    tls_port: NotRequired[int]
-    http2: NotRequired[bool]
+    tls_port: int | None = None
+    http2: bool = False
     transports: list[str]
     protocols: list[str]
     upstream_keepalive: list[bool]
 
 
-class Counters(TypedDict):
+class Counters(Record, kw_only=True, frozen=True):
     """``path``: of the page that counts requests, on ``port``; ``requests``: regular expression
     of the whole page, whose group is the number, this page's request included."""
 
@@ -42,7 +44,7 @@ class Counters(TypedDict):
     requests: str
 
 
-class Log(TypedDict):
+class Log(Record, kw_only=True, frozen=True):
     """The log of a sample of the requests, which must be small.
 
     - requests: its file; line: regular expression of a line, with the groups end (unix seconds),
@@ -58,7 +60,7 @@ class Log(TypedDict):
     kinds: dict[str, str]
 
 
-class ReverseProxy(Access):
+class ReverseProxy(Access, kw_only=True, frozen=True):
     """Content of files/reverse_proxies/<name>/reverse_proxy.yml.
 
     - packages: of the distribution
@@ -74,18 +76,18 @@ class ReverseProxy(Access):
 
     packages: list[str]
     configuration: str
-    sites: NotRequired[list[str]]
+    sites: list[str] = field(default_factory=list)
     mark: str
     check: str
     writes: list[str]
-    settings: NotRequired[dict[str, str]]
-    connections: NotRequired[str]
-    read: NotRequired[str]
-    counters: NotRequired[Counters]
-    log: NotRequired[Log]
+    settings: dict[str, str] = field(default_factory=dict)
+    connections: str | None = None
+    read: str = ""
+    counters: Counters | None = None
+    log: Log | None = None
 
 
-class Served(TypedDict):
+class Served(Record, kw_only=True, frozen=True):
     """How a server serves a stack.
 
     - running: the reverse proxies that run, last that of the stack
@@ -106,12 +108,9 @@ class Served(TypedDict):
 
 
 # Without a reverse proxy, clients reach the application server.
-_DIRECT: Access = {
-    "port": 8000,
-    "transports": ["tcp"],
-    "protocols": ["http"],
-    "upstream_keepalive": [True, False],
-}
+_DIRECT = Access(
+    port=8000, transports=["tcp"], protocols=["http"], upstream_keepalive=[True, False]
+)
 
 
 def reverse_proxies(root: Path) -> dict[str, ReverseProxy]:
@@ -129,10 +128,7 @@ def proxy_files(proxies: Mapping[str, ReverseProxy]) -> dict[str, list[str]]:
     """Return the files by which a server runs each reverse proxy: its configuration first, and the
     drop-in of its unit."""
     return {
-        name: [
-            proxy["configuration"],
-            f"/etc/systemd/system/{name}.service.d/loadlab.conf",
-        ]
+        name: [proxy.configuration, f"/etc/systemd/system/{name}.service.d/loadlab.conf"]
         for name, proxy in proxies.items()
     }
 
@@ -149,23 +145,23 @@ def served(root: Path, name: str, address: str) -> Served:
     """Return how a server with this address serves a stack with the option reverse_proxy=<name>."""
     reached, proxies = access(root, name), running(name)
     own = reverse_proxy(root, proxies[-1])
-    url = f"http://{address}:{reached['port']}"
-    log, tls_port = own.get("log"), reached.get("tls_port")
+    url = f"http://{address}:{reached.port}"
+    log, tls_port = own.log, reached.tls_port
     at_port = "" if tls_port == 443 else f":{tls_port}"
-    return {
-        "running": proxies,
-        "url": url,
-        "tls_url": "" if tls_port is None else f"https://{address}{at_port}",
-        "status": url + own["counters"]["path"] if name != DIRECT and "counters" in own else "",
-        "units": {
+    return Served(
+        running=proxies,
+        url=url,
+        tls_url="" if tls_port is None else f"https://{address}{at_port}",
+        status=url + own.counters.path if name != DIRECT and own.counters else "",
+        units={
             proxies[-1]: f"{proxies[-1]}.service",
             "application": "loadlab-app.service",
             "postgresql": "postgresql@*.service",
         },
-        "configuration": own["configuration"],
-        "requests_log": log["requests"] if log else "",
-        "errors_log": log["errors"] if log else "",
-    }
+        configuration=own.configuration,
+        requests_log=log.requests if log else "",
+        errors_log=log.errors if log else "",
+    )
 
 
 def access(root: Path, name: str) -> Access:
@@ -173,6 +169,6 @@ def access(root: Path, name: str) -> Access:
 
     Raises PlanError where there is no such reverse proxy.
     """
-    choices: Mapping[str, Access] = {**reverse_proxies(root), DIRECT: _DIRECT}
+    choices = {**reverse_proxies(root), DIRECT: _DIRECT}
     known("reverse_proxy", name, list(choices), f" A new one is a folder in {FOLDER}/.")
     return choices[name]

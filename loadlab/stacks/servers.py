@@ -6,10 +6,11 @@ import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NotRequired, TypedDict, TypeVar
+from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from loadlab.model.base import Record
 from loadlab.run.catalog import read_yaml
 from loadlab.run.errors import PlanError
 
@@ -19,14 +20,14 @@ T = TypeVar("T")
 FOLDER = "files/servers"
 
 
-class Unasked(TypedDict):
+class Unasked(Record, kw_only=True, frozen=True):
     """Processes, and threads of each, that a server starts where nobody names a number."""
 
     workers: int
     threads: int
 
 
-class Row(TypedDict):
+class Row(Record, kw_only=True, frozen=True):
     """Stacks of a server and an interface; a list of values stands for one stack each.
 
     - arguments: further words of the command; packages: further ones of the distribution
@@ -40,20 +41,20 @@ class Row(TypedDict):
 
     transport: str | list[str]
     protocol: str | list[str]
-    worker_class: NotRequired[str]
-    event_loop: NotRequired[str | list[str]]
+    worker_class: str | None = None
+    event_loop: str | list[str] | None = None
     upstream_keepalive: bool | list[bool]
-    threads: NotRequired[bool]
-    unasked: NotRequired[Unasked]
-    server_keepalive: NotRequired[bool]
-    backlog: NotRequired[int]
-    arguments: NotRequired[str]
-    packages: NotRequired[list[str]]
-    python_below: NotRequired[str]
-    python_reason: NotRequired[str]
+    threads: bool = False
+    unasked: Unasked | None = None
+    server_keepalive: bool = False
+    backlog: int | None = None
+    arguments: str = ""
+    packages: list[str] = field(default_factory=list)
+    python_below: str | None = None
+    python_reason: str | None = None
 
 
-class Server(TypedDict):
+class Server(Record, kw_only=True, frozen=True):
     """Content of files/servers/<server>/server.yml.
 
     - command: what systemd starts; Places has the words in braces, besides those of the stack
@@ -65,24 +66,24 @@ class Server(TypedDict):
     """
 
     command: str
-    socket: NotRequired[dict[str, str]]
-    notifies: NotRequired[bool]
-    stop: NotRequired[str]
-    packages: NotRequired[list[str]]
-    workers: NotRequired[int]
+    socket: dict[str, str] = field(default_factory=dict)
+    notifies: bool = False
+    stop: str = "SIGTERM"
+    packages: list[str] = field(default_factory=list)
+    workers: int | None = None
     stacks: dict[str, list[Row]]
 
 
-class Interface(TypedDict):
+class Interface(Record, kw_only=True, frozen=True):
     """An interface of files/interfaces.yml, which describes the keys."""
 
     default: str
     plural: str
-    also: NotRequired[str]
-    refused: NotRequired[dict[str, str]]
+    also: str | None = None
+    refused: dict[str, str] = field(default_factory=dict)
 
 
-class PythonLimit(TypedDict):
+class PythonLimit(Struct, kw_only=True, frozen=True):
     """Below which Python a server runs, and why; both None where there is no limit."""
 
     server: str
@@ -90,7 +91,7 @@ class PythonLimit(TypedDict):
     python_reason: str | None
 
 
-class Started(TypedDict):
+class Started(Record, kw_only=True, frozen=True):
     """How a stack is started: its keys as in Server, with the words in braces.
 
     ``lock``: the lock file of the server's own packages, relative to the lab's folder, or "".
@@ -104,7 +105,7 @@ class Started(TypedDict):
     lock: str
 
 
-class Chosen(PythonLimit):
+class Chosen(PythonLimit, kw_only=True, frozen=True):
     """One stack of a row: a value for each choice, and how it is started.
 
     ``own_backlog``: the accept queue that the server always has; None where it does as asked.
@@ -119,7 +120,7 @@ class Chosen(PythonLimit):
     started: Started
 
 
-class Offered(Chosen):
+class Offered(Chosen, kw_only=True, frozen=True):
     """A stack of a row.
 
     - threaded: whether its workers can have several threads
@@ -168,14 +169,14 @@ def servers(root: Path) -> dict[str, Server]:
 def offered(root: Path, interface: str) -> list[Offered]:
     """Return every stack of an interface: those of its default server first, the others by name."""
     own = interfaces(root)[interface]
-    spoken = [interface, *([own["also"]] if "also" in own else [])]
+    spoken = [interface, *([own.also] if own.also else [])]
     all_servers = servers(root)
-    order = sorted(all_servers, key=lambda name: (name != own["default"], name))
+    order = sorted(all_servers, key=lambda name: (name != own.default, name))
     return [
         stack
         for name in order
         for key in spoken
-        for row in all_servers[name]["stacks"].get(key, [])
+        for row in all_servers[name].stacks.get(key, [])
         for stack in _of_row(name, all_servers[name], row, lock(root, name))
     ]
 
@@ -205,34 +206,34 @@ def _package(line: str) -> str:
 
 def _of_row(name: str, server: Server, row: Row, lock: str) -> Iterator[Offered]:
     for transport, protocol, event_loop, keepalive in itertools.product(
-        _several(row["transport"]),
-        _several(row["protocol"]),
-        _several(row["event_loop"]) if "event_loop" in row else [None],
-        _several(row["upstream_keepalive"]),
+        _several(row.transport),
+        _several(row.protocol),
+        _several(row.event_loop) if row.event_loop else [None],
+        _several(row.upstream_keepalive),
     ):
-        yield {
-            "server": name,
-            "transport": transport,
-            "protocol": protocol,
-            "worker_class": row.get("worker_class"),
-            "event_loop": event_loop,
-            "upstream_keepalive": keepalive,
-            "own_backlog": row.get("backlog"),
-            "python_below": row.get("python_below"),
-            "python_reason": row.get("python_reason"),
-            "started": {
-                "command": server["command"].replace("{arguments}", row.get("arguments", "")),
-                "socket": server.get("socket", {}).get(transport, ""),
-                "notifies": server.get("notifies", False),
-                "stop": server.get("stop", "SIGTERM"),
-                "packages": [*server.get("packages", []), *row.get("packages", [])],
-                "lock": lock,
-            },
-            "threaded": row.get("threads", False),
-            "closes_idle": row.get("server_keepalive", False),
-            "only_workers": server.get("workers"),
-            "unasked": row.get("unasked"),
-        }
+        yield Offered(
+            server=name,
+            transport=transport,
+            protocol=protocol,
+            worker_class=row.worker_class,
+            event_loop=event_loop,
+            upstream_keepalive=keepalive,
+            own_backlog=row.backlog,
+            python_below=row.python_below,
+            python_reason=row.python_reason,
+            started=Started(
+                command=server.command.replace("{arguments}", row.arguments),
+                socket=server.socket.get(transport, ""),
+                notifies=server.notifies,
+                stop=server.stop,
+                packages=[*server.packages, *row.packages],
+                lock=lock,
+            ),
+            threaded=row.threads,
+            closes_idle=row.server_keepalive,
+            only_workers=server.workers,
+            unasked=row.unasked,
+        )
 
 
 def _several(value: T | list[T]) -> list[T]:
@@ -252,14 +253,14 @@ def command(stack: Chosen, places: Places) -> str:
         "workers": places.workers, "threads": places.threads, "keepalive": places.keepalive,
         "backlog": places.backlog, "module": places.module,
         "uwsgi_module": places.uwsgi_module or places.module,
-        "protocol": stack["protocol"], "worker_class": stack["worker_class"],
+        "protocol": stack.protocol, "worker_class": stack.worker_class,
     }  # fmt: skip
-    started = stack["started"]
+    started = stack.started
     try:
-        text = started["command"].replace("{socket}", started["socket"]).format_map(words)
+        text = started.command.replace("{socket}", started.socket).format_map(words)
     except KeyError as error:
         raise PlanError(
-            f"{FOLDER}/{stack['server']}/server.yml: {{{error.args[0]}}} is not known. There are: "
+            f"{FOLDER}/{stack.server}/server.yml: {{{error.args[0]}}} is not known. There are: "
             f"{', '.join(sorted(words))}."
         ) from None
     return " ".join(text.split())
@@ -276,7 +277,6 @@ def refusal(root: Path, interface: str, server: str) -> str | None:
             f"server: '{server}' is not known. There are: {', '.join(all_servers)}. A new one is a "
             f"folder in {FOLDER}/."
         )
-    if {interface, own.get("also")} & all_servers[server]["stacks"].keys():
+    if {interface, own.also} & all_servers[server].stacks.keys():
         return None
-    reason = own.get("refused", {}).get(server)
-    return reason or f"{server} runs no {own['plural']}"
+    return own.refused.get(server, f"{server} runs no {own.plural}")

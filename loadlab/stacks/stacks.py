@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal
 
-from loadlab.model import DIRECT, NGINX
+from msgspec import field
+from msgspec.structs import asdict
+
+from loadlab.model import DIRECT, NGINX, Options
+from loadlab.model.base import Record
 from loadlab.run.catalog import known, names
 from loadlab.run.errors import PlanError
 from loadlab.stacks import interpreters, requirements
-from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
+from loadlab.stacks.application import App, contracts_of, database, manifest, name_of
 from loadlab.stacks.contract import Contract, expected_body
 from loadlab.stacks.reverse_proxies import Access, access
 from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
@@ -24,37 +28,16 @@ CHOICES: tuple[Choice, ...] = (
 )  # fmt: skip
 
 
-class StackOptions(TypedDict):
-    """The user's options that select a stack; None leaves a choice open."""
-
-    framework: str | None
-    server: str | None
-    transport: str | None
-    protocol: str | None
-    worker_class: str | None
-    event_loop: str | None
-    upstream_keepalive: bool | None
-    driver: str | None
-    reverse_proxy: str
-    workers: int | None
-    threads: int
-    python: str | None
-    app: str | None
-    module: str | None
-    server_keepalive: int | None
-    backlog: int | None
-
-
-class Constant(TypedDict):
+class Constant(Record, kw_only=True, frozen=True):
     """An answer that nginx gives itself: a short body, or the name of a text of the fixtures."""
 
     path: str
-    content_type: str
-    body: NotRequired[str]
-    text_from: NotRequired[str]
+    content_type: str | None
+    body: str | None = None
+    text_from: str | None = None
 
 
-class Stack(Chosen):
+class Stack(Chosen, kw_only=True, frozen=True, omit_defaults=True):
     """The stack that is measured.
 
     - reverse_proxy: its name, or none; port, tls_port: those that clients connect to, tls_port None
@@ -86,63 +69,65 @@ class Stack(Chosen):
     source: str
     lock: str | None
     database: str
-    backlog: NotRequired[int]
-    measured: NotRequired[list[str]]
+    backlog: int | None = None
+    measured: list[str] = field(default_factory=list)
 
 
 def of_application(root: Path, app: App) -> list[Offered]:
     """Return every stack of an application's interface that it runs on, the default first."""
-    return [stack for stack in offered(root, app["interface"]) if _own_refusal(app, stack) is None]
+    return [
+        stack for stack in offered(root, app.interface) if _own_refusal(app, asdict(stack)) is None
+    ]
 
 
 def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
     """Return why an application does not run with these choices; None where it does."""
-    for rule in app.get("refused", []):
-        if all(choices.get(key) == value for key, value in rule.items() if key != "reason"):
-            return rule["reason"]
+    for rule in app.refused:
+        if all(choices.get(key) == value for key, value in rule.choices.items()):
+            return rule.reason
     return None
 
 
 def fitting(
-    root: Path, there_are: Iterable[Offered], values: StackOptions, app: App, own_python: bool
+    root: Path, there_are: Iterable[Offered], values: Options, app: App, own_python: bool
 ) -> list[Offered]:
     """Return those of an application's stacks that fit the options, in their order.
 
     ``own_python``: whether the application has a Python of its own.
     """
-    reached = access(root, values["reverse_proxy"])
+    reached = access(root, values.reverse_proxy)
     return [
         stack
         for stack in there_are
-        if all(values[key] in (None, stack[key]) for key in CHOICES)
+        if all(getattr(values, key) in (None, getattr(stack, key)) for key in CHOICES)
         and (
-            app["language"] == "none"
-            or all(stack[key] in choices for key, choices in _asked_of(reached).items())
+            app.language == "none"
+            or all(getattr(stack, key) in choices for key, choices in _asked_of(reached).items())
         )
-        and (stack["threaded"] or values["threads"] == 1)
-        and (stack["closes_idle"] or values["server_keepalive"] is None)
-        and values.get("backlog") in (None, stack["own_backlog"] or values.get("backlog"))
-        and values["workers"] in (None, stack["only_workers"] or values["workers"])
-        and (app["language"] != "none" or values["workers"] is None)
+        and (stack.threaded or values.threads == 1)
+        and (stack.closes_idle or values.server_keepalive is None)
+        and values.backlog in (None, stack.own_backlog or values.backlog)
+        and values.workers in (None, stack.only_workers or values.workers)
+        and (app.language != "none" or values.workers is None)
         # A server of Debian's packages is linked with Debian's Python.
-        and not (own_python and stack["started"]["packages"])
+        and not (own_python and stack.started.packages)
     ]
 
 
-def stack(root: Path, values: StackOptions, python: str | None) -> Stack:
+def stack(root: Path, values: Options, python: str | None) -> Stack:
     """Return the first stack of the framework's interface that fits the options.
 
     ``python``: the server's Python version, None where it is not known. Raises PlanError where the
     framework is unknown or no stack fits.
     """
     apps = names(root / "apps", "*/app.yml")
-    framework = values["framework"]
+    framework = values.framework
     if framework is None:
         raise PlanError(
             "framework: none was given. Give one with -e framework=<name>. "
             f"There are: {', '.join(apps)}. An application of yours: -e app=<folder>."
         )
-    folder = values.get("app")
+    folder = values.app
     if folder is None:
         known("framework", framework, apps, " A new one is a folder in apps/, or -e app=<folder>.")
     elif framework != name_of(framework):
@@ -151,111 +136,105 @@ def stack(root: Path, values: StackOptions, python: str | None) -> Stack:
             "digits, dots, dashes and underscores, or leave framework out."
         )
     source = folder or f"apps/{framework}"
-    app = manifest(root, source, values.get("module"))
-    reached = access(root, values["reverse_proxy"])
+    app = manifest(root, source, values.module)
+    reached = access(root, values.reverse_proxy)
     _refuse_proxy(values, app, reached)
     driver = _driver(values, app)
     own_python = _own_python(values, app, driver)
-    choices: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
-    refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
+    choices: dict[str, object] = {
+        key: getattr(values, key) for key in CHOICES if getattr(values, key) is not None
+    }
+    refused = refusal(root, app.interface, values.server) if values.server else None
     there_are = of_application(root, app)
     matching = fitting(root, there_are, values, app, own_python is not None)
     if not matching:
         refused = refused or _own_refusal(app, choices)
         words = [f"{key}={_word(value)}" for key, value in choices.items()]
-        words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
+        words += [f"threads={values.threads}"] if values.threads != 1 else []
         if own_python and any(
-            offer["started"]["packages"]
-            for offer in there_are
-            if offer["server"] == values["server"]
+            offer.started.packages for offer in there_are if offer.server == values.server
         ):
             refused = refused or "Debian's package of it has Debian's Python"
         named = ("server_keepalive", "workers", "backlog", "python")
-        further = {key: values.get(key) for key in named}
+        further = {key: getattr(values, key) for key in named}
         words += [f"{key}={value}" for key, value in further.items() if value is not None]
         raise PlanError(
             f"{framework} does not run with {' '.join(words)}{f': {refused}' if refused else ''}. "
             f"It runs with: {'; '.join(_told(there_are))}."
         )
     known_contracts = contracts_of(root, source, app)
-    needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
+    needs = {need for name in app.endpoints for need in known_contracts[name].needs}
     chosen = matching[0]
     refuse_python(framework, chosen, python)
     constants = [
-        _constant(known_contracts[name]) for name in app["endpoints"] if app["language"] == "none"
+        _constant(known_contracts[name]) for name in app.endpoints if app.language == "none"
     ]
-    return {
-        "framework": framework,
-        "app": app,
-        "server": chosen["server"],
-        "transport": chosen["transport"],
-        "protocol": chosen["protocol"],
-        "worker_class": chosen["worker_class"],
-        "event_loop": chosen["event_loop"],
-        "upstream_keepalive": chosen["upstream_keepalive"],
-        "own_backlog": chosen["own_backlog"],
-        "started": chosen["started"],
-        "python_below": chosen["python_below"],
-        "python_reason": chosen["python_reason"],
-        "driver": driver,
-        "python": own_python,
-        "reverse_proxy": values["reverse_proxy"],
-        "port": reached["port"],
-        "tls_port": reached.get("tls_port"),
-        "http2": reached.get("http2", False),
-        "workers": values["workers"] or chosen["only_workers"],
-        "threads": values["threads"],
-        "server_keepalive": values["server_keepalive"],
-        "needs": sorted(needs),
-        "constants": constants,
-        "source": source,
-        "lock": requirements.lock(root, root / source, app["requirements"])
-        if is_own(app)
+    return Stack(
+        **{name: getattr(chosen, name) for name in Chosen.__struct_fields__},
+        framework=framework,
+        app=app,
+        driver=driver,
+        python=own_python,
+        reverse_proxy=values.reverse_proxy,
+        port=reached.port,
+        tls_port=reached.tls_port,
+        http2=reached.http2,
+        workers=values.workers or chosen.only_workers,
+        threads=values.threads,
+        server_keepalive=values.server_keepalive,
+        needs=sorted(needs),
+        constants=constants,
+        source=source,
+        lock=requirements.lock(root, root / source, app.requirements)
+        if app.requirements is not None
         else None,
-        "database": database(app),
-    }
+        database=database(app),
+    )
 
 
 def _constant(contract: Contract) -> Constant:
-    constant: Constant = {"path": contract["path"], "content_type": contract["content_type"]}
-    if "text_from" in contract:
-        return {**constant, "text_from": contract["text_from"]}
-    return {**constant, "body": expected_body(contract, {}).decode()}
+    body = None if contract.text_from else expected_body(contract, {}).decode()
+    return Constant(
+        path=contract.path,
+        content_type=contract.content_type,
+        body=body,
+        text_from=contract.text_from,
+    )
 
 
 def default_driver(app: App) -> str | None:
     """Return an application's default database driver; None where it has no choice."""
-    return next(iter(app.get("drivers", [])), None)
+    return next(iter(app.drivers), None)
 
 
-def _driver(values: StackOptions, app: App) -> str | None:
+def _driver(values: Options, app: App) -> str | None:
     """Return the database driver asked for, or the default.
 
     Raises PlanError where the application has no such driver.
     """
-    driver, there_are = values["driver"], app.get("drivers", [])
+    driver, there_are = values.driver, app.drivers
     if driver is None:
         return default_driver(app)
     if driver not in there_are:
         raise PlanError(
-            f"driver: {values['framework']} has no driver {driver}. "
+            f"driver: {values.framework} has no driver {driver}. "
             f"It has: {', '.join(there_are) or 'none to choose'}."
         )
     return driver
 
 
-def _own_python(values: StackOptions, app: App, driver: str | None) -> str | None:
+def _own_python(values: Options, app: App, driver: str | None) -> str | None:
     """Return the Python asked for; None for the server's own.
 
     Raises PlanError where it names none, or the application or its driver does not run on it.
     """
-    python = values.get("python")
+    python = values.python
     if python is None:
         return None
     interpreters.refuse(python, driver)
-    if app["language"] != "python":
+    if app.language != "python":
         raise PlanError(
-            f"python: {values['framework']} is not an application of Python. Leave python out."
+            f"python: {values.framework} is not an application of Python. Leave python out."
         )
     return python
 
@@ -263,32 +242,33 @@ def _own_python(values: StackOptions, app: App, driver: str | None) -> str | Non
 def _asked_of(reached: Access) -> dict[Choice, Sequence[str | bool]]:
     """Return what clients or a reverse proxy ask of a stack: choice -> values that it can have."""
     return {
-        "transport": reached["transports"],
-        "protocol": reached["protocols"],
-        "upstream_keepalive": reached["upstream_keepalive"],
+        "transport": reached.transports,
+        "protocol": reached.protocols,
+        "upstream_keepalive": reached.upstream_keepalive,
     }
 
 
-def _refuse_proxy(values: StackOptions, app: App, reached: Access) -> None:
+def _refuse_proxy(values: Options, app: App, reached: Access) -> None:
     """Raise PlanError where clients cannot reach the application through the reverse proxy."""
-    proxy = values["reverse_proxy"]
-    if app["language"] == "none" and proxy != NGINX:
+    proxy = values.reverse_proxy
+    if app.language == "none" and proxy != NGINX:
         raise PlanError(
-            f"reverse_proxy: {values['framework']} is answered by nginx itself, which "
+            f"reverse_proxy: {values.framework} is answered by nginx itself, which "
             f"reverse_proxy={proxy} leaves out. Leave reverse_proxy out."
         )
     asking = proxy
     if proxy == DIRECT:
         asking = "without one the generator"
     for name, choices in _asked_of(reached).items():
-        if values[name] is not None and values[name] not in choices:
+        choice = getattr(values, name)
+        if choice is not None and choice not in choices:
             raise PlanError(
                 f"reverse_proxy: {asking} asks the application server with "
-                f"{name}={'|'.join(map(_word, choices))} and not {name}={_word(values[name])}. "
+                f"{name}={'|'.join(map(_word, choices))} and not {name}={_word(choice)}. "
                 f"Leave {name} out, or choose another reverse_proxy."
             )
     # uWSGI alone keeps connections open without a reverse proxy, on a separate socket.
-    if proxy == DIRECT and values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
+    if proxy == DIRECT and values.upstream_keepalive is not None and values.server != "uwsgi":
         raise PlanError(
             "reverse_proxy: upstream_keepalive is of the reverse proxy's connections, and "
             "reverse_proxy=none leaves it out. Leave upstream_keepalive out; the generator's own "
@@ -298,7 +278,7 @@ def _refuse_proxy(values: StackOptions, app: App, reached: Access) -> None:
 
 def too_new(chosen: PythonLimit, python: str | None) -> bool:
     """Return whether this Python is newer than a stack can use; None means not known yet."""
-    below = chosen["python_below"]
+    below = chosen.python_below
     return python is not None and below is not None and _release(python) >= _release(below)
 
 
@@ -306,8 +286,8 @@ def refuse_python(framework: str, chosen: PythonLimit, python: str | None) -> No
     """Raise PlanError where the stack does not run on this Python; None means not known yet."""
     if too_new(chosen, python):
         raise PlanError(
-            f"{framework} does not run with server={chosen['server']} on Python {python}: "
-            f"{chosen['python_reason']}. Use Debian 12 on the server (local hosts: "
+            f"{framework} does not run with server={chosen.server} on Python {python}: "
+            f"{chosen.python_reason}. Use Debian 12 on the server (local hosts: "
             "-e local_hosts_release=bookworm), or leave server and protocol out: then its own "
             "server stands in."
         )
@@ -325,7 +305,7 @@ def _told(there_are: Iterable[Offered]) -> list[str]:
     """Return the stacks as options, those that are started alike in one text."""
     groups: dict[tuple[str, str | None, str], list[Offered]] = {}
     for stack in there_are:
-        key = (stack["server"], stack["worker_class"], stack["started"]["command"])
+        key = (stack.server, stack.worker_class, stack.started.command)
         groups.setdefault(key, []).append(stack)
     return [_options(alike) for alike in groups.values()]
 
@@ -335,12 +315,14 @@ def _options(alike: Sequence[Offered]) -> str:
     words = []
     for key in CHOICES:
         choices = dict.fromkeys(
-            _word(stack[key]) for stack in alike if stack[key] not in (None, "none")
+            _word(getattr(stack, key))
+            for stack in alike
+            if getattr(stack, key) not in (None, "none")
         )
         words += [f"{key}={'|'.join(choices)}"] if choices else []
     first = alike[0]
-    words += ["threads=<n>"] if first["threaded"] else []
-    words += ["server_keepalive=<seconds>"] if first["closes_idle"] else []
-    words += [f"workers={first['only_workers']}"] if first["only_workers"] else []
-    words += [f"backlog={first['own_backlog']}"] if first["own_backlog"] else []
+    words += ["threads=<n>"] if first.threaded else []
+    words += ["server_keepalive=<seconds>"] if first.closes_idle else []
+    words += [f"workers={first.only_workers}"] if first.only_workers else []
+    words += [f"backlog={first.own_backlog}"] if first.own_backlog else []
     return " ".join(words)

@@ -41,7 +41,7 @@ def server(
     telemetry = _during(window, scrapes, host, folder.cores, recording)
     if folder.reverse_proxy_log.exists():
         lines = reverse_proxy_log.read(folder.reverse_proxy_log)
-        form = reverse_proxies.reverse_proxy(ROOT, proxy).get("log")
+        form = reverse_proxies.reverse_proxy(ROOT, proxy).log
         if form is not None:
             log = reverse_proxy_log.summarise(lines, form, window.start, window.end)
             telemetry = replace(telemetry, reverse_proxy=log)

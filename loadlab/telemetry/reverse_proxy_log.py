@@ -34,17 +34,15 @@ def summarise(lines: Sequence[str], form: Log, start: float, end: float) -> Reve
     ``form``: of its lines. ``start``, ``end``: of the load, unix seconds of the host's clock.
     Requests and errors count between these. Raises TelemetryError for a malformed line.
     """
-    requests = [
-        seconds for ended, seconds in _requests(lines, form["line"]) if start <= ended <= end
-    ]
+    requests = [seconds for ended, seconds in _requests(lines, form.line) if start <= ended <= end]
     whole, connects, upstream = (
         [value for seconds in requests if (value := seconds[place]) is not None]
         for place in range(3)
     )
     errors = Counter(
         kind
-        for line in _errors(lines, form["errors_time"], start, end)
-        for kind, words in form["kinds"].items()
+        for line in _errors(lines, form.errors_time, start, end)
+        for kind, words in form.kinds.items()
         if re.search(words, line)
     )
     upstream.sort()

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from loadlab.model import NGINX
 from loadlab.run.catalog import known, names, read_yaml
 from loadlab.run.errors import LabError
+from loadlab.stacks.reverse_proxies import reverse_proxies
 
 # Joins a profile's name and the key that is left out of it.
 WITHOUT = "-without-"
@@ -59,14 +59,14 @@ class HostSetting(_Setting, frozen=True, kw_only=True):
 
 
 class ServiceSetting(_Setting, frozen=True, kw_only=True):
-    """A setting of nginx or PostgreSQL."""
+    """A setting of a reverse proxy or of PostgreSQL."""
 
     name: str
     required: bool = True
 
 
 class Backlog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Length of the accept queues of nginx and the application server, connections."""
+    """Length of the accept queues of the reverse proxy and the application server, connections."""
 
     value: Annotated[int, Meta(ge=1, le=65_535)]
     reason: str
@@ -77,7 +77,7 @@ class _Sections(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     description: str
     sysctl: list[HostSetting] = []
     machine: list[HostSetting] = []
-    nginx: list[ServiceSetting] = []
+    reverse_proxies: dict[str, list[ServiceSetting]] = {}
     postgresql: list[ServiceSetting] = []
 
 
@@ -91,8 +91,8 @@ class TuningProfile(_Sections, frozen=True, kw_only=True):
     backlog: Backlog
 
     def of_reverse_proxy(self, name: str) -> list[ServiceSetting]:
-        """Return the settings of a reverse proxy; today a profile has those of nginx alone."""
-        return self.nginx if name == NGINX else []
+        """Return the settings of a reverse proxy."""
+        return self.reverse_proxies.get(name, [])
 
 
 def tuning_profile(root: Path, name: str) -> TuningProfile:
@@ -113,7 +113,10 @@ def tuning_profile(root: Path, name: str) -> TuningProfile:
         description=file.description,
         sysctl=[entry for entry in file.sysctl if word(entry.key) != key],
         machine=[entry for entry in file.machine if word(entry.key) != key],
-        nginx=[entry for entry in file.nginx if f"nginx.{word(entry.name)}" != key],
+        reverse_proxies={
+            proxy: [entry for entry in entries if f"{proxy}.{word(entry.name)}" != key]
+            for proxy, entries in file.reverse_proxies.items()
+        },
         postgresql=[
             *(
                 entry
@@ -163,14 +166,17 @@ def _untuned(root: Path) -> Backlog:
 
 def _file(root: Path, name: str) -> _File:
     known("tuning", name, names(root / "files" / "tuning", "*.yml"))
-    return read_yaml(root, f"files/tuning/{name}.yml", _File)
+    file = read_yaml(root, f"files/tuning/{name}.yml", _File)
+    for proxy in file.reverse_proxies:
+        known(f"files/tuning/{name}.yml: reverse_proxies", proxy, list(reverse_proxies(root)))
+    return file
 
 
 def _keys(file: _File) -> Iterator[str]:
     for entry in [*file.sysctl, *file.machine]:
         yield word(entry.key)
-    yield from (f"nginx.{word(entry.name)}" for entry in file.nginx)
-    yield from (f"postgresql.{word(entry.name)}" for entry in file.postgresql)
+    for service, entries in {**file.reverse_proxies, "postgresql": file.postgresql}.items():
+        yield from (f"{service}.{word(entry.name)}" for entry in entries)
     if file.backlog:
         yield BACKLOG
 

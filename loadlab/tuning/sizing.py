@@ -218,13 +218,13 @@ def proxy_settings(
 
     Its setting ``connections`` is raised where it is too low for one process to take them all.
     """
-    name = proxy.get("connections")
+    name = proxy.connections
     if name is None:
         return list(settings)
     # One connection to the application for each client connection; 128 are for listening sockets,
     # kept connections and reading counters.
     needed = 2 * connections + 128
-    values = [*(entry.value for entry in settings if entry.name == name), proxy["settings"][name]]
+    values = [*(entry.value for entry in settings if entry.name == name), proxy.settings[name]]
     if needed <= int(str(values[0])):
         return list(settings)
     raised = ServiceSetting(

@@ -23,7 +23,7 @@ APPS = {
 }
 # The program of each server that is not the application itself, as ps shows it.
 PROGRAMS = {
-    name: f"{server['command'].split()[0].removeprefix('{venv}')} "
+    name: f"{server.command.split()[0].removeprefix('{venv}')} "
     for name, server in servers.servers(ROOT).items()
     if name != "native"
 }
@@ -45,11 +45,11 @@ def every() -> Iterator[dict[str, Any]]:
     for framework, app in APPS.items():
         seen = set()
         for stack in of_application(ROOT, app):
-            if stack["python_below"] is None:
+            if stack.python_below is None:
                 one: dict[str, Any] = {"framework": framework}
-                one |= {key: stack[key] for key in CHOICES}
+                one |= {key: getattr(stack, key) for key in CHOICES}
                 yield one
-                key = (stack["server"], stack["worker_class"], stack["protocol"])
+                key = (stack.server, stack.worker_class, stack.protocol)
                 if key not in seen:
                     yield from ({**one, "driver": name} for name in app.get("drivers", [])[1:])
                 seen.add(key)

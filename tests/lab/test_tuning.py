@@ -97,7 +97,7 @@ def profile() -> Iterator[Callable[..., str]]:
     path = ROOT / "files" / "tuning" / "a-test.yml"
 
     def write(**parts: Any) -> str:
-        entries = {"sysctl": [], "machine": [], "nginx": [], "postgresql": []} | parts
+        entries = {"sysctl": [], "machine": [], "postgresql": []} | parts
         path.write_text(yaml.safe_dump({"description": "a test's", **entries}))
         return path.stem
 

@@ -47,6 +47,8 @@ from loadlab.run import documents
 from loadlab.run import thresholds_file as validity
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RunDir
+from loadlab.stacks import stacks
+from loadlab.stacks.stacks import Stack
 
 T = TypeVar("T")
 Measured = TypeVar("Measured", Repetition, Result)
@@ -336,6 +338,17 @@ def plan(root: Path = ROOT, /, **options: Any) -> Plan:
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
     return planning.plan(request)
+
+
+@cache
+def _stack() -> Stack:
+    options = check_options.options(SPECS, {"framework": "aiohttp"})
+    return stacks.stack(ROOT, options, None)
+
+
+def stack(**changes: Any) -> Stack:
+    """Return the first stack of aiohttp with these changes."""
+    return replace(_stack(), **changes)
 
 
 def write_plan(run_dir: Path, made: Plan) -> None:

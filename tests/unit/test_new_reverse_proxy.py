@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from loadlab.hosts import host_in_use
@@ -50,19 +49,19 @@ def planned(tree: Path, **options: Any) -> stacks.Stack:
     )
     asked = {"framework": "flask", "reverse_proxy": "other", "generator": "oha", **options}
     values = check_options.options(specs, dict.fromkeys(specs) | asked)
-    stack = stacks.stack(tree, msgspec.to_builtins(values), None)
+    stack = stacks.stack(tree, values, None)
     check_options.refuse_cells(values, stack)
     return stack
 
 
 def test_a_folder_is_all_that_a_plan_needs(tree: Path) -> None:
     stack = planned(tree)
-    assert (stack["reverse_proxy"], stack["port"], stack["transport"]) == ("other", 8090, "tcp")
+    assert (stack.reverse_proxy, stack.port, stack.transport) == ("other", 8090, "tcp")
     served = reverse_proxies.served(tree, "other", "10.0.0.1")
     # nginx answers the calibration beside it. Nothing counts requests, and there is no log.
-    assert served["running"] == ["nginx", "other"]
-    assert (served["url"], served["status"]) == ("http://10.0.0.1:8090", "")
-    assert served["units"]["other"] == "other.service"
+    assert served.running == ["nginx", "other"]
+    assert (served.url, served.status) == ("http://10.0.0.1:8090", "")
+    assert served.units["other"] == "other.service"
     proxies = reverse_proxies.reverse_proxies(tree)
     assert reverse_proxies.proxy_files(proxies)["other"][0] == "/etc/other/other.conf"
     assert host_in_use.proxy_ports(proxies)["8090"] == "other.service"
@@ -114,6 +113,6 @@ def test_its_cpu_time_is_that_of_the_reverse_proxy() -> None:
 @pytest.mark.parametrize("name", reverse_proxies.reverse_proxies(ROOT))
 def test_a_folder_has_the_template_of_its_configuration(name: str) -> None:
     own = reverse_proxies.reverse_proxy(ROOT, name)
-    template = ROOT / reverse_proxies.FOLDER / name / f"{Path(own['configuration']).name}.j2"
+    template = ROOT / reverse_proxies.FOLDER / name / f"{Path(own.configuration).name}.j2"
     assert "reverse_proxy_address" in template.read_text()
-    assert own.get("connections") in (None, *own.get("settings", {}))
+    assert own.connections in (None, *own.settings)

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from loadlab.generators import registry
 from loadlab.plan.check_options import BOUNDS, CLIENTS_ENDPOINT
 from loadlab.run.catalog import load_yaml
 from loadlab.stacks import servers
-from loadlab.stacks.contract import expected_body
+from loadlab.stacks.contract import contracts, expected_body
 from loadlab.tuning import ledger, profiles
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ LOCKED = sorted(
     for path in ROOT.glob(pattern)
 )
 PROFILES = sorted((ROOT / "files" / "tuning").glob("*.yml"))
-ENDPOINTS: dict[str, Any] = load_yaml(ROOT / "files" / "endpoints.yml")
+ENDPOINTS = contracts(ROOT)
 INTERFACES = servers.interfaces(ROOT)
 SERVERS = servers.servers(ROOT)
 # Hosts groups of the inventories.
@@ -267,22 +268,23 @@ def test_the_stacks_of_a_server_are_made_of_what_can_be_asked_for(name: str) -> 
         for stack in servers.offered(ROOT, interface):
             for key in ("transport", "protocol", "event_loop"):
                 # Not every server lets one choose a loop; nginx alone has no socket behind it.
-                any_loop = key == "event_loop" and stack["event_loop"] is None
-                no_socket = key == "transport" and stack["transport"] == interface == "none"
-                assert any_loop or no_socket or stack[key] in options[key]["choices"], (key, stack)
+                any_loop = key == "event_loop" and stack.event_loop is None
+                no_socket = key == "transport" and stack.transport == interface == "none"
+                chosen = getattr(stack, key)
+                assert any_loop or no_socket or chosen in options[key]["choices"], (key, stack)
 
 
 @each_server
 def test_a_server_has_the_packages_that_its_command_starts(name: str) -> None:
     locked = (ROOT / servers.FOLDER / name / "requirements.txt").exists()
-    assert locked == (SERVERS[name]["command"].startswith("{venv}"))
+    assert locked == (SERVERS[name].command.startswith("{venv}"))
 
 
 def test_every_interface_has_its_default_server() -> None:
     for name, interface in INTERFACES.items():
-        assert servers.offered(ROOT, name)[0]["server"] == interface["default"]
-        assert name in {key for server in SERVERS.values() for key in server["stacks"]}
-        assert set(interface.get("refused", {})) <= set(SERVERS)
+        assert servers.offered(ROOT, name)[0].server == interface.default
+        assert name in {key for server in SERVERS.values() for key in server.stacks}
+        assert set(interface.refused) <= set(SERVERS)
 
 
 def test_every_interface_and_every_endpoint_is_some_apps() -> None:
@@ -301,7 +303,7 @@ def test_an_app_tells_what_it_is(app: str) -> None:
     # uWSGI runs no event loop but its own, which needs an entrance of its own.
     if manifest["interface"] in ("tornado", "twisted"):
         keys |= {"uwsgi_module"}
-    stacks: list[Any] = [*servers.offered(ROOT, manifest["interface"])]
+    stacks = [asdict(stack) for stack in servers.offered(ROOT, manifest["interface"])]
     for refused in manifest.get("refused", []):
         named = set(refused) - {"reason"}
         assert any(all(stack[key] == refused[key] for key in named) for stack in stacks), refused
@@ -334,18 +336,16 @@ def test_an_app_has_what_its_language_is_started_by(app: str) -> None:
 @each_app
 def test_an_app_has_a_pool_where_its_endpoints_need_one(app: str) -> None:
     manifest = MANIFESTS[app]
-    needs = {need for name in manifest["endpoints"] for need in ENDPOINTS[name].get("needs", [])}
+    needs = {need for name in manifest["endpoints"] for need in ENDPOINTS[name].needs}
     assert isinstance(manifest["pool_size"], int)
     assert manifest["pool_size"] >= ("agents_with_pool" in manifest["endpoints"])
     assert manifest["pool_size"] == 0 or "database" in needs
     if manifest["language"] == "none":
         # nginx answers them from its configuration, in single quotes, or from a file.
         assert needs <= {"book"}
-        short = [
-            ENDPOINTS[name] for name in manifest["endpoints"] if "text_from" not in ENDPOINTS[name]
-        ]
-        for contract in short:
-            assert not set("'$\\") & set(expected_body(contract, {}).decode())
+        for contract in (ENDPOINTS[name] for name in manifest["endpoints"]):
+            own = b"" if contract.text_from else expected_body(contract, {})
+            assert not set("'$\\") & set(own.decode())
 
 
 def normal(name: str) -> str:
@@ -407,8 +407,8 @@ def test_requirements_are_locked_as_constrained_and_name_no_index(folder: Path) 
 def test_a_python_app_asks_for_what_its_stacks_run(app: str) -> None:
     needed = set()
     for stack in servers.offered(ROOT, MANIFESTS[app]["interface"]):
-        needed |= {"uvloop"} if stack["event_loop"] == "uvloop" else set()
-        needed |= {"greenlet"} if "--greenlet" in stack["started"]["command"] else set()
+        needed |= {"uvloop"} if stack.event_loop == "uvloop" else set()
+        needed |= {"greenlet"} if "--greenlet" in stack.started.command else set()
     package = {"psycopg2": "psycopg2-binary"}
     needed |= {package.get(name, name) for name in MANIFESTS[app].get("drivers", [])}
     assert needed <= asked_for(ROOT / "apps" / app)

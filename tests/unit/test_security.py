@@ -47,7 +47,7 @@ from tests.unit.builders import cell, load
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
-CONTRACTS: dict[str, Any] = load_yaml(ROOT / "files/endpoints.yml")
+CONTRACTS = contract.contracts(ROOT)
 DATASET = load_yaml(ROOT / "files/dataset.yml")
 MARK = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")["__verify_endpoints_mark"]
 EVIL = (
@@ -273,7 +273,7 @@ def test_the_verify_stage_reads_a_right_answer_whole(serving: Serve) -> None:
     asked = {"index": CONTRACTS["index"]}
     done = subprocess.run(["sh", "-c", asked_in_shell(asked, url)], capture_output=True, check=True)
     answers = contract.cut(done.stdout.decode(), MARK, list(asked))
-    assert contract.check(CONTRACTS["index"], *answers["index"], DATASET)["body_bytes"] == 17
+    assert contract.check(CONTRACTS["index"], *answers["index"], DATASET).body_bytes == 17
     longest = max(len(contract.expected_body(one, DATASET)) for one in CONTRACTS.values())
     assert 2 * longest <= contract.ANSWER_BYTES_MAX
 

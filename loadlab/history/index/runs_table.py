@@ -51,7 +51,7 @@ class RunFacts:
         plan = self.run.begun.plan if self.run.begun else None
         frameworks = {entry.cell.cell.framework for entry in self.entries}
         if plan and not frameworks:
-            frameworks = {str(stack["framework"]) for stack in plan.stacks.values()}
+            frameworks = {stack.framework for stack in plan.stacks.values()}
         return {
             "study": plan.study.name if plan and plan.study else "",
             "framework": ", ".join(sorted(frameworks)),

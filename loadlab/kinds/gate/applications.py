@@ -114,13 +114,13 @@ def _pin(
 ) -> None:
     """Give the application these packages."""
     app = application.manifest(root, str(folder))
-    if app["language"] != "python":
+    if app.language != "python":
         raise PlanError(f"{name}: packages and wheels are of Python applications only.")
-    if not application.is_own(app):
+    if app.requirements is None:
         _lock(root, name, folder, packages, wheels)
         return
     # The lab locks what its file lists.
-    file = app["requirements"]
+    file = app.requirements
     if wheels or requirements.is_wheel(file):
         raise PlanError(
             f"{name}: of an application from outside the tree, a variant may have packages of the "

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from loadlab.model import DIRECT, Candidate, GivenOptions, Options
 from loadlab.run.errors import PlanError
 from loadlab.stacks import stacks
-from loadlab.stacks.servers import Offered
+from loadlab.stacks.servers import Offered, Unasked
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import tuning_profile
 from loadlab.tuning.sizing import Pool, PooledStack, Sizes
@@ -29,20 +28,20 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
     as the options leave it. ``python``: the server's Python version, None where it is not known.
     Raises PlanError where nothing runs it.
     """
-    stack = stacks.stack(root, msgspec.to_builtins(chosen), python)
-    app = stack["app"]
-    if app["language"] == "none":
+    stack = stacks.stack(root, chosen, python)
+    app = stack.app
+    if app.language == "none":
         raise PlanError(
             f"framework: {chosen.framework} is answered by nginx itself, which has no workers to "
             "choose. Give an application."
         )
     there_are = stacks.of_application(root, app)
-    own_python = stack["python"] is not None
-    fit = stacks.fitting(root, there_are, msgspec.to_builtins(chosen), app, own_python)
+    own_python = stack.python is not None
+    fit = stacks.fitting(root, there_are, chosen, app, own_python)
     rows: dict[tuple[str, str | None], Offered] = {}
     for row in fit:
         if _runs(row, python, chosen.server):
-            rows.setdefault((row["server"], row["worker_class"]), row)
+            rows.setdefault((row.server, row.worker_class), row)
     proposed = [
         candidate
         for server in dict.fromkeys(server for server, _ in rows)
@@ -52,7 +51,7 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
             direct=chosen.reverse_proxy == DIRECT,
         )
     ]
-    return _admitted(root, chosen, proposed, app["pool_size"], cores)
+    return _admitted(root, chosen, proposed, app.pool_size, cores)
 
 
 def _admitted(
@@ -103,16 +102,16 @@ def _admitted(
 def _runs(row: Offered, python: str | None, server: str | None) -> bool:
     """Return whether a stack runs on this Python; where that is not known, one with an upper bound
     only counts if its server was asked for."""
-    if python is None and row["python_below"] is not None:
-        return row["server"] == server
+    if python is None and row.python_below is not None:
+        return row.server == server
     return not stacks.too_new(row, python)
 
 
 def _of_server(rows: Sequence[Offered], cores: int, *, direct: bool) -> list[Candidate]:
     """Return the candidates of one server, with its own default and the rule of 2n+1 workers."""
-    first = next((row for row in rows if row["unasked"]), rows[0])
-    unasked = first["unasked"] or {"workers": first["only_workers"] or 1, "threads": 1}
-    own = unasked["workers"], unasked["threads"]
+    first = next((row for row in rows if row.unasked), rows[0])
+    unasked = first.unasked or Unasked(workers=first.only_workers or 1, threads=1)
+    own = unasked.workers, unasked.threads
     rule = 2 * cores + 1, 1
     candidates = []
     for row in rows:
@@ -136,20 +135,22 @@ def numbers(row: Offered, cores: int) -> set[tuple[int, int]]:
 
     2n+1 workers are the rule of Gunicorn's documentation, n and n+1 what others advise.
     """
-    if row["only_workers"]:
-        return {(row["only_workers"], threads) for threads in (FEW, MANY)}
+    if row.only_workers:
+        return {(row.only_workers, threads) for threads in (FEW, MANY)}
     alone = {(workers, 1) for workers in (1, cores, 2 * cores + 1)}
-    if row["threaded"]:
+    if row.threaded:
         return alone | {(cores, FEW), (cores + 1, FEW), (cores, MANY)}
     return alone | {(cores + 1, 1)}
 
 
 def _stack(row: Offered, *, direct: bool) -> GivenOptions:
     """Return the options that choose a stack; ``direct``: without a reverse proxy."""
-    options: GivenOptions = {key: row[key] for key in stacks.CHOICES if row[key] is not None}
+    options: GivenOptions = {
+        key: choice for key in stacks.CHOICES if (choice := getattr(row, key)) is not None
+    }
     return {name: value for name, value in options.items() if not direct or name != _OF_PROXY}
 
 
 def _name(row: Offered, workers: int, threads: int) -> str:
-    parts = [row["server"], *([row["worker_class"].split(".")[-1]] if row["worker_class"] else [])]
+    parts = [row.server, *([row.worker_class.split(".")[-1]] if row.worker_class else [])]
     return "-".join([*parts, f"{workers}x{threads}"])

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
 from loadlab.plan import ablation, cells, check_options, experiments, user_options
-from loadlab.plan.cells import Contracts
 from loadlab.plan.experiments import PlannedCells, Stacks, plan_cells
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.modes.stopping import OBSERVED
@@ -16,6 +15,7 @@ from loadlab.plan.plan_document import PlannedExperiment, items
 from loadlab.plan.user_options import Request
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
+from loadlab.stacks.contract import Contracts
 from loadlab.tuning.profiles import tuning_keys, without
 
 
@@ -33,8 +33,8 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
     for entry in study.cells:
         planned = _plan_entry(ask, study, entry, filled)
         for key, chosen in planned.stacks.items():
-            same = stacks.setdefault(key, chosen)
-            same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
+            measured = [*(stacks[key].measured if key in stacks else []), *chosen.measured]
+            stacks[key] = replace(chosen, measured=[*dict.fromkeys(measured)])
         _refuse_other_contract(endpoints, planned.endpoints)
         endpoints |= planned.endpoints
         experiments_of_run += [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from loadlab.generators import registry
 from loadlab.model import (
@@ -22,6 +22,7 @@ from loadlab.model import (
     SweepSummary,
 )
 from loadlab.run import formatting
+from loadlab.stacks.contract import Contract, Contracts
 
 # Measurements of one stack at several loads.
 S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
@@ -203,7 +204,7 @@ def title(path: str, more: Sequence[str]) -> str:
     return f"{path} ({', '.join(more)})" if more else path
 
 
-def paths(endpoints: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def paths(endpoints: Contracts) -> dict[str, str]:
     """Return name -> path of each endpoint: with the method where it is no GET, and with the name
     where others have the same."""
     plain = {name: _path(contract) for name, contract in endpoints.items()}
@@ -211,9 +212,8 @@ def paths(endpoints: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return {name: path if alike[path] == 1 else f"{path} ({name})" for name, path in plain.items()}
 
 
-def _path(contract: Mapping[str, Any]) -> str:
-    method = contract.get("method", "GET")
-    return str(contract["path"]) if method == "GET" else f"{method} {contract['path']}"
+def _path(contract: Contract) -> str:
+    return contract.path if contract.method == "GET" else f"{contract.method} {contract.path}"
 
 
 def path_of(cell: Cell, paths: Paths) -> str:

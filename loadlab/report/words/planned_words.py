@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from loadlab.model import AblationPower
 from loadlab.plan.plan_document import HostNeeds, Needs, Plan
 from loadlab.report import words
 from loadlab.report.words import labels
 from loadlab.run import formatting
 from loadlab.stacks import requests
+from loadlab.stacks.contract import Contracts
+from loadlab.stacks.stacks import Stack
 
 # The plan names an amount from this many bytes on. Every machine has less than that to spare.
 NAMED_FROM = 100 * 2**20
@@ -24,7 +23,7 @@ def line(plan: Plan, usd: float | None) -> str:
     """
     study = plan.study
     scale = f", {study.name} at scale {study.scale}" if study and study.scale else ""
-    frameworks = dict.fromkeys(str(stack["framework"]) for stack in plan.stacks.values())
+    frameworks = dict.fromkeys(stack.framework for stack in plan.stacks.values())
     price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
     return (
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "
@@ -55,26 +54,23 @@ def ablation_power(power: AblationPower) -> str:
 
 def applications(plan: Plan) -> list[str]:
     """Return a line for each application of the plan that is from outside the tree."""
-    own = {
-        stack_plan["source"]: stack_plan
-        for stack_plan in plan.stacks.values()
-        if stack_plan.get("lock")
-    }
+    own = {stack.source: stack for stack in plan.stacks.values() if stack.lock}
     return [_application(stack, plan.endpoints) for stack in own.values()]
 
 
-def _application(stack: Mapping[str, Any], endpoints: Mapping[str, Mapping[str, Any]]) -> str:
-    app = stack["app"]
-    spoken = _NAMES.get(app["interface"], app["interface"])
+def _application(stack: Stack, endpoints: Contracts) -> str:
+    app = stack.app
+    spoken = _NAMES.get(app.interface, app.interface)
     data = [
-        "PostgreSQL" if app["database"] == "postgresql" else "no database of the lab",
-        *(f"{key} {app[key]}" for key in ("dump", "environment") if key in app),
-        *([f"migrate '{app['migrate']}'"] if "migrate" in app else []),
+        "PostgreSQL" if app.database == "postgresql" else "no database of the lab",
+        *([f"dump {app.dump}"] if app.dump else []),
+        *([f"environment {app.environment}"] if app.environment else []),
+        *([f"migrate '{app.migrate}'"] if app.migrate else []),
     ]
-    measured = [path for name, path in labels.paths(endpoints).items() if name in stack["measured"]]
+    measured = [path for name, path in labels.paths(endpoints).items() if name in stack.measured]
     return (
-        f"Application {stack['source']}: {app['module']} speaks {spoken}; packages of "
-        f"{app['requirements']}; {', '.join(data)}; measured: "
+        f"Application {stack.source}: {app.module} speaks {spoken}; packages of "
+        f"{app.requirements}; {', '.join(data)}; measured: "
         f"{', '.join(measured)} (app.yml and {requests.FILE} there can say otherwise)"
     )
 

@@ -30,6 +30,8 @@ from loadlab.run import catalog, documents
 from loadlab.run.errors import PlanError, ResultError
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks import servers, stacks
+from loadlab.stacks.application import manifest
+from loadlab.stacks.contract import Contract
 from loadlab.tuning import profiles
 from tests.unit import builders
 
@@ -40,21 +42,21 @@ BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 NUMBERS = st.sampled_from(sorted(BOUNDS))
-APPS: dict[str, Any] = {
-    name: catalog.load_yaml(ROOT / "apps" / name / "app.yml")
-    for name in catalog.names(ROOT / "apps", "*/app.yml")
-}
+APPS = {name: manifest(ROOT, f"apps/{name}") for name in catalog.names(ROOT / "apps", "*/app.yml")}
 # All that the lab's own files have.
 STACKS: list[dict[str, Any]] = [
-    {"framework": name, **one}
+    {"framework": name, **asdict(offered)}
     for name, app in APPS.items()
-    for one in stacks.of_application(ROOT, app)
+    for offered in stacks.of_application(ROOT, app)
 ]
+# Fields of them that a stack of a plan has not.
+OF_OFFER = {"threaded", "closes_idle", "only_workers", "unasked"}
+INDEX = Contract(path="/index")
 
 
 def chosen_by(plan: Plan) -> dict[str, Any]:
     """The first stack of a plan that has one."""
-    return builders.present(plan.stack)
+    return asdict(builders.present(plan.stack))
 
 
 def items(plan: Plan) -> list[Item]:
@@ -427,7 +429,7 @@ def test_a_stage_that_needs_no_framework_plans_no_cells(lab: Path) -> None:
 
 def test_a_row_stands_for_each_of_its_choices_in_their_order(lab: Path) -> None:
     found = servers.offered(lab, "sync")
-    assert [tuple(one[key] for key in stacks.CHOICES) for one in found] == [
+    assert [tuple(getattr(one, key) for key in stacks.CHOICES) for one in found] == [
         ("gunicorn", "unix", "http", "gthread", None, True),
         ("gunicorn", "unix", "http", "gthread", None, False),
         ("gunicorn", "tcp", "http", "gthread", None, True),
@@ -436,8 +438,8 @@ def test_a_row_stands_for_each_of_its_choices_in_their_order(lab: Path) -> None:
         ("uwsgi", "unix", "uwsgi", None, None, False),
         ("uwsgi", "unix", "fastcgi", None, None, False),
     ]
-    assert [one["threaded"] for one in found] == [True] * 4 + [False] * 3
-    assert [one["python_below"] for one in found] == [None] * 5 + ["3.12"] * 2
+    assert [one.threaded for one in found] == [True] * 4 + [False] * 3
+    assert [one.python_below for one in found] == [None] * 5 + ["3.12"] * 2
 
 
 @pytest.mark.parametrize(
@@ -489,13 +491,13 @@ def test_a_stack_tells_what_its_endpoints_need_and_nginx_what_it_answers(lab: Pa
     assert (found["needs"], found["constants"]) == (["book", "database"], [])
     found = chosen_by(make(lab, framework="gamma", endpoint="sleep"))
     assert found["needs"] == []
-    assert found["constants"] == [
+    assert msgspec.to_builtins(found["constants"]) == [
         {"path": "/sleep", "content_type": "application/json", "body": '{"slept_ms":50}'}
     ]
     # A long text is a file on the server, not a part of the plan.
     found = chosen_by(builders.plan(framework="nginx", endpoint="page"))
     assert found["needs"] == ["book"]
-    assert {"path", "content_type", "text_from"} == set(found["constants"][-1])
+    assert {"path", "content_type", "text_from"} == set(msgspec.to_builtins(found["constants"])[-1])
 
 
 def test_a_driver_is_of_the_stack_and_named_where_it_is_not_the_default() -> None:
@@ -536,9 +538,7 @@ def test_a_load_has_the_request_timeout_that_is_asked_for() -> None:
 
 
 # One for each interface: what is asked is of the interface alone.
-@pytest.mark.parametrize(
-    "framework", {app["interface"]: name for name, app in APPS.items()}.values()
-)
+@pytest.mark.parametrize("framework", {app.interface: name for name, app in APPS.items()}.values())
 def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
     """With the lab's own files: none hides another, and no two share an id."""
     ids = set()
@@ -549,15 +549,11 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
         for key in stacks.CHOICES:
             given[key] = None if one[key] == "none" else one[key]
         values = options.options(SPECS, given)
-        chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), None)}
-        assert {key: chosen.get(key) for key in one} == {
-            **one,
-            "threaded": None,
-            "closes_idle": None,
-            "only_workers": None,
-            "unasked": None,
+        chosen = stacks.stack(ROOT, values, None)
+        assert {key: getattr(chosen, key) for key in one.keys() - OF_OFFER} == {
+            key: value for key, value in one.items() if key not in OF_OFFER
         }
-        ids |= {item.cell_id for item in cells.items(values, chosen, BACKLOGS, {"index": {}})}
+        ids |= {item.cell_id for item in cells.items(values, chosen, BACKLOGS, {"index": INDEX})}
     # Each measured, and calibrated beside.
     assert len(ids) == 2 * len(own)
 
@@ -636,7 +632,8 @@ def test_a_python_client_is_a_batch_and_measured_alone(
     )
 
 
-BOOK = {"maximum_ms": 4000}  # 0 to 3 s by design
+SLOW = Contract(path="/", minimum_ms=500)
+BOOK = Contract(path="/book", maximum_ms=4000)  # 0 to 3 s by design
 
 
 @pytest.mark.parametrize(
@@ -648,12 +645,16 @@ BOOK = {"maximum_ms": 4000}  # 0 to 3 s by design
         ({"generator": "python-sync", "requests": 1}, BOOK, 3 + 1),
         ({"generator": "python-async", "requests": 10}, BOOK, 3 + 1),
         ({"generator": "python-bounded", "requests": 100, "connections": 10}, BOOK, 16),
-        ({"generator": "python-sync", "requests": 10}, {"minimum_ms": 500}, 10 * 0.5 + 1),
-        ({"generator": "python-sync", "requests": 10}, {}, 1),
+        (
+            {"generator": "python-sync", "requests": 10},
+            SLOW,
+            10 * 0.5 + 1,
+        ),
+        ({"generator": "python-sync", "requests": 10}, INDEX, 1),
     ],
 )
 def test_the_seconds_a_load_is_expected_to_take(
-    given: dict[str, Any], contract: dict[str, Any], seconds: float
+    given: dict[str, Any], contract: Contract, seconds: float
 ) -> None:
     (load, *_) = cells.loads(options.options(SPECS, given))
     assert cells.expected_s(load, contract) == pytest.approx(seconds)
@@ -706,14 +707,14 @@ def items_of(parts: dict[str, Any]) -> list[Item]:
     chosen = replace(options.options(SPECS, {}), **given, **parts["secure"])
     return cells.items(
         chosen,
-        {
-            **parts["stack"],
+        builders.stack(
+            **{key: value for key, value in parts["stack"].items() if key not in OF_OFFER},
             **sizes,
-            "reverse_proxy": parts["reverse_proxy"],
-            "app": {"drivers": ["psycopg2", "psycopg"]},
-        },
+            reverse_proxy=parts["reverse_proxy"],
+            app=replace(builders.stack().app, drivers=["psycopg2", "psycopg"]),
+        ),
         dict.fromkeys(parts["tuning"], parts["backlog"]),
-        {parts["endpoint"]: {}},
+        {parts["endpoint"]: INDEX},
     )
 
 
@@ -789,9 +790,9 @@ def test_several_tunings_are_compared_with_the_first_which_is_measured_twice(lab
     assert make(lab, framework="alpha", tuning="stock,stock").comparisons == []
     # Each with its own backlog, or both with the one that is asked for.
     stacks_of = {item.cell.tuning: item.stack for item in items(found)}
-    assert [found.stacks[stacks_of[name]]["backlog"] for name in stacks_of] == [511, 4096]
+    assert [found.stacks[stacks_of[name]].backlog for name in stacks_of] == [511, 4096]
     asked = make(lab, framework="alpha", generator="wrk", tuning="stock,production", backlog=64)
-    assert [one["backlog"] for one in asked.stacks.values()] == [64]
+    assert [one.backlog for one in asked.stacks.values()] == [64]
     assert len(asked.comparisons) == 2
 
 
@@ -831,7 +832,9 @@ def test_a_profile_less_one_key(lab: Path) -> None:
                 "hosts": ["servers"],
             }
         ],
-        "nginx": [{"name": "keepalive_timeout", "value": "75s", "reason": "x"}],
+        "reverse_proxies": {
+            "nginx": [{"name": "keepalive_timeout", "value": "75s", "reason": "x"}]
+        },
         "postgresql": [{"name": "jit", "value": "off", "reason": "x"}],
         "description": "x",
         "backlog": {"value": 4096, "reason": "x"},
@@ -843,7 +846,7 @@ def test_a_profile_less_one_key(lab: Path) -> None:
         return profiles.tuning_profile(lab, f"production-without-{key}")
 
     assert less("sys.cpu.governor") == replace(whole, machine=[])
-    assert less("nginx.keepalive_timeout") == replace(whole, nginx=[])
+    assert less("nginx.keepalive_timeout") == replace(whole, reverse_proxies={"nginx": []})
     assert less("a.b") == replace(whole, sysctl=whole.sysctl[1:])
     assert less("postgresql.jit") == replace(whole, postgresql=[])
     assert less("backlog") == replace(whole, backlog=replace(whole.backlog, value=511))
@@ -919,7 +922,7 @@ def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     assert bare.cell.expected_void == ["listen_overflows"]
     assert beta.cell.load.background_endpoint == "index"
     # One stack for each tuning's backlog.
-    backlogs = [found.stacks[item.stack]["backlog"] for item in (tuned, bare, beta)]
+    backlogs = [found.stacks[item.stack].backlog for item in (tuned, bare, beta)]
     assert backlogs == [4096, 511, 4096]
     assert found.generators == ["oha", "wrk"]
     assert found.aa_controls == [(names["tuned"][0], names["tuned"][0] + "-aa_control")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from loadlab.plan.records import CellRecords, cell_records
 from loadlab.run import http_headers
 from loadlab.run.errors import PlanError
 from loadlab.stacks import stacks
+from loadlab.stacks.contract import Contract
 from tests.unit import builders
 from tests.unit.plan.test_schedule import add
 
@@ -24,18 +24,20 @@ ROOT = builders.ROOT
 SPECS = builders.SPECS
 
 
-def planned(clients: int = 1, **options: Any) -> tuple[dict[str, Any], list[Item]]:
+def planned(clients: int = 1, **options: Any) -> tuple[stacks.Stack, list[Item]]:
     """The stack and the cells of the repository's own files."""
     values = check_options.options(SPECS, {"endpoint": "index", **options}, clients)
-    chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), "3.13")}
+    chosen = stacks.stack(ROOT, values, "3.13")
     check_options.refuse_cells(values, chosen)
-    return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
+    return chosen, cells.items(
+        values, chosen, {"production": 4096}, {"index": Contract(path="/index")}
+    )
 
 
 @pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "plain_rsgi", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
     chosen, cells = planned(framework=framework, reverse_proxy="none")
-    assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
+    assert (chosen.transport, chosen.protocol, chosen.port) == ("tcp", "http", 8000)
     assert all(item.cell.reverse_proxy == "none" for item in cells)
     assert all("-direct-b4096-" in item.cell_id for item in cells)
 
@@ -61,7 +63,7 @@ def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
 
 def test_nothing_asked_leaves_no_trace() -> None:
     chosen, cells = planned(framework="aiohttp")
-    assert (chosen["reverse_proxy"], chosen["port"]) == ("nginx", 80)
+    assert (chosen.reverse_proxy, chosen.port) == ("nginx", 80)
     for item in cells:
         load = item.cell.load
         assert (load.tls, load.http2, load.headers) == (None,) * 3

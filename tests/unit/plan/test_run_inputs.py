@@ -12,12 +12,14 @@ from loadlab.plan import run_inputs
 from loadlab.plan.records import CellRecords, cell_records
 from loadlab.plan.run_inputs import Inputs
 from loadlab.run.errors import PlanError
+from loadlab.stacks.contract import Contract
 from tests.unit import builders
 
 FILES = (
     "apps/alpha/app.py", "apps/alpha/requirements.txt", "files/python/work.py",
     "files/servers/one/server.yml",
 )  # fmt: skip
+ENDPOINTS = {name: Contract(path=f"/{name}") for name in ("index", "slow")}
 CELL = builders.cell(endpoint="index", tuning="stock", network="lan")
 
 
@@ -30,13 +32,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def made_of(**changed: Any) -> Inputs:
-    app = {"language": "python", "endpoints": ["index"]}
     return replace(
         Inputs(
-            stacks={
-                "a": {"framework": "alpha", "app": app, "source": "apps/alpha", "server": "one"}
-            },
-            endpoints={"index": {"path": "/index"}, "slow": {"path": "/slow"}},
+            stacks={"a": builders.stack(framework="alpha", source="apps/alpha", server="one")},
+            endpoints=ENDPOINTS,
             tunings={"stock": {"sysctl": []}},
             networks={"lan": {"delay": 0}},
         ),
@@ -70,7 +69,10 @@ def measured(*items: Item, **changed: Any) -> dict[str, CellRecords]:
 
 
 CHANGES: list[tuple[str, Inputs]] = [
-    ("endpoint", made_of(endpoints={"index": {"path": "/other"}, "slow": {"path": "/slow"}})),
+    (
+        "endpoint",
+        made_of(endpoints={**ENDPOINTS, "index": Contract(path="/other")}),
+    ),
     ("tuning", made_of(tunings={"stock": {"sysctl": [{"key": "a.b", "value": 1}]}})),
     ("network", made_of(networks={"lan": {"delay": 1}})),
 ]

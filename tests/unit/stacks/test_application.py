@@ -8,11 +8,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from loadlab.report.words import labels, planned_words
 from loadlab.run.errors import PlanError
 from loadlab.stacks import application, requirements
+from loadlab.stacks.contract import Contract
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +35,7 @@ def folder(place: Path, **files: str) -> Path:
 
 def test_manifest_is_derived_from_a_folder(tmp_path: Path) -> None:
     found = application.manifest(ROOT, str(folder(tmp_path)))
-    assert found == {
+    assert msgspec.to_builtins(found) == {
         "description": "my-shop, from outside the tree",
         "language": "python",
         "interface": "wsgi",
@@ -51,11 +53,11 @@ def test_django_project_is_found_by_its_package(tmp_path: Path) -> None:
         text = f"from django.core.{name} import get_{name}_application as get\napplication = get()"
         (made / "site").mkdir(exist_ok=True)
         (made / "site" / f"{name}.py").write_text(text)
-    assert application.manifest(ROOT, str(made))["module"] == "site.wsgi:application"
+    assert application.manifest(ROOT, str(made)).module == "site.wsgi:application"
     (made / "app.yml").write_text("interface: asgi")
-    assert application.manifest(ROOT, str(made))["module"] == "site.asgi:application"
+    assert application.manifest(ROOT, str(made)).module == "site.asgi:application"
     given = application.manifest(ROOT, str(made), "site.wsgi:application")
-    assert (given["module"], given["interface"]) == ("site.wsgi:application", "asgi")
+    assert (given.module, given.interface) == ("site.wsgi:application", "asgi")
 
 
 def test_whole_manifest_outside_the_tree_is_read_as_those_in_apps() -> None:
@@ -70,10 +72,10 @@ def test_short_manifest_names_what_cannot_be_found(tmp_path: Path) -> None:
     )
     made = folder(tmp_path, app_yml=said, data_sql="SELECT 1;", prod_env="# mine\nKEY=a b\n\n")
     found = application.manifest(ROOT, str(made))
-    assert found["migrate"] == "./manage.py migrate"
+    assert found.migrate == "./manage.py migrate"
     assert application.database(found) == "loadlab_app"
     (contract,) = application.contracts_of(ROOT, str(made), found).values()
-    assert contract["needs"] == ["database"]
+    assert contract.needs == ["database"]
     excluded = application.never_copied(found)
     assert {"/prod.env", "/data.sql", ".env", ".git"} <= set(excluded)
 
@@ -165,7 +167,7 @@ def test_wheel_is_an_application(tmp_path: Path) -> None:
             "shop-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: shop\nVersion: 1\n{needs}\n"
         )
     found = application.manifest(ROOT, str(made))
-    assert (found["module"], found["requirements"]) == ("shop:app", "shop-1.whl")
+    assert (found.module, found.requirements) == ("shop:app", "shop-1.whl")
     assert requirements.wanted(made, "shop-1.whl") == ["flask>=3"]
     assert requirements.own_pin(made, "shop-1.whl").startswith("shop==1 --hash=sha256:")
 
@@ -176,10 +178,10 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
     plan = builders.plan(framework="", app=str(made), endpoint="root,add")
     stack = builders.present(plan.stack)
     assert plan.run_id.endswith("-my-shop")
-    assert (stack["framework"], stack["server"], stack["worker_class"]) == (
+    assert (stack.framework, stack.server, stack.worker_class) == (
         "my-shop", "gunicorn", "gthread",
     )  # fmt: skip
-    assert plan.endpoints["add"]["headers"] == {
+    assert plan.endpoints["add"].headers == {
         "Host": "localhost",
         "Content-Type": "application/json",
     }
@@ -190,7 +192,8 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
 
 
 def test_paths_of_requests_that_are_alike_have_their_names() -> None:
-    several = {"a": {"path": "/x"}, "b": {"path": "/x", "method": "GET"}, "c": {"path": "/y"}}
+    paths = {"a": "/x", "b": "/x", "c": "/y"}
+    several = {name: Contract(path=path) for name, path in paths.items()}
     assert labels.paths(several) == {"a": "/x (a)", "b": "/x (b)", "c": "/y"}
 
 
@@ -223,9 +226,9 @@ def test_variants_of_an_own_application_are_its_git_refs(tmp_path: Path) -> None
         framework="", app=str(made), endpoint="root", base="ref=HEAD~1", head="ref=HEAD"
     )
     stacks = [*plan.stacks.values()]
-    assert {one["framework"] for one in stacks} == {"my-shop"}
-    assert len({one["source"] for one in stacks}) == 2
+    assert {one.framework for one in stacks} == {"my-shop"}
+    assert len({one.source for one in stacks}) == 2
     pinned = builders.plan(
         framework="", app=str(made), endpoint="root", base="flask==3", head="ref=HEAD"
     )
-    assert len({one["lock"] for one in pinned.stacks.values()}) == 2
+    assert len({one.lock for one in pinned.stacks.values()}) == 2

@@ -2,26 +2,28 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
 from loadlab.run.catalog import load_yaml
 from loadlab.stacks import book_text, contract
-from loadlab.stacks.contract import ContractError
+from loadlab.stacks.contract import Answer, Contract, ContractError
 from loadlab.stacks.expected import Dataset
 
 FILES = Path(__file__).parents[3] / "files"
-CONTRACTS: dict[str, Any] = load_yaml(FILES / "endpoints.yml")
+WRITTEN: dict[str, Any] = load_yaml(FILES / "endpoints.yml")
+CONTRACTS = contract.contracts(FILES.parent)
 DATASET: dict[str, Any] = load_yaml(FILES / "dataset.yml")
-INDEX: Any = {
-    "path": "/index",
-    "status": 200,
-    "content_type": "application/json",
-    "json": {"hello": "world", "ready": True, "n": 1},
-}
+INDEX = Contract(
+    path="/index",
+    status=200,
+    content_type="application/json",
+    json={"hello": "world", "ready": True, "n": 1},
+)
 BODY = b'{"hello":"world","ready":true,"n":1}'
 
 
@@ -42,18 +44,18 @@ def answer(
 
 def refusal(given: bytes, seconds: float = 0.01, **changed: Any) -> str:
     with pytest.raises(ContractError) as problem:
-        contract.check(cast(contract.Contract, {**INDEX, **changed}), given, seconds, {})
+        contract.check(replace(INDEX, **changed), given, seconds, {})
     return str(problem.value)
 
 
 def test_a_right_answer_is_measured() -> None:
     given = answer(media="Application/JSON")
-    assert contract.check(INDEX, given, 0.01, {}) == {
-        "status": 200,
-        "sha256": hashlib.sha256(BODY).hexdigest(),
-        "body_bytes": len(BODY),
-        "wire_bytes": len(given),
-    }
+    assert contract.check(INDEX, given, 0.01, {}) == Answer(
+        status=200,
+        sha256=hashlib.sha256(BODY).hexdigest(),
+        body_bytes=len(BODY),
+        wire_bytes=len(given),
+    )
 
 
 def test_the_parts_of_an_answer() -> None:
@@ -96,17 +98,17 @@ DATA: Dataset = {
     ],
 )
 def test_expected_body_of_each_kind_is_accepted(kind: Any, body: bytes) -> None:
-    assert contract.expected_body(kind, DATA) == body
-    own: Any = {"path": "/x", "status": 200, "content_type": "application/json", **kind}
-    assert contract.check(own, answer(body), 0.01, DATA)["body_bytes"] == len(body)
+    own = Contract(path="/x", status=200, content_type="application/json", **kind)
+    assert contract.expected_body(own, DATA) == body
+    assert contract.check(own, answer(body), 0.01, DATA).body_bytes == len(body)
 
 
-FORTUNES: Any = {
-    "path": "/fortunes",
-    "status": 200,
-    "content_type": "text/html; charset=utf-8",
-    "html_from": "fortunes",
-}
+FORTUNES = Contract(
+    path="/fortunes",
+    status=200,
+    content_type="text/html; charset=utf-8",
+    html_from="fortunes",
+)
 # By their messages, with the added one.
 PAGE = (
     "<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>"
@@ -137,8 +139,8 @@ def test_page_may_write_a_character_as_any_reference(written: str, otherwise: st
     page = PAGE.replace(written, otherwise)
     found = contract.check(FORTUNES, page_answer(page), 0.01, DATA)
     # The answers of a load are compared with this one, to the byte.
-    assert found["body_bytes"] == len(page.encode())
-    assert found["sha256"] == hashlib.sha256(page.encode()).hexdigest()
+    assert found.body_bytes == len(page.encode())
+    assert found.sha256 == hashlib.sha256(page.encode()).hexdigest()
 
 
 ROWS = PAGE.split("<tr>")
@@ -244,9 +246,7 @@ def test_an_answer_takes_its_time_and_not_much_more(
     times: dict[str, int], least: int, most: int
 ) -> None:
     for fine in (least, (least + most) / 2, most):
-        assert contract.check(
-            cast(contract.Contract, {**INDEX, **times}), answer(), fine / 1000, {}
-        )
+        assert contract.check(replace(INDEX, **times), answer(), fine / 1000, {})
     for wrong in (least - 1, most + 1):
         assert refusal(answer(), wrong / 1000, **times) == (
             f"/index took {wrong:.1f} ms, the contract says {least} to {most} ms"
@@ -327,26 +327,27 @@ NEEDS = {"database", "upstream", "book", "cpu_work"}
 @pytest.mark.parametrize("name", sorted(CONTRACTS))
 def test_every_contract_has_the_form_that_its_file_tells(name: str) -> None:
     own = CONTRACTS[name]
+    keys = set(WRITTEN[name])
     always = {"path", "method", "status", "content_type"}
     sometimes = {"headers", "body", "minimum_ms", "maximum_ms", "needs", "measured"}
-    assert always <= set(own) <= always | sometimes | BODIES
-    assert len(BODIES & set(own)) == 1
+    assert always <= keys <= always | sometimes | BODIES
+    assert len(BODIES & keys) == 1
     if name.startswith("crud_"):
-        assert own["path"].startswith("/crud/items")
+        assert own.path.startswith("/crud/items")
     else:
-        assert own["path"] == f"/{name}"
-    assert (own["method"] == "GET") == ("body" not in own)
+        assert own.path == f"/{name}"
+    assert (own.method == "GET") == ("body" not in keys)
     # Compared without regard to case.
-    assert own["content_type"] == own["content_type"].lower()
-    assert set(own.get("needs", [])) <= NEEDS
-    if {"json_from", "html_from"} & set(own):
-        assert "database" in own.get("needs", [])
+    assert own.content_type == WRITTEN[name]["content_type"].lower()
+    assert set(own.needs) <= NEEDS
+    if own.json_from or own.html_from:
+        assert "database" in own.needs
     # Other bytes than these are not written alike in every language.
-    assert "html_from" in own or contract.expected_body(own, DATASET).isascii()
+    assert own.html_from or contract.expected_body(own, DATASET).isascii()
 
 
 def test_every_contract_asks_for_something_else() -> None:
-    asked = [(own["method"], own["path"]) for own in CONTRACTS.values()]
+    asked = [(own.method, own.path) for own in CONTRACTS.values()]
     assert len(set(asked)) == len(asked)
 
 
@@ -354,12 +355,12 @@ def test_every_contract_asks_for_something_else() -> None:
 def test_every_contract_can_be_met_and_missed(name: str) -> None:
     own = CONTRACTS[name]
     body = contract.expected_body(own, DATASET)
-    status = f"{own['status']} OK"
-    right = answer(body, status, own["content_type"])
-    least = own.get("minimum_ms", 0) / 1000
-    assert contract.check(own, right, least, DATASET)["body_bytes"] == len(body) > 2
+    status = f"{own.status} OK"
+    right = answer(body, status, own.content_type)
+    least = own.minimum_ms / 1000
+    assert contract.check(own, right, least, DATASET).body_bytes == len(body) > 2
     for wrong, seconds in (
-        (answer(b"{}", status, own["content_type"]), least),
+        (answer(b"{}", status, own.content_type), least),
         (answer(body, status, "text/css"), least),
         (right, least - 0.001),
         (right, 5),
@@ -368,10 +369,10 @@ def test_every_contract_can_be_met_and_missed(name: str) -> None:
             contract.check(own, wrong, seconds, DATASET)
 
 
-RECORDED: Any = {"path": "/mine"}
+RECORDED = Contract(path="/mine")
 
 
-def verified(*bodies: bytes, own: Any = RECORDED, before: Any = None) -> contract.Answer:
+def verified(*bodies: bytes, own: Contract = RECORDED, before: Any = None) -> contract.Answer:
     return contract.verified(own, [(answer(body), 2.0) for body in bodies], {}, before)
 
 
@@ -387,8 +388,8 @@ def test_recorded_answer_has_what_two_answers_have_in_common(
     bodies: tuple[bytes, ...], known: set[str]
 ) -> None:
     found = verified(*bodies)
-    assert found["status"] == 200
-    assert {key for key, value in found.items() if value is not None} == {"status", *known}
+    assert found.status == 200
+    assert {key for key, value in asdict(found).items() if value is not None} == {"status", *known}
 
 
 def test_answer_unlike_the_recorded_one_is_refused() -> None:
@@ -397,7 +398,7 @@ def test_answer_unlike_the_recorded_one_is_refused() -> None:
     with pytest.raises(ContractError, match="otherwise than the first time in this run: sha256"):
         verified(b"else", b"else", before=first)
     varied = verified(b"one!", b"two!")
-    assert verified(b"six!", b"ten!", before=varied)["body_bytes"] == 4
+    assert verified(b"six!", b"ten!", before=varied).body_bytes == 4
     with pytest.raises(ContractError, match="body_bytes was 4, and is 5"):
         verified(b"seven", b"eight", before=varied)
 
@@ -417,22 +418,19 @@ def test_recorded_answer_outside_of_goodput_is_refused() -> None:
     ],
 )
 def test_rule_leaves_the_body_free(rule: Any, right: bytes, wrong: bytes) -> None:
-    own = {**RECORDED, **rule}
-    assert verified(right, own=own) == {
-        "status": 200,
-        "sha256": None,
-        "body_bytes": None,
-        "wire_bytes": None,
-    }
+    own = replace(RECORDED, **rule)
+    assert verified(right, own=own) == Answer(
+        status=200, sha256=None, body_bytes=None, wire_bytes=None
+    )
     with pytest.raises(ContractError) as refusal:
         verified(wrong, own=own)
     assert str(refusal.value).isprintable()
 
 
 def test_header_of_an_answer_is_checked() -> None:
-    own = {**RECORDED, "answer_headers": {"Server": "NGINX"}}
+    own = replace(RECORDED, answer_headers={"Server": "NGINX"})
     verified(b"x", own=own)
-    own = {**RECORDED, "answer_headers": {"X-Made": "yes"}}
+    own = replace(RECORDED, answer_headers={"X-Made": "yes"})
     with pytest.raises(ContractError, match=r"x-made '\(none\)', the contract says 'yes'"):
         verified(b"x", own=own)
 

@@ -8,16 +8,17 @@ import yaml
 
 from loadlab.run.errors import PlanError
 from loadlab.stacks import contract, requests
+from loadlab.stacks.contract import Contract, Contracts
 
 
-def read(folder: Path, content: Any) -> dict[str, Any]:
+def read(folder: Path, content: Any) -> Contracts:
     (folder / requests.FILE).write_text(yaml.safe_dump(content))
-    return {**requests.read(folder)}
+    return requests.read(folder)
 
 
 def test_without_the_file_the_root_is_asked(tmp_path: Path) -> None:
     assert requests.read(tmp_path) == {
-        "root": {"path": "/", "method": "GET", "headers": {"Host": "localhost"}, "measured": True}
+        "root": Contract(path="/", headers={"Host": "localhost"}, measured=True)
     }
 
 
@@ -44,15 +45,15 @@ def test_requests_have_what_is_sent_and_what_is_right(tmp_path: Path) -> None:
             },
         },
     )
-    assert found["one"]["path"] == "/one?a=b"
-    assert found["two"]["headers"] == {
+    assert found["one"].path == "/one?a=b"
+    assert found["two"].headers == {
         "host": "shop.example",
         "X-Number": "1",
         "Content-Type": "application/json",
     }
-    assert found["two"]["body"] == '{"a":[1,"\\u00e9"]}'
-    assert found["three"]["headers"]["Content-Type"] == "application/x-www-form-urlencoded"
-    assert [name for name, one in found.items() if one["measured"]] == ["three"]
+    assert found["two"].body == '{"a":[1,"\\u00e9"]}'
+    assert found["three"].headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert [name for name, one in found.items() if one.measured] == ["three"]
 
 
 REFUSED: dict[str, tuple[Any, str]] = {

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 from msgspec.structs import replace
@@ -44,7 +43,7 @@ UWSGI = (
 
 def asked(framework: str, **given: Any) -> stacks.Stack:
     values: Options = check_options.options(builders.SPECS, {"framework": framework, **given})
-    return stacks.stack(ROOT, msgspec.to_builtins(values), None)
+    return stacks.stack(ROOT, values, None)
 
 
 @pytest.mark.parametrize(
@@ -138,13 +137,13 @@ def test_every_application_runs_on_every_server_of_its_interface() -> None:
     """With each of its commands complete."""
     for framework in names(ROOT / "apps", "*/app.yml"):
         app = application.manifest(ROOT, f"apps/{framework}")
-        for one in servers.offered(ROOT, app["interface"]):
+        for one in servers.offered(ROOT, app.interface):
             assert "{" not in servers.command(one, PLACES)
-    wsgi = {one["server"] for one in servers.offered(ROOT, "wsgi")}
-    asgi = {one["server"] for one in servers.offered(ROOT, "asgi")}
+    wsgi = {one.server for one in servers.offered(ROOT, "wsgi")}
+    asgi = {one.server for one in servers.offered(ROOT, "asgi")}
     assert wsgi == {"gunicorn", "granian", "uwsgi", "waitress"}
     assert asgi == {"gunicorn", "granian", "hypercorn", "uvicorn"}
-    assert {one["server"] for one in servers.offered(ROOT, "sanic")} == asgi | {"native"}
+    assert {one.server for one in servers.offered(ROOT, "sanic")} == asgi | {"native"}
 
 
 def test_what_an_application_does_not_run_on_is_refused_with_the_reason() -> None:
@@ -153,19 +152,19 @@ def test_what_an_application_does_not_run_on_is_refused_with_the_reason() -> Non
     with pytest.raises(PlanError, match=r"transport=unix: CherryPy reads SERVER_PORT as a number"):
         asked("cherrypy", server="waitress", transport="unix")
     # Left open, another of the server's takes its place.
-    assert asked("cherrypy", server="waitress")["transport"] == "tcp"
+    assert asked("cherrypy", server="waitress").transport == "tcp"
 
 
 def test_a_stack_has_the_accept_queue_that_its_server_always_has() -> None:
-    assert asked("fastapi", worker_class="asgi")["own_backlog"] == 100
-    assert asked("fastapi", worker_class="asgi", backlog=100)["own_backlog"] == 100
-    assert asked("fastapi", backlog=64)["own_backlog"] is None
+    assert asked("fastapi", worker_class="asgi").own_backlog == 100
+    assert asked("fastapi", worker_class="asgi", backlog=100).own_backlog == 100
+    assert asked("fastapi", backlog=64).own_backlog is None
     with pytest.raises(PlanError, match=r"fastapi does not run with worker_class=asgi backlog=64"):
         asked("fastapi", worker_class="asgi", backlog=64)
 
 
 def test_a_server_of_one_process_has_one_worker() -> None:
-    assert asked("flask", server="waitress")["workers"] == 1
+    assert asked("flask", server="waitress").workers == 1
     with pytest.raises(PlanError, match=r"flask does not run with server=waitress workers=2\."):
         asked("flask", server="waitress", workers=2)
 
@@ -182,7 +181,7 @@ def test_a_new_server_is_one_folder(tmp_path: Path) -> None:
     (folder / "server.yml").write_text(yaml.safe_dump(server))
     (folder / "requirements.txt").touch()
     (one,) = servers.offered(tmp_path, "asgi")
-    assert one["started"]["lock"] == "files/servers/new/requirements.txt"
+    assert one.started.lock == "files/servers/new/requirements.txt"
     places = replace(PLACES, listen="127.0.0.1:8000")
     assert servers.command(one, places) == "/deps/venv/bin/new --to 127.0.0.1 8000"
     assert servers.refusal(tmp_path, "wsgi", "new") == "new runs no WSGI applications"

@@ -17,8 +17,8 @@ def test_the_labs_own_files_are_read() -> None:
     interfaces, contracts = servers.interfaces(ROOT), contract.contracts(ROOT)
     folders = [f"apps/{name}" for name in names(ROOT / "apps", "*/app.yml")]
     apps = [application.manifest(ROOT, folder) for folder in folders]
-    assert {app["interface"] for app in apps} <= set(interfaces)
-    assert {name for app in apps for name in app["endpoints"]} <= set(contracts)
+    assert {app.interface for app in apps} <= set(interfaces)
+    assert {name for app in apps for name in app.endpoints} <= set(contracts)
 
 
 @pytest.mark.parametrize(

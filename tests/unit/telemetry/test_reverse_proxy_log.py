@@ -7,6 +7,7 @@ from loadlab.run.methods import ROOT
 from loadlab.stacks.reverse_proxies import reverse_proxy
 from loadlab.telemetry import reverse_proxy_log
 from loadlab.telemetry.recordings import TelemetryError
+from tests.unit import builders
 
 # nginx 1.22 writes these.
 BEFORE = "request\t99.900\t9.000\t9.000\t9.000"
@@ -36,7 +37,7 @@ CLIENT = (
 
 
 def summarised(lines: list[str], start: float, end: float) -> ReverseProxyLog:
-    form = reverse_proxy(ROOT, "nginx")["log"]
+    form = builders.present(reverse_proxy(ROOT, "nginx").log)
     return reverse_proxy_log.summarise(lines, form, start, end)
 
 

@@ -18,6 +18,11 @@ def test_profile_without_backlog_has_that_of_stock() -> None:
     assert profiles.tuning_profile(ROOT, "mcdonnell").backlog.value == 8191
 
 
+def entries(profile: profiles.TuningProfile) -> int:
+    of_nginx = profile.of_reverse_proxy("nginx")
+    return sum(map(len, (profile.sysctl, profile.machine, of_nginx, profile.postgresql)))
+
+
 @pytest.mark.parametrize("name", ["production", "gasc-2015"])
 def test_profile_without_a_key_lacks_that_key_alone(name: str) -> None:
     whole = profiles.tuning_profile(ROOT, name)
@@ -25,9 +30,7 @@ def test_profile_without_a_key_lacks_that_key_alone(name: str) -> None:
     assert len(set(keys)) == len(keys)
     for key in keys:
         less = profiles.tuning_profile(ROOT, f"{name}-without-{key}")
-        parts = ("sysctl", "machine", "nginx", "postgresql")
-        lengths = [len(getattr(whole, part)) - len(getattr(less, part)) for part in parts]
-        assert sum(lengths) == (key != "backlog"), key
+        assert entries(whole) - entries(less) == (key != "backlog"), key
         assert (less.backlog == whole.backlog) == (key != "backlog")
 
 
@@ -47,6 +50,7 @@ def test_profile_without_a_key_lacks_that_key_alone(name: str) -> None:
         (ENTRY + "1, need: true}]", r"unknown field `need` - at `\$.machine\[0\]`"),
         ("sysctl: []", "Object missing required field `description`"),
         ("description: x\nbacklog: {value: 0, reason: y}", r"Expected `int` >= 1 - at `\$.backlog"),
+        ("description: x\nreverse_proxies: {other: []}", "reverse_proxies: 'other' is not known"),
         ("description: [", "while parsing a flow node"),
         ("", "Expected `object`, got `null`"),
     ],

@@ -129,7 +129,7 @@ def serving(
         reverse_proxy="nginx", connections=connections, backlog=backlog, own_backlog=own_backlog
     )
     proxy = reverse_proxies.reverse_proxy(ROOT, "nginx")
-    profile = replace(STOCK, nginx=entries)
+    profile = replace(STOCK, reverse_proxies={"nginx": entries})
     settings = service_ledger.serving_settings(profile, requirements, proxy, after)
     return service_ledger.rows(settings, before, after)
 

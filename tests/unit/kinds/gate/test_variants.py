@@ -137,7 +137,7 @@ def test_variant_may_be_an_application_as_of_a_git_ref(tmp_path: Path) -> None:
     plan = builders.plan(endpoint="hello", base=f"app={folder},ref={before}", head=f"app={folder}")
     assert plan.gate is not None
     assert plan.gate.base.commit == before
-    assert {one["source"] for one in plan.stacks.values()} == {found.options["app"], str(folder)}
+    assert {one.source for one in plan.stacks.values()} == {found.options["app"], str(folder)}
 
 
 def test_pin_replaces_that_of_an_application_from_outside_the_tree(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_application_may_be_another_folder(tmp_path: Path) -> None:
         shutil.copytree(ROOT / "apps" / "aiohttp", folder)
     base, head = (f"app={folder}" for folder in folders)
     plan = builders.plan(endpoint="hello", base=base, head=head)
-    assert {stack["source"] for stack in plan.stacks.values()} == {str(one) for one in folders}
+    assert {stack.source for stack in plan.stacks.values()} == {str(one) for one in folders}
     items = [item for one in plan.experiments for item in one.items]
     assert {item.cell.app for item in items} == {str(one) for one in folders}
     (folders[1] / "app.py").write_text("changed")

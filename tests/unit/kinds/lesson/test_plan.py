@@ -175,7 +175,7 @@ def test_the_hosts_get_the_set_up_of_the_stage(lab: Path, stage: str, tuning: st
     taught(lab, "listen_backlog")
     made = plan(lab, stage)
     assert made.options.tuning == [tuning]
-    backlog = builders.present(made.stack)["backlog"]
+    backlog = builders.present(made.stack).backlog
     assert backlog == {"before-linux-5.4": 128, "production": 4096}[tuning]
     assert made.remaining == 0
 

@@ -90,7 +90,7 @@ def test_load_sets_up_each_candidate_whatever_was_deployed() -> None:
 def test_candidates_without_nginx_are_planned(server: str | None) -> None:
     given = {"framework": "flask", "endpoint": "hello", "reverse_proxy": "none", "server": server}
     plan = builders.plan(**given, matrix=1)
-    assert {stack["reverse_proxy"] for stack in plan.stacks.values()} == {"none"}
+    assert {stack.reverse_proxy for stack in plan.stacks.values()} == {"none"}
 
 
 def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
@@ -100,9 +100,7 @@ def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None
         root=builders.ROOT, specs=builders.SPECS, given_options=given, now=NOW, user=[*user]
     )
     plan = planning.plan(request)
-    assert {(one["server"], one["transport"]) for one in plan.stacks.values()} == {
-        ("gunicorn", "tcp")
-    }
+    assert {(one.server, one.transport) for one in plan.stacks.values()} == {("gunicorn", "tcp")}
 
 
 def test_candidates_with_more_database_connections_than_admitted_are_left_out() -> None:

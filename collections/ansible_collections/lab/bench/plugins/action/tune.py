@@ -196,7 +196,7 @@ class ActionModule(ControllerAction):
         assert args.serving is not None
         name = args.serving.reverse_proxy
         proxy = reverse_proxies.reverse_proxy(args.root, name)
-        self._set(PROXY=[name], PORT=[str(proxy["port"])], READ=[proxy.get("read", ":")])
+        self._set(PROXY=[name], PORT=[str(proxy.port)], READ=[proxy.read or ":"])
         lines = self._run("look")
         if not args.verify:
             return {"lines": lines}

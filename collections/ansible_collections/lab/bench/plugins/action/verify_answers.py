@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.stacks.contract import ContractError, cut, times, verified
+from loadlab.stacks.contract import Answer, ContractError, Contracts, cut, times, verified
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -25,11 +25,11 @@ class Arguments(Struct, kw_only=True, frozen=True):
     - before: endpoint -> answer that the run recorded earlier
     """
 
-    contracts: dict[str, Any]
+    contracts: Contracts
     answers: str
     mark: str
     dataset: dict[str, Any]
-    before: dict[str, Any] = {}
+    before: dict[str, Answer] = {}
 
 
 class ActionModule(ControllerAction):

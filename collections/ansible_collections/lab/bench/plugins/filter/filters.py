@@ -36,6 +36,7 @@ from loadlab.results import build_manifest
 from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 from loadlab.stacks import application, contract, reverse_proxies, servers
+from loadlab.stacks.stacks import Stack
 from loadlab.telemetry import iperf3
 from loadlab.tuning import sizing
 
@@ -75,9 +76,9 @@ def document(path: Path) -> dict[str, Any]:
     return documents.load(path) if path.exists() else {}
 
 
-def rsync_excludes(stack: dict[str, Any]) -> list[str]:
+def rsync_excludes(stack: Stack) -> list[str]:
     """Return rsync's options that leave out what is never copied of an application's folder."""
-    return [f"--exclude={pattern}" for pattern in application.never_copied(stack["app"])]
+    return [f"--exclude={pattern}" for pattern in application.never_copied(stack.app)]
 
 
 def use_of_host(
