@@ -113,7 +113,7 @@ def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() 
         reading.system[APPLICATION] = reading.own[APPLICATION] // 4
     load = Window(0, 3, False)
     spent = services.spent_s(recorded, load)
-    system = services.spent_s(recorded, load, lambda reading: reading.system)
+    system = services.spent_s(recorded, load, usage=lambda reading: reading.system)
     assert system["application"] == pytest.approx(0.75)
     used = builders.processes(cpu_s=9.0, system_share=0.9)
     found = services._with(ServiceProcesses(reverse_proxy=None, application=used, postgresql=None),
