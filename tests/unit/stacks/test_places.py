@@ -234,10 +234,13 @@ def test_an_application_that_all_have_stays_where_it_is(server: Server) -> None:
     assert "WorkingDirectory=/opt/loadlab/app\n" in server.unit("loadlab-app-1.service")
 
 
+NOWHERE = UNIT.format(listen="", command="")
+
+
 @pytest.mark.parametrize(
     ("path", "text", "lacks"),
     [
-        ("etc/systemd/system/loadlab-app.service", UNIT.format(listen="", command=""), "/run/loadlab"),
+        ("etc/systemd/system/loadlab-app.service", NOWHERE, "/run/loadlab"),
         ("etc/nginx/nginx.conf", CONFIGURATION.format(listen="other"), "/run/loadlab"),
         ("etc/nginx/nginx.conf", "unix:/run/loadlab/app.sock 10.0.0.2:8080", "10.0.0.2:80"),
     ],
