@@ -156,7 +156,7 @@ def _application(
     database = "?host=/var/run/postgresql"
     # Of a server that is told address and port as two words.
     words = stack["started"]["socket"].replace("{address}", host)
-    told = [
+    as_words = [
         Substitution(words.replace("{port}", str(port)), words.replace("{port}", str(new)))
         for new in [_APPLICATION_PORT + place]
         if "{port}" in words
@@ -165,7 +165,7 @@ def _application(
         source="/etc/systemd/system/loadlab-app.service",
         target=_target("app", place),
         substitutions=[
-            *told,
+            *as_words,
             *sockets,
             Substitution("RuntimeDirectory=loadlab", f"RuntimeDirectory=loadlab-{place}"),
             *(Substitution(path, _folder(place) + path) for path in own),
