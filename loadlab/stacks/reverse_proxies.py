@@ -64,6 +64,7 @@ class ReverseProxy(Access):
       files that it reads; mark: a text that only the lab's configuration has
     - check: command that refuses a wrong configuration, its path is appended
     - writes: folders that the service writes to
+    - pid: file with its process's number, which configuration and unit name
     - settings: name -> value where a tuning profile has none; connections: that of the connections
       of a process, which the lab raises where a load needs more
     - read: shell commands that print "name value" of each setting
@@ -76,6 +77,7 @@ class ReverseProxy(Access):
     mark: str
     check: str
     writes: list[str]
+    pid: NotRequired[str]
     settings: NotRequired[dict[str, str]]
     connections: NotRequired[str]
     read: NotRequired[str]
