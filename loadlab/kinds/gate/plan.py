@@ -58,7 +58,7 @@ _REFUSED = {
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
 # What a head shares with a baseline: fields of a cell, and those of its load but for the last.
 _SAME = ("endpoint", "network")
-_FOLLOWS = ("fraction", "of_saturation")
+_FOLLOWS = ("fraction", "of_saturation", "lanes", "rate")
 
 
 class GateRule(Record, kw_only=True, frozen=True):
@@ -164,7 +164,7 @@ def _load_of(verdict: Verdict) -> GivenOptions:
     assert verdict.cell is not None
     load = verdict.cell.load
     return {
-        "rate": load.rate,
+        "rate": side_by_side.whole_rate(load),
         "connections": load.connections,
         "duration": load.duration_s,
         "warmup": load.warmup_s,
@@ -185,6 +185,7 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
         for name in Load.__struct_fields__
         if name not in _FOLLOWS
     ]
+    pairs.append(("rate", *map(side_by_side.whole_rate, (verdict.cell.load, own.load))))
     other = [f"{name} {before}, not {now}" for name, before, now in pairs if before != now]
     if other:
         raise PlanError(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from loadlab.generators import metronome
-from loadlab.model import Item, LaneTurns, Reason
+from loadlab.model import Item, LaneTurns, Load, Reason
 from loadlab.plan.experiments import PlannedCells, Stacks
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import PlannedExperiment
@@ -90,6 +90,11 @@ def _shared(
 def is_constant(item: Item) -> bool:
     """Return whether an item is of a variant at the constant rate."""
     return item.purpose == "measure" and item.cell.load.mode == "constant"
+
+
+def whole_rate(load: Load) -> float | None:
+    """Return the rate of all lanes together, requests/s; of one stack its own."""
+    return load.rate and load.rate * (load.lanes.stacks if load.lanes else 1)
 
 
 def _part(whole: float | None, turns: LaneTurns) -> float | None:
