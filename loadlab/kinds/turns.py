@@ -5,7 +5,7 @@ Both follow from plan.json and the records on disk alone, whatever the other pai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan, Setup
 from loadlab.plan.progress import Began
 from loadlab.plan.records import Records
-from loadlab.plan.schedule import NextMeasurement, PlacedItem
+from loadlab.plan.schedule import NextMeasurement
 from loadlab.report import words
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import disturbances, labels
@@ -71,8 +71,7 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
     run = RunDir(run_dir)
     result, results = None, dict[str, Result]()
     if last is not None:
-        measured: Sequence[NextMeasurement | PlacedItem] = last.item.lanes or [last.item]
-        for item in measured:
+        for item in last.item.measured:
             repetition = run.repetition(item.cell_id, item.repetition)
             # Only the first has a record where the set-up failed.
             if repetition.cell.exists():

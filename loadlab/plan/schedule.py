@@ -16,7 +16,7 @@ them, and change places on the server from block to block.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated
@@ -72,6 +72,11 @@ class NextMeasurement(Item, kw_only=True, frozen=True):
     position: Annotated[Positive, doc("Number of this measurement of the pair, from 1.")]
     total: Annotated[Count, doc("Likely number of measurements of the pair.")]
     seconds_left: Annotated[NotNegative, doc("Seconds of load to come, this one's included.")]
+
+    @property
+    def measured(self) -> Sequence[PlacedItem | NextMeasurement]:
+        """Every item that the load measures."""
+        return self.lanes or [self]
 
 
 def setup(item: Item) -> Setup:

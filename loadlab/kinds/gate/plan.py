@@ -185,7 +185,8 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
         for name in Load.__struct_fields__
         if name not in _FOLLOWS
     ]
-    pairs.append(("rate", *map(side_by_side.whole_rate, (verdict.cell.load, own.load))))
+    before, now = (side_by_side.whole_rate(cell.load) for cell in (verdict.cell, own))
+    pairs.append(("rate", before, now))
     other = [f"{name} {before}, not {now}" for name, before, now in pairs if before != now]
     if other:
         raise PlanError(

@@ -73,7 +73,7 @@ def measured(planned: Plan, blocks: int, void: str = "") -> tuple[list[dict[str,
         if item.lanes:
             placed.append({lane.cell_id: lane.place for lane in item.lanes})
             assert {lane.repetition for lane in item.lanes} == {item.repetition}
-        for lane in item.lanes or [item]:
+        for lane in item.measured:
             is_void = lane.cell_id == void and lane.cell_id not in results
             result = replace(
                 builders.result(),

@@ -75,7 +75,7 @@ class Machine:
             if item is None:
                 break
             self.now += EACH_S
-            for lane in item.lanes or [item]:
+            for lane in item.measured:
                 result = self.measure(lane, item.repetition, item.block)
                 self.found.setdefault(lane.cell_id, []).append(result)
         assert self.plan.gate is not None
@@ -244,7 +244,7 @@ def test_run_ends_where_a_cell_is_abandoned() -> None:
         None,
         0,
     ):
-        for lane in item.lanes or [item]:
+        for lane in item.measured:
             result = machine.measure(lane, item.repetition, item.block)
             machine.found.setdefault(lane.cell_id, []).append(result)
         assert sum(map(len, machine.found.values())) <= 5
