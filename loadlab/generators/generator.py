@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Load, Thresholds
+from loadlab.model import LaneTurns, Load, Thresholds
 
 Mode: TypeAlias = Literal["constant", "closed", "batch"]
 
@@ -18,17 +18,11 @@ class Lanes:
     """How one load is shared by several servers, each with its own connections.
 
     - urls: name, of letters, digits, _ and - -> scheme, host and port
-    - slice_s: each server in turn has all requests of so many seconds, 0.001 to 10
-    - sliced_s, by_request_s: lengths of the part in slices, and of the part in which the requests
-      go to the servers one by one; they follow each other until the end of the load. 0 for none
-    - settle_s: requests due less than this after the last of the slice before are in no percentile
+    - turns: which requests are whose
     """
 
     urls: Mapping[str, str]
-    sliced_s: float
-    by_request_s: float
-    slice_s: float = 0.02
-    settle_s: float = 0.004
+    turns: LaneTurns
 
 
 @dataclass(frozen=True)
@@ -46,8 +40,8 @@ class Request:
       where answers differ
     - keep_requests: whether a record of each request is kept
     - requests, open_files, reuse: of a batch; None otherwise
-    - lanes: the servers in place of the one that url names, each with so many connections; only
-      metronome knows them
+    - lanes: the servers in place of the one that url names, each with so many connections, which
+      share the rate; only metronome knows them
     """
 
     url: str

@@ -11,23 +11,25 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadlab.generators import host_commands, registry, split
 from loadlab.generators.faults import Fault, faults
-from loadlab.generators.generator import Generator, Request
+from loadlab.generators.generator import Generator, Lanes, Request
 from loadlab.model import (
     Cell,
     ClientShare,
     HostCpus,
     HostInterfaces,
     InputHashes,
+    Lane,
     Load,
     Purpose,
     RepetitionSetup,
 )
 from loadlab.run.errors import LabError
 from loadlab.run.formatting import plain
-from loadlab.run.run_dir import GENERATOR, OF_CLIENT, RepetitionDir
+from loadlab.run.run_dir import GENERATOR, OF_CLIENT, RepetitionDir, lane_folder
 from loadlab.stacks.contract import ANSWER_BYTES_MAX
 
 # Lead time in seconds before several clients start, for starting the service and verifying the
@@ -99,11 +101,33 @@ class Item(Struct):
     block: int | None = None
 
 
+class LaneInput(Struct):
+    """One of the stacks that the load measures side by side.
+
+    - place: its number on the server, from 1; the other fields as of Item
+    - dir: folder of its repetition; url, status: where it is reached there
+    - units: those of its place, as those of the whole load
+    """
+
+    place: int
+    cell_id: str
+    repetition: int
+    purpose: Purpose
+    cell: Cell
+    dir: str
+    url: str
+    status: str
+    units: dict[str, str]
+    base: str | None = None
+    input_hashes: InputHashes | None = None
+
+
 class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """The input, which is the variables of the role; see its meta/argument_specs.yml.
 
     ``client`` leads and is the first of ``clients``, which may be empty where it is the only one.
-    ``hosts``: inventory name -> host, of the server and all clients.
+    ``hosts``: inventory name -> host, of the server and all clients. ``lanes``: the stacks that are
+    up together, the item's first; empty where the load is of one.
     """
 
     item: Item
@@ -126,6 +150,7 @@ class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True
     requests_log: str
     errors_log: str
     database: str
+    lanes: list[LaneInput] = []
 
 
 class Scraped(Struct):
@@ -147,6 +172,7 @@ class LoadRun(Struct):
     """One measurement.
 
     - record: content of cell.json, the input of the result beside the raw files
+    - beside: folder -> the same of each further stack that the load measures
     - remote: its folder on the hosts
     - offers: one for each client
     - lead_s: seconds from the start of the load, of several clients from when the last has been
@@ -166,6 +192,7 @@ class LoadRun(Struct):
     """
 
     record: RepetitionSetup
+    beside: dict[str, RepetitionSetup]
     remote: str
     offers: list[Offer]
     lead_s: float
@@ -197,8 +224,10 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
     folders = [repetition.client_on_hosts(name if shared else "") for name in names]
     recordings = repetition.recordings(names if shared else [])
     observed_s = max(int(load.duration_s or 0) - 2, 1)
+    record, *beside = _records(inputs, shares if shared else [])
     return LoadRun(
-        record=_record(inputs, shares if shared else []),
+        record=record,
+        beside={lane.dir: setup for lane, setup in zip(inputs.lanes[1:], beside, strict=True)},
         remote=remote,
         offers=[
             Offer(
@@ -271,6 +300,25 @@ def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
     return lead_s + load.duration_s
 
 
+def _records(inputs: LoadRunInput, shares: Sequence[split.Share]) -> list[RepetitionSetup]:
+    """Return cell.json of the item, or of each stack that the load measures."""
+    record = _record(inputs, shares)
+    places = {lane.cell_id: lane.place for lane in inputs.lanes}
+    return [
+        replace(
+            record,
+            cell_id=lane.cell_id,
+            purpose=lane.purpose,
+            base=lane.base,
+            cell=lane.cell,
+            input_hashes=lane.input_hashes,
+            url=lane.url,
+            lane=Lane(place=lane.place, cells=places),
+        )
+        for lane in inputs.lanes
+    ] or [record]
+
+
 def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSetup:
     item, server, client = inputs.item, inputs.hosts[inputs.server], inputs.hosts[inputs.client]
     clients = [
@@ -317,7 +365,7 @@ def _offer(
         method=inputs.request.method,
         body=inputs.request.body,
         headers=dict(headers),
-        rate=share.rate,
+        rate=share.rate and share.rate * max(1, len(inputs.lanes)),
         connections=share.connections,
         threads=min(len(inputs.hosts[share.name].cpus), share.connections),
         timeout_s=_timeout_s(inputs),
@@ -332,6 +380,7 @@ def _offer(
         requests=load.requests,
         open_files=load.open_files,
         reuse=load.reuse,
+        lanes=_lanes(inputs, load),
     )
     batch = generator.mode == "batch"
     measured_s = seconds if load.duration_s is None else load.duration_s
@@ -345,6 +394,10 @@ def _offer(
         "PRINTS": "yes" if generator.prints else "",
         "URL": inputs.url,
         "STATUS_URL": inputs.status,
+        # URLs have no spaces.
+        "LANES": "\n".join(
+            f"{lane_folder(lane.place)} {lane.url} {lane.status}".rstrip() for lane in inputs.lanes
+        ),
         "HTTP2": str(request.http2).lower(),
         "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
         # The role reverse_proxy puts it there.
@@ -371,6 +424,17 @@ def _offer(
             f"{request.method}. Give -e generator={registry.first(generator.mode)}."
         )
     return f"{rights(snap, RepetitionDir(Path(inputs.dir)).on_hosts)} {_set(variables)}"
+
+
+def _lanes(inputs: LoadRunInput, load: Load) -> Lanes | None:
+    """Return the servers of a load of several lanes; None of a load of one stack."""
+    if load.lanes is None:
+        return None
+    parts = {lane_folder(lane.place): urlsplit(lane.url) for lane in inputs.lanes}
+    return Lanes(
+        urls={name: f"{url.scheme}://{url.netloc}" for name, url in parts.items()},
+        turns=load.lanes,
+    )
 
 
 def _headers(inputs: LoadRunInput, load: Load) -> list[tuple[str, str]]:

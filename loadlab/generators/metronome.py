@@ -47,7 +47,7 @@ from loadlab.generators.measurement import (
     Waited,
 )
 from loadlab.generators.tally import AnswerSeries, Seconds, rounded
-from loadlab.model import Load, PerSecond, Reason, Stops, Thresholds
+from loadlab.model import LaneTurns, Load, PerSecond, Reason, Stops, Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
@@ -399,6 +399,25 @@ def by_lane(
     return measurements
 
 
+def of_lane(folder: Path, schedule: Schedule, turns: LaneTurns) -> tuple[Measurement, set[str]]:
+    """Return the Measurement of one lane from its own files, and the name of its file of requests.
+
+    ``schedule``: of the whole load. A lane has its share of it, but for a round of slices. Raises
+    GeneratorError as measure does.
+    """
+    summary = _summary(folder)
+    share, round_s = schedule.scheduled / turns.stacks, turns.stacks * turns.slice_s
+    if summary.lanes != turns.stacks or (
+        abs(summary.scheduled - share) > schedule.rate * round_s + turns.stacks
+    ):
+        raise GeneratorError(
+            f"{OUTPUT} is of {summary.scheduled} requests of {summary.lanes} lanes, not of about "
+            f"{share:.0f} of {turns.stacks}"
+        )
+    measurement, name = _measure(folder, summary, schedule, None)
+    return measurement, {name}
+
+
 def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
     """Return the Measurement of the files in a folder, and the name of the file of requests.
 
@@ -549,7 +568,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     if request.lanes:
         lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
         lengths = ("slice_s", "sliced_s", "by_request_s", "settle_s")
-        turns = {length: getattr(request.lanes, length) for length in lengths}
+        turns = {length: getattr(request.lanes.turns, length) for length in lengths}
     plan = {
         "format": "metronome plan/1",
         "output": name,
@@ -578,14 +597,18 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
 
 
 def _schedule(load: Load) -> Schedule:
+    """Return the schedule of the whole load, of all its lanes."""
     if load.rate is None or load.duration_s is None:
         raise GeneratorError(f"{NAME} ran without a rate or a duration")
-    return Schedule(load.rate, load.duration_s, load.connections)
+    lanes = load.lanes.stacks if load.lanes else 1
+    return Schedule(lanes * load.rate, load.duration_s, load.connections)
 
 
 def _measured(
     folder: Path, load: Load, answer: Answer, thresholds: Thresholds
 ) -> tuple[Measurement, set[str]]:
+    if load.lanes is not None:
+        return of_lane(folder, _schedule(load), load.lanes)
     measurement, name = measure(folder, _schedule(load))
     return measurement, {name}
 

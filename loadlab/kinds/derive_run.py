@@ -24,7 +24,13 @@ from loadlab.model import (
     UnmeasuredCell,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.results import build_manifest, client_part, derive_result, judge_calibration
+from loadlab.results import (
+    build_manifest,
+    client_part,
+    derive_result,
+    judge_calibration,
+    lane_files,
+)
 from loadlab.results import summarize as summaries
 from loadlab.results.build_manifest import Locked
 from loadlab.results.exports import cells_table, openmetrics, percentile_files
@@ -41,6 +47,7 @@ def results(run_dir: Path) -> None:
 
 def repetition(rep_dir: Path) -> None:
     """Write result.json of cells/<cell_id>/rep-<n> if it is absent, and reduce its raw files."""
+    lane_files.share_out(RepetitionDir(rep_dir))
     path, run_dir = RepetitionDir(rep_dir).result, rep_dir.parents[2]
     thresholds = plans.read(run_dir).thresholds
     if not path.exists():
@@ -80,6 +87,7 @@ def unfinished(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> li
     for repetition in RunDir(run_dir).described():
         if repetition.result.exists() or repetition.error.exists():
             continue
+        lane_files.share_out(repetition)
         setup = documents.read(repetition.cell, RepetitionSetup)
         folders = [folder for folder, _ in client_part.parts(repetition.path, setup)]
         going = [folder for folder in folders if not folder.run.exists()]

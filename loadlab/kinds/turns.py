@@ -41,6 +41,7 @@ class Turn(Struct, kw_only=True, frozen=True):
 
     - plan, records: of the run, with the blocks and generators as they are now
     - last: the measurement; result: its result; None at the start
+    - results: of each stack that it measured side by side, cell_id -> result; empty of one stack
     - block: the block that it ended, in which variants or candidates are compared
     - disturbance: what makes the pair's results few; notices: which news it is (early, spent)
     - following: the next measurement, None where nothing is left; left: likely number of those to
@@ -52,6 +53,7 @@ class Turn(Struct, kw_only=True, frozen=True):
     records: Records
     last: NextMeasurement | None
     result: Result | None
+    results: dict[str, Result]
     block: int | None
     disturbance: Disturbance
     notices: list[str]
@@ -67,11 +69,15 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
     ``setup``: what is set up on the hosts, None where that is not known. ``now``: unix seconds.
     """
     run = RunDir(run_dir)
-    result = None
+    result, results = None, dict[str, Result]()
     if last is not None:
-        repetition = run.repetition(last.item.cell_id, last.item.repetition)
-        derive_run.repetition(repetition.path)
-        result = documents.read(repetition.result, Result)
+        for item in last.item.measured:
+            repetition = run.repetition(item.cell_id, item.repetition)
+            # Only the first has a record where the set-up failed.
+            if repetition.cell.exists():
+                derive_run.repetition(repetition.path)
+                results[item.cell_id] = documents.read(repetition.result, Result)
+        result = results[last.item.cell_id]
         setup = None if result.error is not None else schedule.setup(last.item)
     with lock.alone(run.path):
         kept: Records = records.load(run.path)
@@ -98,6 +104,7 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
         records=kept,
         last=last.item if last is not None else None,
         result=result,
+        results=results if last is not None and last.item.lanes else {},
         block=_ended(last.item if last is not None else None, following),
         disturbance=disturbance,
         notices=notices,
@@ -138,7 +145,14 @@ def lines(turn: Turn) -> Iterator[str]:
     """Yield the last result, news of a disturbance, what the comparison says after a block, and the
     cells that were given up."""
     if turn.last is not None and turn.result is not None:
-        yield f"{_title(turn, turn.last, turn.result)}: {_result(turn.last, turn.result)}"
+        title = _title(turn, turn.last, turn.result)
+        if turn.results:
+            yield f"{title}, {len(turn.results)} stacks side by side:"
+            for cell_id, result in turn.results.items():
+                control = " (A/A control)" if result.purpose == "aa_control" else ""
+                yield f"  {result.cell.variant or cell_id}{control}: {cell_lines.result(result)}"
+        else:
+            yield f"{title}: {_result(turn.last, turn.result)}"
     yield from (_NOTICES[notice](turn.disturbance) for notice in turn.notices)
     kind = all_kinds.of_plan(turn.plan)
     if turn.block and (text := kind.after_block(turn.plan, turn.records, turn.block)):

@@ -94,6 +94,26 @@ class Injection(Record, kw_only=True, frozen=True):
     ] = None
 
 
+class LaneTurns(Record, kw_only=True, frozen=True):
+    """How one load alternates between several stacks, each in a lane with connections of its own.
+
+    A part in slices and a part by request follow each other until the end of the load.
+    """
+
+    stacks: Annotated[
+        Annotated[int, Meta(ge=2, le=16)], doc("Stacks that are up together, 2 to 16.")
+    ]
+    slice_s: Annotated[Above0, doc("Length of a slice, whose requests are all of one stack, s.")]
+    settle_s: Annotated[
+        NotNegative,
+        doc("Requests due less than this after the slice before are in no percentile, seconds."),
+    ]
+    sliced_s: Annotated[NotNegative, doc("Length of the part in slices, seconds.")]
+    by_request_s: Annotated[
+        NotNegative, doc("Length of the part in which stacks take turns by request, seconds.")
+    ]
+
+
 class Load(Record, kw_only=True, frozen=True):
     """The offered load."""
 
@@ -144,6 +164,13 @@ class Load(Record, kw_only=True, frozen=True):
         doc(
             "Clients of the server that offer the load together, 2 or more; rate and "
             "connections are totals over all clients. Absent where there is one client."
+        ),
+    ] = None
+    lanes: Annotated[
+        LaneTurns | None,
+        doc(
+            "How the load alternates between stacks that are up together. rate and connections are "
+            "of each; in its turn a stack gets the rate of all. Absent where a load is of one."
         ),
     ] = None
     requests: Annotated[

@@ -60,6 +60,7 @@ class GateRow(Struct, kw_only=True, frozen=True):
     - label: its name there; meaning: for the schema
     - relative: whether the difference is a fraction of the base
     - slower, faster: the words for these answers
+    - fine: whether lanes_margin is its margin where one load measures both side by side
     """
 
     load: Literal["constant", "saturated"] = "constant"
@@ -68,6 +69,7 @@ class GateRow(Struct, kw_only=True, frozen=True):
     relative: bool = True
     slower: str = "slower"
     faster: str = "faster"
+    fine: bool = False
 
 
 class MetricRow(Struct, kw_only=True, frozen=True):
@@ -97,7 +99,7 @@ class MetricRow(Struct, kw_only=True, frozen=True):
     beside_rank: bool = False
 
 
-def _percentile(name: str, order: str) -> MetricRow:
+def _percentile(name: str, order: str, *, fine: bool = False) -> MetricRow:
     """Return the row of a percentile: of every request due where that is known."""
     return MetricRow(
         name=name,
@@ -108,7 +110,7 @@ def _percentile(name: str, order: str) -> MetricRow:
             Reading(path=f"response_time.{name}_us", needs="response_time", latency_of="due"),
             Reading(path=f"latency_us.{name}", latency_of="answers"),
         ),
-        gate=GateRow(label=name, meaning="at the constant rate, µs."),
+        gate=GateRow(label=name, meaning="at the constant rate, µs.", fine=fine),
     )
 
 
@@ -149,6 +151,7 @@ _ROWS = (
             meaning="CPU time of the server's services per request, µs.",
             slower="more",
             faster="less",
+            fine=True,
         ),
         beside_rank=True,
     ),
@@ -167,7 +170,7 @@ _ROWS = (
         ),
         ranks=1,
     ),
-    _percentile("p50", "50th"),
+    _percentile("p50", "50th", fine=True),
     _percentile("p99", "99th"),
     MetricRow(
         name="response_time",

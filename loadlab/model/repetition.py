@@ -37,6 +37,16 @@ class ClientShare(Record, kw_only=True, frozen=True):
     interface: Annotated[str, doc("Name of its interface that carries the load.")]
 
 
+class Lane(Record, kw_only=True, frozen=True):
+    """Where a repetition's stack was, among those that one load measured side by side."""
+
+    place: Annotated[Positive, doc("Number of its place on the server, from 1.")]
+    cells: Annotated[
+        dict[str, Count],
+        doc("cell_id of each stack of the load -> its place. The first has the load's raw files."),
+    ]
+
+
 class RepetitionSetup(Record, kw_only=True, frozen=True):
     """cells/<cell_id>/rep-<n>/cell.json: what is measured, written before the load.
 
@@ -71,6 +81,10 @@ class RepetitionSetup(Record, kw_only=True, frozen=True):
     clients: Annotated[
         Annotated[list[ClientShare], Meta(min_length=1)] | None,
         doc("Each of several clients; absent where there is one."),
+    ] = None
+    lane: Annotated[
+        Lane | None,
+        doc("Its place in a load of several lanes; absent where the load is of one stack."),
     ] = None
 
 

@@ -66,6 +66,10 @@ class PlannedGate(Record, kw_only=True, frozen=True):
     blocks: Annotated[
         Count | None, doc("Blocks that are measured with a baseline; null without.")
     ] = None
+    apart: Annotated[
+        Reason | None,
+        doc("Why the variants are measured one after the other; null where they share one load."),
+    ] = None
 
 
 class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):

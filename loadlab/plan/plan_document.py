@@ -101,6 +101,10 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     aa_controls: Annotated[
         list[tuple[str, str]], doc("cell_id of a cell, and of the cell that repeats it (A/A).")
     ]
+    lanes: Annotated[
+        list[list[str]],
+        doc("cell_ids that one load measures side by side; the first has the load's raw files."),
+    ] = field(default_factory=list)
     gate: Annotated[
         PlannedGate | None, doc("The comparison of variants; null where the run has none.")
     ] = None

@@ -9,18 +9,20 @@ of their own.
 The seed and the block's number decide the order of visits and experiments, so it stays the same
 when a run is resumed. A void repetition is made again at once, in its own block. A lesson keeps the
 order of its file, where a remedy follows the failure. A cross-check is the end of its set-up's
-visit in the last block.
+visit in the last block. Cells that one load measures side by side have the turn of the first of
+them, and change places on the server from block to block.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated
 
-from msgspec.structs import asdict
+from msgspec import field
+from msgspec.structs import asdict, replace
 
 from loadlab.model import Item
 from loadlab.model.base import Count, NotNegative, Positive, Record, doc
@@ -29,6 +31,7 @@ from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan, Setup
 from loadlab.plan.records import Records, failures_in_a_row, finished, latest_block
+from loadlab.stats.lanes import places
 
 
 class Switch(Record, kw_only=True, frozen=True):
@@ -47,6 +50,13 @@ class Outlook(Record, kw_only=True, frozen=True):
     seconds_left: Annotated[NotNegative, doc("Seconds of load to come.")]
 
 
+class PlacedItem(Item, kw_only=True, frozen=True):
+    """One of the items that a load measures side by side."""
+
+    repetition: Annotated[Positive, doc("The next number that no record of any of them has.")]
+    place: Annotated[Positive, doc("Number of its place on the server, from 1.")]
+
+
 class NextMeasurement(Item, kw_only=True, frozen=True):
     """The item that a pair measures next."""
 
@@ -54,21 +64,42 @@ class NextMeasurement(Item, kw_only=True, frozen=True):
     block: Annotated[Positive | None, doc("Block that it belongs to; absent for a saturation.")] = (
         None
     )
+    lanes: Annotated[
+        list[PlacedItem],
+        doc("All items of the load, this one first; empty where the load is of one stack."),
+    ] = field(default_factory=list)
     switch: Annotated[Switch, doc("What to set up first.")]
     position: Annotated[Positive, doc("Number of this measurement of the pair, from 1.")]
     total: Annotated[Count, doc("Likely number of measurements of the pair.")]
     seconds_left: Annotated[NotNegative, doc("Seconds of load to come, this one's included.")]
 
+    @property
+    def measured(self) -> Sequence[PlacedItem | NextMeasurement]:
+        """Every item that the load measures."""
+        return self.lanes or [self]
+
 
 def setup(item: Item) -> Setup:
-    """Return the set-up that a cell needs on its hosts."""
+    """Return the set-up that a measurement needs on its hosts.
+
+    Of several stacks side by side, it has their ids in the order of their places.
+    """
     cell = item.cell
-    return Setup(stack=cell_ids.stack_id(cell), tuning=cell.tuning, network=cell.network)
+    lanes = item.lanes if isinstance(item, NextMeasurement) else []
+    placed = [lane.cell for lane in sorted(lanes, key=lambda lane: lane.place)] or [cell]
+    stack = "+".join(map(cell_ids.stack_id, placed))
+    return Setup(stack=stack, tuning=cell.tuning, network=cell.network)
 
 
 def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
-    """Return the experiments of one pair, or of all (None)."""
-    return [experiment for experiment in plan.experiments if pair in (None, experiment.pair)]
+    """Return the experiments of one pair, or of all (None); of cells that one load measures the
+    first."""
+    beside = {cell_id for lanes in plan.lanes for cell_id in lanes[1:]}
+    return [
+        experiment
+        for experiment in plan.experiments
+        if pair in (None, experiment.pair) and experiment.items[0].cell_id not in beside
+    ]
 
 
 def order(
@@ -169,20 +200,46 @@ def next_item(
     hosts, None where it is not known. ``keeps_order``: see order().
     """
     for block, experiment in order(plan, pair, keeps_order=keeps_order):
-        item = experiment.next_item(block, records)
+        lanes = _lanes(plan, experiment, block, records)
+        item = lanes[0] if lanes else experiment.next_item(block, records)
         if item is None or failures.get(item.cell_id, 0) >= TRIES:
             continue
-        return NextMeasurement(
-            **asdict(item),
-            repetition=highest_repetitions(records).get(item.cell_id, 0) + 1,
+        following = NextMeasurement(
+            **{name: getattr(item, name) for name in Item.__struct_fields__},
+            repetition=lanes[0].repetition if lanes else _next_repetition(item.cell_id, records),
             block=None if item.purpose == "saturation" else block,
-            switch=_switch(before, item),
+            lanes=lanes,
+            switch=Switch(stack=None, tuning=None, network=None),
             **asdict(outlook(plan, records, pair, failures)),
         )
+        return replace(following, switch=_switch(before, following))
     return None
 
 
-def _switch(before: Setup | None, item: Item) -> Switch:
+def _next_repetition(cell_id: str, records: Records) -> int:
+    return highest_repetitions(records).get(cell_id, 0) + 1
+
+
+def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> list[PlacedItem]:
+    """Return the items of the load in which an experiment's cell has a lane, the first one first.
+
+    Empty where the load is of one stack, and where the block is complete. While the block of one of
+    them is not complete, all are measured again: what is compared is of one load.
+    """
+    names = next((names for names in plan.lanes if names[0] == experiment.items[0].cell_id), [])
+    members = [member for member in plan.experiments if member.items[0].cell_id in names]
+    if not any(member.next_item(block, records) for member in members):
+        return []
+    known = {item.cell_id: item for member in members for item in member.known_items(records)}
+    order = places(plan.options.seed, block - 1, names)
+    repetition = max(_next_repetition(name, records) for name in names)
+    return [
+        PlacedItem(**asdict(known[name]), repetition=repetition, place=order.index(name) + 1)
+        for name in names
+    ]
+
+
+def _switch(before: Setup | None, item: NextMeasurement) -> Switch:
     if item.purpose == "check":
         # The hosts are measured as the reader left them.
         return Switch(stack=None, tuning=None, network=None)

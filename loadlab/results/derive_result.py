@@ -39,7 +39,14 @@ from loadlab.run.run_dir import CELL, LOCK_PROFILE, PROFILE, PROFILE_LOG, Repeti
 from loadlab.stacks.reverse_proxies import running
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
-from loadlab.telemetry import kernel_trace, node_exporter, processes, pyspy, services
+from loadlab.telemetry import (
+    host_telemetry,
+    kernel_trace,
+    node_exporter,
+    processes,
+    pyspy,
+    services,
+)
 
 
 def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | None) -> Result:
@@ -304,7 +311,7 @@ def _total_s(waits: Histogram) -> float:
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
     """Return the server's telemetry with its processes and database, where they were recorded."""
     used, database = services.server(
-        rep_dir, part.window, part.server.cores, running(part.setup.cell.reverse_proxy)[-1]
+        rep_dir, part.window, part.server.cores, host_telemetry.served(part.setup)
     )
     return replace(part.server, processes=used, database=database)
 

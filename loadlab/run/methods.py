@@ -25,6 +25,10 @@ class ComparisonRule(Record, kw_only=True, frozen=True):
     margin: Annotated[
         Above0, doc("Largest bound of an interval, either sign, that is called no difference.")
     ]
+    lanes_margin: Annotated[
+        Above0,
+        doc("The same where one load measures both side by side, of the metrics that this suits."),
+    ]
     failed_max: Annotated[
         Fraction,
         doc(

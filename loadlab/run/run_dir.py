@@ -86,6 +86,9 @@ GENERATOR = "generator"
 # The reverse proxy's counters before and after the load.
 COUNTERS = ("reverse_proxy-before.txt", "reverse_proxy-after.txt")
 
+# Folder of the files of a lane, until they are shared out.
+_PLACE = "place-"
+
 # Parts of a calibration that are repetitions, and the files of its part link.
 CEILING, FLOOR, LINK = "ceiling", "floor", "link"
 CONDITIONS = "conditions.json"
@@ -122,6 +125,11 @@ def of_client(name: str) -> str:
     """Return the name of a client's recording, from that of a server's."""
     stem, dot, ending = name.partition(".")
     return f"{stem}{OF_CLIENT}{dot}{ending}"
+
+
+def lane_folder(place: int) -> str:
+    """Return the name of the folder of a place's files, below the repetition with the raw files."""
+    return f"{_PLACE}{place}"
 
 
 def runs(results: Path, name: str = PLAN) -> list[RunDir]:

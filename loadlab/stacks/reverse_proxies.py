@@ -68,6 +68,7 @@ class ReverseProxy(Access, kw_only=True, frozen=True):
       files that it reads; mark: a text that only the lab's configuration has
     - check: command that refuses a wrong configuration, its path is appended
     - writes: folders that the service writes to
+    - pid: file with its process's number, which configuration and unit name
     - settings: name -> value where a tuning profile has none; connections: that of the connections
       of a process, which the lab raises where a load needs more
     - read: shell commands that print "name value" of each setting
@@ -80,6 +81,7 @@ class ReverseProxy(Access, kw_only=True, frozen=True):
     mark: str
     check: str
     writes: list[str]
+    pid: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     connections: str | None = None
     read: str = ""

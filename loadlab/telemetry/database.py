@@ -38,6 +38,8 @@ class DatabaseReading(msgspec.Struct, frozen=True):
 
     - t: unix seconds of the server's clock
     - sessions, transactions: counters since the start
+    - places: application_name of the sessions of each stack, of several that are up together ->
+      their processes
     - wal_syncs: a counter too, of the whole server; None where it is not counted
     - connections: open now; pid: the process of the connection that reads
     - connections_limit: that applications may open to the server; activity: the open ones by state
@@ -52,6 +54,7 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     connections_limit: int
     activity: list[Counted]
     wal_syncs: float | None = None
+    places: dict[str, list[int]] = {}
 
     def calls(self, key: str) -> float:
         """Return how often a statement ran."""

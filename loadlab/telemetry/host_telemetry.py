@@ -16,7 +16,7 @@ from loadlab.telemetry import host_recording, node_exporter, processes, queues, 
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.processes import Recording
-from loadlab.telemetry.recordings import Window
+from loadlab.telemetry.recordings import Served, Window
 
 
 class _Host(NamedTuple):
@@ -37,11 +37,11 @@ def server(
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
     host, recording = _hosts(setup)["server"], _processes(folder.processes)
-    proxy = reverse_proxies.running(setup.cell.reverse_proxy)[-1]
+    own = served(setup)
     telemetry = _during(window, scrapes, host, folder.cores, recording)
     if folder.reverse_proxy_log.exists():
         lines = reverse_proxy_log.read(folder.reverse_proxy_log)
-        form = reverse_proxies.reverse_proxy(ROOT, proxy).log
+        form = reverse_proxies.reverse_proxy(ROOT, own.proxy).log
         if form is not None:
             log = reverse_proxy_log.summarise(lines, form, window.start, window.end)
             telemetry = replace(telemetry, reverse_proxy=log)
@@ -50,9 +50,15 @@ def server(
     recorded = queues.read(folder.queues)
     return replace(
         telemetry,
-        accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t, proxy),
+        accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t, own),
         connections=queues.connections(recorded, window.start, window.end),
     )
+
+
+def served(setup: RepetitionSetup) -> Served:
+    """Return under which names the services of a repetition's stack were recorded."""
+    proxy = reverse_proxies.running(setup.cell.reverse_proxy)[-1]
+    return Served(proxy, setup.lane.place if setup.lane else None)
 
 
 def client(

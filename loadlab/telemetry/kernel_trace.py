@@ -19,7 +19,7 @@ from loadlab.model import NGINX, KernelTrace, ServiceName, TracedService, Traced
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import TRACE, TRACE_COUNTERS, TRACE_LOG
-from loadlab.telemetry.services import control_groups
+from loadlab.telemetry.recordings import Served
 
 RAW = {TRACE, TRACE_COUNTERS, TRACE_LOG}
 WAITS = 5  # the calls in which a service waited longest
@@ -93,7 +93,7 @@ def figures(trace: str, counters: str, proxy: str = NGINX) -> KernelTrace:
         raise ResultError(f"{TRACE} has no thread that waited for a core")
     members = {
         service: {key for key, path in maps.groups.items() if f"{group}/" in f"{path}/"}
-        for service, group in control_groups(proxy).items()
+        for service, group in Served(proxy).control_groups.items()
     }
     ratio, uncounted = _per_cycle(counters)
     return KernelTrace(

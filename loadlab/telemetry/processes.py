@@ -14,9 +14,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.model import NGINX, Frequency, Processes, ServiceProcesses
+from loadlab.model import Frequency, Processes, ServiceProcesses
 from loadlab.run.run_dir import CORES, DATABASE, GENERATOR, PROCESSES, QUEUES, REVERSE_PROXY_LOG
-from loadlab.telemetry.recordings import TelemetryError, Window, around, remembered, unpacked, used
+from loadlab.telemetry.recordings import (
+    ALONE,
+    Served,
+    TelemetryError,
+    Window,
+    around,
+    remembered,
+    unpacked,
+    used,
+)
 
 GROUPS = ServiceProcesses.__struct_fields__
 # Largest fraction of a group's CPU time that may belong to ended processes. Above it the remaining
@@ -173,12 +182,16 @@ def busiest(readings: Sequence[_Group], far: float) -> tuple[float, float] | tup
 
 
 def summarise(
-    recording: Recording, window: Window, cores: int, apart: Collection[int], proxy: str = NGINX
+    recording: Recording,
+    window: Window,
+    cores: int,
+    apart: Collection[int],
+    served: Served = ALONE,
 ) -> ServiceProcesses:
     """Return the figures of each service.
 
     ``cores``: processors of the server. ``apart``: process numbers of the recording itself, which
-    are excluded. ``proxy``: the name under which the reverse proxy was recorded. A figure is None
+    are excluded. A figure is None
     where ended processes make it unknown. A service is None without a process, or without a reading
     before and after the load.
     """
@@ -196,11 +209,7 @@ def summarise(
         before, after = _pss_bytes(groups[: first + 1]), _pss_bytes(groups[last:])
         return group_figures and replace(group_figures, pss_before_bytes=before, pss_bytes=after)
 
-    return ServiceProcesses(
-        reverse_proxy=figures(proxy),
-        application=figures("application"),
-        postgresql=figures("postgresql"),
-    )
+    return ServiceProcesses(**{name: figures(own) for name, own in served.names.items()})
 
 
 def spent_s(

@@ -11,8 +11,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from loadlab.model import NGINX, AcceptQueue, TcpConnections
-from loadlab.telemetry.recordings import json_lines, remembered
+from loadlab.model import AcceptQueue, TcpConnections
+from loadlab.telemetry.recordings import ALONE, Served, json_lines, remembered
 
 # The kernel's numbers have 32 bits.
 _Connections: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -57,14 +57,14 @@ def read(path: Path) -> list[Reading]:
 
 
 def accept_queues(
-    readings: Sequence[Reading], start: float, ends: Sequence[float], proxy: str = NGINX
+    readings: Sequence[Reading], start: float, ends: Sequence[float], served: Served = ALONE
 ) -> list[AcceptQueue] | None:
     """Return the accept queues, by service and socket; None where there is no reading of them.
 
     ``start``: begin of the load, unix seconds of the host's clock; ``ends``: of the intervals, in
-    seconds since then; ``proxy``: the name under which the reverse proxy was recorded. Sockets of
-    one service and name (SO_REUSEPORT) count as one.
+    seconds since then. Sockets of one service and name (SO_REUSEPORT) count as one.
     """
+    services = {recorded: service for service, recorded in served.names.items()}
     depths: dict[tuple[str, str], list[int | None]] = {}
     limits: dict[tuple[str, str], int] = {}
     totals: Counter[tuple[str, str]] = Counter()
@@ -77,8 +77,9 @@ def accept_queues(
         waiting: Counter[tuple[str, str]] = Counter()
         room: Counter[tuple[str, str]] = Counter()
         for queue in reading.queues:
-            waiting[queue.service, queue.socket] += queue.depth
-            room[queue.service, queue.socket] += queue.limit
+            if queue.service in services:
+                waiting[services[queue.service], queue.socket] += queue.depth
+                room[services[queue.service], queue.socket] += queue.limit
         limits |= room
         totals.update(waiting)
         for name, depth in waiting.items():
@@ -88,7 +89,7 @@ def accept_queues(
         return None
     return [
         AcceptQueue(
-            service="reverse_proxy" if name[0] == proxy else name[0],
+            service=name[0],
             socket=name[1],
             limit=limits[name],
             depth=depth,

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+from loadlab.model import NGINX, ServiceName
 from loadlab.run.errors import LabError
 
 T = TypeVar("T")
@@ -73,6 +74,50 @@ def remembered(read: Callable[[Path], T]) -> Callable[[Path], T]:
         return read_as_it_is(path, status.st_mtime_ns, status.st_size)
 
     return read_once
+
+
+@dataclass(frozen=True)
+class Served:
+    """The services of a stack, as they are recorded.
+
+    ``proxy``: name of its reverse proxy. ``place``: its number among stacks that are up together;
+    None where it is alone.
+    """
+
+    proxy: str = NGINX
+    place: int | None = None
+
+    @property
+    def names(self) -> dict[ServiceName, str]:
+        """Service -> the name that its processes and sockets are recorded under."""
+        return {
+            "reverse_proxy": self.proxy + self._suffix,
+            "application": f"application{self._suffix}",
+            "postgresql": "postgresql",
+        }
+
+    @property
+    def control_groups(self) -> dict[ServiceName, str]:
+        """Service -> the end of the name of its control group."""
+        proxy = self.proxy if self.place is None else f"loadlab-{self.proxy}"
+        return {
+            "reverse_proxy": f"/{proxy}{self._suffix}.service",
+            "application": f"/loadlab-app{self._suffix}.service",
+            "postgresql": "/system-postgresql.slice",
+        }
+
+    @property
+    def sessions(self) -> str | None:
+        """The application_name of its sessions of the database; None: all are its own."""
+        return None if self.place is None else f"loadlab{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return "" if self.place is None else f"-{self.place}"
+
+
+# A stack behind nginx that is alone.
+ALONE = Served()
 
 
 @dataclass(frozen=True)

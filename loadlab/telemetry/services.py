@@ -14,28 +14,22 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.model import NGINX, Database, Processes, ServiceName, ServiceProcesses
+from loadlab.model import Database, Processes, ServiceProcesses
 from loadlab.run.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import counters, database, host_recording, processes
+from loadlab.telemetry.database import DatabaseReading
 from loadlab.telemetry.host_recording import Reading
-from loadlab.telemetry.recordings import Window
-
-
-def control_groups(proxy: str) -> dict[ServiceName, str]:
-    """Return service -> its control group; ``proxy``: name of the reverse proxy."""
-    return {
-        "reverse_proxy": f"/{proxy}.service",
-        "application": "/loadlab-app.service",
-        "postgresql": "/system-postgresql.slice",
-    }
+from loadlab.telemetry.processes import Recording
+from loadlab.telemetry.recordings import ALONE, Served, Window
 
 
 def server(
-    rep_dir: Path, window: Window, cpus: int, proxy: str = NGINX
+    rep_dir: Path, window: Window, cpus: int, served: Served = ALONE
 ) -> tuple[ServiceProcesses | None, Database | None]:
     """Return what was recorded of a repetition's server; None where it was not.
 
-    ``cpus``: processors of the server; ``proxy``: name of its reverse proxy.
+    ``cpus``: processors of the server. Of stacks that are up together PostgreSQL's CPU time is that
+    of the stack's own sessions, with their share of what belongs to none.
     """
     if not (rep_dir / PROCESSES).exists():
         return None, None
@@ -44,33 +38,36 @@ def server(
         database_readings = database.read(rep_dir / DATABASE)
     recording = processes.read(rep_dir / PROCESSES)
     apart = {reading.pid for reading in database_readings}
-    services = processes.summarise(recording, window, cpus, apart, proxy)
+    services = processes.summarise(recording, window, cpus, apart, served)
     if (rep_dir / CORES).exists():
         _, readings = host_recording.read(rep_dir / CORES)
         spent, loaded = (
             _without(
-                spent_s(readings, over, proxy=proxy),
+                spent_s(readings, over, served),
                 processes.spent_s(recording, over, "postgresql", apart),
             )
             for over in (window, window.load)
         )
-        system = spent_s(readings, window, lambda reading: reading.system, proxy)
+        system = spent_s(readings, window, served, lambda reading: reading.system)
         available_s = cpus * (window.end - window.start)
         parts = {name: seconds / available_s for name, seconds in loaded.items()}
         services = _with(services, spent, system, parts)
+    if served.sessions is not None and services.postgresql is not None:
+        share = _share(recording, window, database_readings, served.sessions)
+        services = replace(services, postgresql=_part(services.postgresql, share))
     return services, database.summarise(database_readings, window)
 
 
 def spent_s(
     readings: Sequence[Reading],
     window: Window,
+    served: Served = ALONE,
     usage: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
-    proxy: str = NGINX,
 ) -> dict[str, float]:
     """Return service -> seconds of CPU of its control group over the load, and up to its last
     answer where the window has that.
 
-    ``usage``: returns control group -> µs; ``proxy``: name of the reverse proxy. A service is
+    ``usage``: returns control group -> µs. A service is
     absent where a reading around or during the load lacks its control group.
     """
     around = window.around([reading.t for reading in readings])
@@ -81,7 +78,7 @@ def spent_s(
         # The rate after the load, for the edge.
         last += 1
     seconds: dict[str, float] = {}
-    for service, group in control_groups(proxy).items():
+    for service, group in served.control_groups.items():
         used = [
             next((us for name, us in usage(reading).items() if name.endswith(group)), None)
             for reading in readings[: last + 1]
@@ -93,6 +90,31 @@ def spent_s(
             values = [us / 1e6 for us in used[begin:] if us is not None]
             seconds[service] = _rise(t, values, first - begin, window)
     return seconds
+
+
+def _share(
+    recording: Recording, window: Window, readings: Sequence[DatabaseReading], sessions: str
+) -> float | None:
+    """Return the part of the CPU time of all stacks' sessions that the sessions of this name have.
+
+    None where it is not known: without sessions that have a name of a place.
+    """
+    all_pids = {pid for reading in readings for pids in reading.places.values() for pid in pids}
+    own = {pid for reading in readings for pid in reading.places.get(sessions, ())}
+    spent_s = [
+        processes.spent_s(recording, window, "postgresql", pids) or 0.0 for pids in (own, all_pids)
+    ]
+    return spent_s[0] / spent_s[1] if spent_s[1] else None
+
+
+def _part(used: Processes, share: float | None) -> Processes:
+    """Return the figures of a service with a share of its CPU time; without it where that is not
+    known."""
+    shares = {
+        name: None if share is None or getattr(used, name) is None else share * getattr(used, name)
+        for name in ("cpu_s", "cpu")
+    }
+    return replace(used, **shares)
 
 
 def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Window) -> float:

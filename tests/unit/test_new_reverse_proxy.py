@@ -16,7 +16,7 @@ from loadlab.stacks import reverse_proxies, stacks
 from loadlab.telemetry import processes, services
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.processes import Process, Recording
-from loadlab.telemetry.recordings import Window
+from loadlab.telemetry.recordings import Served, Window
 
 ROOT = Path(__file__).parents[2]
 OTHER = """
@@ -102,12 +102,13 @@ def test_its_cpu_time_is_that_of_the_reverse_proxy() -> None:
         100, 4096, [processes.Reading(float(t), group) for t, group in enumerate(groups)]
     )
     window = Window(0.0, 3.0, warmed=False)
-    used = processes.summarise(recording, window, 2, (), "other").reverse_proxy
+    used = processes.summarise(recording, window, 2, (), Served("other")).reverse_proxy
     assert used is not None
     assert used.cpu_s == pytest.approx(3)
     group = "/system.slice/other.service"
     readings = [Reading(float(t), own={group: 500_000 * t}) for t in range(4)]
-    assert services.spent_s(readings, window, proxy="other")["reverse_proxy"] == pytest.approx(1.5)
+    spent_s = services.spent_s(readings, window, Served("other"))
+    assert spent_s["reverse_proxy"] == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("name", reverse_proxies.reverse_proxies(ROOT))

@@ -162,15 +162,17 @@ def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
         low=None,
         high=None,
         noise_floor=floor,
-        margin=_margin(gate),
+        margin=_margin(gate, cells),
         answer="undecided",
         reason=reason,
         is_open=False,
     )
 
 
-def _margin(gate: GateRow) -> float:
+def _margin(gate: GateRow, cells: Cells) -> float:
     rule = comparison_rule()
+    if gate.fine and cells.load and cells.load.lanes:
+        return rule.lanes_margin
     return rule.margin if gate.relative else rule.failed_max
 
 
@@ -190,7 +192,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
     else:
         difference, twin = sequential.compare(base, control, head, share, relative=gate.relative)
         floor = inference.noise_floor([twin])
-        look = sequential.decide(difference, twin, _margin(gate), ROWS[metric].better)
+        look = sequential.decide(difference, twin, _margin(gate, cells), ROWS[metric].better)
         for side, codes in cells.void.items():
             # The next may be valid.
             void = Reason(code="side_not_valid", facts={"side": side, "void": codes})
@@ -210,7 +212,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         low=difference.low,
         high=difference.high,
         noise_floor=floor,
-        margin=_margin(gate),
+        margin=_margin(gate, cells),
         answer=look.answer,
         reason=look.reason,
         is_open=look.is_open,

@@ -44,7 +44,9 @@ class GateKind(StudyKind):
 
     def schedule(self, draft: Draft) -> PlannedCells:
         latest = recorded.latest_block(draft.run.records)
-        return variants.with_blocks(draft.request.root, draft.cells, latest)
+        root = draft.request.root
+        lanes = variants.with_lanes(root, draft.cells, filled(draft.run.options))
+        return variants.with_blocks(root, lanes, latest)
 
     def has_cross_checks(self, study: Study | None) -> bool:
         return False

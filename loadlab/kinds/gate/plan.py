@@ -15,16 +15,18 @@ from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.kinds import budget
-from loadlab.kinds.gate import variants
+from loadlab.kinds.gate import side_by_side, variants
 from loadlab.kinds.gate.variants import EXAMPLE
 from loadlab.kinds.kind import Draft
 from loadlab.model import (
     Baseline,
     GivenOptions,
     Item,
+    LaneTurns,
     Load,
     PlannedGate,
     PlannedVariant,
+    Reason,
     Record,
     Study,
     StudyCell,
@@ -56,7 +58,7 @@ _REFUSED = {
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
 # What a head shares with a baseline: fields of a cell, and those of its load but for the last.
 _SAME = ("endpoint", "network")
-_FOLLOWS = ("fraction", "of_saturation")
+_FOLLOWS = ("fraction", "of_saturation", "lanes", "rate")
 
 
 class GateRule(Record, kw_only=True, frozen=True):
@@ -65,6 +67,13 @@ class GateRule(Record, kw_only=True, frozen=True):
     gate_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
     gate_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
     gate_fraction: Annotated[Above0, doc("Constant rate, as a fraction of the base's saturation.")]
+    gate_lanes_duration_s: Annotated[
+        Above0, doc("Duration of a measurement of all variants side by side, seconds.")
+    ]
+    gate_slice_s: Annotated[Above0, doc("Length of a slice of it, seconds.")]
+    gate_settle_s: Annotated[NotNegative, doc("Begin of a slice that no percentile has, seconds.")]
+    gate_sliced_s: Annotated[NotNegative, doc("Length of its parts in slices, seconds.")]
+    gate_by_request_s: Annotated[NotNegative, doc("Length of its parts by request, seconds.")]
     gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
     gate_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
 
@@ -155,7 +164,7 @@ def _load_of(verdict: Verdict) -> GivenOptions:
     assert verdict.cell is not None
     load = verdict.cell.load
     return {
-        "rate": load.rate,
+        "rate": side_by_side.whole_rate(load),
         "connections": load.connections,
         "duration": load.duration_s,
         "warmup": load.warmup_s,
@@ -176,6 +185,8 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
         for name in Load.__struct_fields__
         if name not in _FOLLOWS
     ]
+    before, now = (side_by_side.whole_rate(cell.load) for cell in (verdict.cell, own))
+    pairs.append(("rate", before, now))
     other = [f"{name} {before}, not {now}" for name, before, now in pairs if before != now]
     if other:
         raise PlanError(
@@ -201,9 +212,11 @@ def complete(draft: Draft, plan: Plan) -> Plan:
     """
     assert draft.study is not None
     planned = _planned_gate(draft, draft.study, dict(reversed(plan.aa_controls)))
+    variants = (planned.base.cells, planned.control, *(head.cells for head in planned.heads))
+    lanes = [] if planned.apart else [[cells.constant for cells in variants]]
     if draft.run.recorded and draft.run.recorded.plan.gate:
         refuse_other(plan.run_id, draft.run.recorded.plan.gate, planned)
-    return replace(plan, gate=planned)
+    return replace(plan, gate=planned, lanes=lanes)
 
 
 def refuse_other(run_id: str, recorded: PlannedGate, planned: PlannedGate) -> None:
@@ -239,6 +252,7 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
         for variant in study.variants
     )
     gate = PlannedGate(
+        apart=apart(planned),
         budget_s=budget.seconds(planned.options.budget),
         base=base,
         heads=heads,
@@ -256,6 +270,32 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
     )
 
 
+def apart(planned: PlannedCells) -> Reason | None:
+    """Return why the variants are measured one after the other; None where a load has all."""
+    constant = [item for item in items(planned.experiments) if side_by_side.is_constant(item)]
+    return side_by_side.apart(constant, planned.stacks, planned.endpoints)
+
+
+def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> PlannedCells:
+    """Return the cells with the variants side by side in one load, where that is possible.
+
+    ``options``: those of the user. The base has two lanes, its own and that of the A/A control.
+    """
+    if apart(planned) is not None:
+        return planned
+    rule, study = methods.read(GateRule, root), planned.study
+    assert study is not None
+    turns = LaneTurns(
+        stacks=1 + len(study.cells) // 2,
+        slice_s=rule.gate_slice_s,
+        settle_s=rule.gate_settle_s,
+        sliced_s=rule.gate_sliced_s,
+        by_request_s=rule.gate_by_request_s,
+    )
+    duration_s = None if "duration" in options else rule.gate_lanes_duration_s
+    return side_by_side.shared(planned, turns, duration_s)
+
+
 def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     """Return the cells with the number of blocks that the budget is likely to allow.
 
@@ -265,7 +305,7 @@ def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     rule = methods.read(GateRule, root)
     # The first variant is measured twice.
     block_s = sum(
-        (item.expected_s + rule.gate_beside_s) * (1 + (item.cell_id in of_base(planned)))
+        (item.expected_s + rule.gate_beside_s) * _measurements(planned, item)
         for item in items(planned.experiments)
         if item.purpose == "measure"
     )
@@ -273,3 +313,9 @@ def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     if planned.options.baseline is not None:
         blocks = min(blocks, rule.gate_baseline_blocks)
     return replace(planned, options=replace(planned.options, repetitions=blocks))
+
+
+def _measurements(planned: PlannedCells, item: Item) -> int:
+    """Return how many measurements of a block an item has of its own."""
+    is_of_base = item.cell_id in of_base(planned)
+    return int(is_of_base) if item.cell.load.lanes else 1 + is_of_base

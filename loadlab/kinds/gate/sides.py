@@ -41,11 +41,19 @@ def of_cells(base: str, head: str, control: str, records: Records) -> Cells:
         for name, cell_id in (("base", base), ("head", head))
         if recorded.measured(cell_id, records) and not recorded.valid(cell_id, records)
     }
+    shared = None
+    if cell is not None and cell.load.lanes is not None:
+        # What is compared is of one load.
+        numbers = [
+            {repetition.repetition for repetition in recorded.valid(name, records)}
+            for name in (base, head, control)
+        ]
+        shared = set.intersection(*numbers)
     return Cells(
         load=cell.load if cell else None,
-        base=_valid(base, records),
-        head=_valid(head, records),
-        control=_valid(control, records),
+        base=_valid(base, records, shared),
+        head=_valid(head, records, shared),
+        control=_valid(control, records, shared),
         void=void,
     )
 
@@ -54,9 +62,14 @@ def _void_codes(reps: Sequence[Repetition]) -> list[str]:
     return list(dict.fromkeys(reason.code for rep in reps for reason in rep.validity.reasons))
 
 
-def _valid(cell_id: str, records: Records) -> ByBlock:
+def _valid(cell_id: str, records: Records, numbers: set[int] | None) -> ByBlock:
+    """Return the valid repetitions by block; ``numbers``: the only ones to return, None: all."""
     blocks = {
-        block: [rep for rep in reps if rep.validity.valid]
+        block: [
+            rep
+            for rep in reps
+            if rep.validity.valid and (numbers is None or rep.repetition in numbers)
+        ]
         for block, reps in recorded.by_block(cell_id, records).items()
     }
     return {block: reps for block, reps in blocks.items() if reps}

@@ -41,6 +41,39 @@ REASONS = ReasonPart(
             meaning="The head's share of void repetitions differs from that of base and A/A "
             "control, so the rest of one side may be its better ones.",
         ),
+        "lanes_one_variant": ReasonRow(
+            template("there is one variant"),
+            meaning="A baseline is of another sitting.",
+        ),
+        "lanes_generator": ReasonRow(
+            template("only metronome alternates between them, and {generator} offers the load"),
+            "leave -e generator= and http2 out",
+            meaning="Another generator than metronome offers the load.",
+        ),
+        "lanes_clients": ReasonRow(
+            template("{value} clients cannot alternate at the same moments"),
+            "one client",
+            meaning="Several clients offer the load.",
+        ),
+        "lanes_hosts": ReasonRow(
+            template("they differ in {option}, which is of the whole machine"),
+            meaning="The variants differ in the tuning or the network of their hosts.",
+        ),
+        "lanes_no_application": ReasonRow(
+            template("{framework} has no application of its own to have twice"),
+            meaning="The reverse proxy answers alone.",
+        ),
+        "lanes_own_database": ReasonRow(
+            template("{framework} has a database of its own, which two would change"),
+            meaning="The application has a database of its own.",
+        ),
+        "lanes_sessions": ReasonRow(
+            template(
+                "{framework} keeps no database sessions, so PostgreSQL's CPU time cannot be told "
+                "apart"
+            ),
+            meaning="The application opens a database session for each request.",
+        ),
         "value_absent": ReasonRow(
             template("not measured: no repetition of the {side} has a value"),
             meaning="No repetition of a variant has a value of this metric.",

@@ -11,6 +11,8 @@
 #   PRINTS           empty if the command writes its output itself; yes if it prints it
 #   URL              URL to load
 #   STATUS_URL       the reverse proxy's counters; empty if there is none in the path
+#   LANES            stacks that the load measures side by side, in place of URL and STATUS_URL: a line "folder URL
+#                    STATUS_URL" for each, the last may be missing; empty if the load is of one stack
 #   HTTP2            true or false
 #   HEADERS          request headers, one "Name: value" per line
 #   CERTIFICATE      file of the server's certificate; empty if the URL is not https
@@ -27,8 +29,8 @@
 #   BEGIN_AT         several clients: start of the measurement, unix seconds by this client's clock; else empty
 #   SETTLE           several clients: seconds between the end of the warm-up and BEGIN_AT
 #
-# Writes answer.body, the generator's output, reverse_proxy-before.txt and reverse_proxy-after.txt (if there are counters) and
-# progress.txt (the current step). run.json is written last, in any case; error.txt only after a failure.
+# Writes answer.body, the generator's output, reverse_proxy-before.txt and reverse_proxy-after.txt (if there are counters; of
+# several stacks in the folder of each) and progress.txt (the current step). run.json is written last, in any case; error.txt only after a failure.
 #
 # The server is not trusted: the script reads no more of an answer than was verified, and stores messages of
 # programs as printable text of limited length.
@@ -61,11 +63,18 @@ until_begin() { # seconds before BEGIN_AT
         sleep "$(awk "BEGIN { left = $BEGIN_AT - $1 - $(date +%s.%N); printf \"%.3f\", (left > 0 ? left : 0) }")"
 }
 
+[ -n "$LANES" ] || LANES=". $URL $STATUS_URL"
+
 counters() { # file name, curl options
-    [ -n "$STATUS_URL" ] || return 0
     file=$1
     shift
-    curl -sS --fail --max-time 5 "$@" -o "$file" "$STATUS_URL" 2>curl.err
+    while read -r folder url status; do
+        [ -n "$status" ] || continue
+        mkdir -p "$folder" && STATUS_URL=$status || return
+        curl -sS --fail --max-time 5 "$@" -o "$folder/$file" "$status" 2>curl.err || return
+    done <<EOF
+$LANES
+EOF
 }
 
 # Read by the TLS libraries of curl and of the generators that verify.
@@ -111,24 +120,28 @@ if [ -n "$PORTS" ]; then
 fi
 
 stage verifying
-# Of an answer, stderr has the three digits of the status and nothing else.
 [ -z "$BODY" ] || set -- --data-raw "$BODY"
-asking curl -sS $curl_options --request "$METHOD" "$@" --max-time "$REQUEST_TIMEOUT" -w '%{stderr}%{http_code}' -o - "$URL" 2>curl.err |
-    head -c "$((BODY_MOST + 1))" >answer.body
-length=$(wc -c <answer.body)
-[ "$length" -le "$BODY_MOST" ] ||
-    finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_MOST bytes"
-[ "$(wc -c <curl.err)" = 3 ] || finish 3 "$URL does not answer: $(cat curl.err)"
-sum=$(sha256sum <answer.body | cut -d' ' -f1)
-answer="status $(cat curl.err), sha256 $sum, $length bytes"
-verified="status $STATUS, sha256 ${BODY_SHA256:-$sum}, ${BODY_BYTES:-$length} bytes"
-[ "$answer" = "$verified" ] || finish 4 "$URL answers otherwise than when it was verified: $answer, not $verified"
+while read -r folder URL status; do
+    # Of an answer, stderr has the three digits of the status and nothing else.
+    asking curl -sS $curl_options --request "$METHOD" "$@" --max-time "$REQUEST_TIMEOUT" -w '%{stderr}%{http_code}' -o - "$URL" \
+        2>curl.err </dev/null | head -c "$((BODY_MOST + 1))" >answer.body
+    length=$(wc -c <answer.body)
+    [ "$length" -le "$BODY_MOST" ] ||
+        finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_MOST bytes"
+    [ "$(wc -c <curl.err)" = 3 ] || finish 3 "$URL does not answer: $(cat curl.err)"
+    sum=$(sha256sum <answer.body | cut -d' ' -f1)
+    answer="status $(cat curl.err), sha256 $sum, $length bytes"
+    verified="status $STATUS, sha256 ${BODY_SHA256:-$sum}, ${BODY_BYTES:-$length} bytes"
+    [ "$answer" = "$verified" ] || finish 4 "$URL answers otherwise than when it was verified: $answer, not $verified"
+done <<EOF
+$LANES
+EOF
 
 if [ -n "$WARM_UP" ]; then
     stage "warming up"
     until_begin "($WARMUP + $SETTLE)"
     offer "$WARM_UP" warmup || finish 5 "the warm-up failed: $(cat warmup.err)"
-    rm -f warmup.*
+    rm -f warmup.* ./*/warmup.*
 fi
 
 stage measuring

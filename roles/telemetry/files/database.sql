@@ -15,6 +15,10 @@ SELECT jsonb_build_object(
                               count(*) AS number
                        FROM pg_stat_activity AS a
                        WHERE a.datid = d.datid AND a.backend_type = 'client backend' GROUP BY 1, 2) AS g),
+    -- Processes of the sessions of each stack, where several are up together.
+    'places', (SELECT coalesce(jsonb_object_agg(p.application_name, p.pids), '{}')
+               FROM (SELECT a.application_name, jsonb_agg(a.pid) AS pids FROM pg_stat_activity AS a
+                     WHERE a.datid = d.datid AND a.application_name LIKE 'loadlab-%' GROUP BY 1) AS p),
     'sessions', d.sessions,
     'transactions', d.xact_commit + d.xact_rollback,
     -- Not counted there any more from PostgreSQL 18 on.

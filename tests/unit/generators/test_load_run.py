@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -125,6 +126,7 @@ def test_one_client_offers_the_whole_load() -> None:
         "PRINTS": "",
         "URL": "http://10.0.0.1:80/index",
         "STATUS_URL": "http://10.0.0.1/lab/status",
+        "LANES": "",
         "HTTP2": "false",
         "HEADERS": "",
         "CERTIFICATE": "",
@@ -345,3 +347,40 @@ def test_several_clients_begin_the_later_the_slower_their_commands_are() -> None
 def test_nothing_of_a_measurement_is_written(tmp_path: Path) -> None:
     run(CONSTANT, dir=str(tmp_path / "one/cells/x/rep-1"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_stacks_side_by_side_share_a_load_and_have_records_of_their_own() -> None:
+    turns = {"stacks": 2, "slice_s": 0.02, "settle_s": 0.004, "sliced_s": 1, "by_request_s": 1}
+    load = {**CONSTANT, "generator": "metronome", "rate": 300, "lanes": turns}
+    cell = {**msgspec.to_builtins(builders.cell()), "load": load}
+    lanes = [
+        {
+            "place": place,
+            "cell_id": name,
+            "repetition": 2,
+            "purpose": "measure",
+            "cell": {**cell, "variant": name},
+            "dir": f"/lab/results/one/cells/{name}/rep-2",
+            "url": f"http://10.0.0.1:820{place}/index",
+            "status": f"http://10.0.0.1:820{place}/lab/status",
+            "units": {f"application-{place}": f"loadlab-app-{place}.service"},
+        }
+        for name, place in (("base", 2), ("head", 1))
+    ]
+    planned = run(load, lanes=lanes)
+    records = [planned.record, *planned.beside.values()]
+    assert [record.cell.variant for record in records] == ["base", "head"]
+    assert list(planned.beside) == ["/lab/results/one/cells/head/rep-2"]
+    assert [record.lane and record.lane.place for record in records] == [2, 1]
+    assert records[0].lane
+    assert records[0].lane.cells == {"base": 2, "head": 1}
+    assert records[1].url == "http://10.0.0.1:8201/index"
+    offered = variables(planned.offers[0])
+    assert offered["LANES"].splitlines() == [
+        f"place-{place} http://10.0.0.1:820{place}/index http://10.0.0.1:820{place}/lab/status"
+        for place in (2, 1)
+    ]
+    plan = json.loads(shlex.split(offered["MEASURE"])[-1])
+    assert plan["schedule"]["rate"] == 600
+    assert [lane["name"] for lane in plan["lanes"]] == ["place-2", "place-1"]
+    assert variables(run(CONSTANT).offers[0])["LANES"] == ""

@@ -16,6 +16,7 @@ from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
+from loadlab.model import LaneTurns
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -212,7 +213,10 @@ def test_a_plan_has_what_was_asked_for() -> None:
 
 
 def test_a_plan_has_its_lanes() -> None:
-    lanes = Lanes({"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}, 4, 2)
+    lanes = Lanes(
+        {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"},
+        LaneTurns(stacks=2, slice_s=0.02, settle_s=0.004, sliced_s=4, by_request_s=2),
+    )
     request = Request(
         url="http://10.0.0.1/agents",
         connections=64,

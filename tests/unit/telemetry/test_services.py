@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from loadlab.run import run_dir
 from loadlab.telemetry import host_recording, services
 from loadlab.telemetry import processes as recorded_processes
 from loadlab.telemetry.host_recording import Reading
-from loadlab.telemetry.recordings import Window
+from loadlab.telemetry.recordings import Served, Window
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -140,7 +141,7 @@ def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() 
         reading.system[APPLICATION] = reading.own[APPLICATION] // 4
     load = Window(0, 3, False)
     spent = services.spent_s(recorded, load)
-    system = services.spent_s(recorded, load, lambda reading: reading.system)
+    system = services.spent_s(recorded, load, usage=lambda reading: reading.system)
     assert system["application"] == pytest.approx(0.75)
     used = builders.processes(cpu_s=9.0, system_share=0.9)
     found = services._with(ServiceProcesses(reverse_proxy=None, application=used, postgresql=None),
@@ -165,3 +166,57 @@ def test_the_recorder_tells_what_a_control_group_spent_in_the_kernel(tmp_path: P
     reading = Reading(0.0)
     assert host_recording._take(reading, done.stdout.strip())
     assert (reading.own[str(group)], reading.system[str(group)]) == (900, 300)
+
+
+def test_a_stack_at_a_place_has_its_own_control_groups() -> None:
+    alone = busy((0.0, 1.0))
+    both = readings(busy((0.0, 3.0)))
+    for reading in both:
+        for place, spent_s in ((1, alone), (2, busy((0.0, 2.0)))):
+            name = f"/system.slice/loadlab-nginx-{place}.service"
+            reading.own[name] = round(1e6 * spent_s(reading.t))
+    first = services.spent_s(both, Window(0, 3, False), Served("nginx", 1))
+    assert first == {"reverse_proxy": pytest.approx(1.0)}
+    second = services.spent_s(both, Window(0, 3, False), Served("nginx", 2))
+    assert second == {"reverse_proxy": pytest.approx(2.0)}
+
+
+def test_sessions_of_a_place_have_their_part_of_the_database(tmp_path: Path) -> None:
+    """Two processes of a place and one of another, by their own time; the rest in proportion."""
+    lines = ["# ticks 100 page 4096"]
+    for t in range(5):
+        lines += [f"# reading {t}.0", "# application-1 1", "# postgresql 10 11 20 30"]
+        for pid, ms in ((1, 5), (10, 100), (11, 200), (20, 100), (30, 50)):
+            ns, ticks = 1_000_000 * ms * t, ms * t // 10
+            zeros = " ".join(["0"] * 4)
+            lines.append(
+                f"/proc/{pid}/stat:{pid} (x) S 1 1 1 0 -1 0 {zeros} {ticks} 0 0 0 20 0 1 0 7 0 1 0"
+            )
+            lines.append(f"/proc/{pid}/task/{pid}/schedstat:{ns} 0 0")
+    recorded = [
+        {
+            "t": t,
+            "sessions": 1,
+            "transactions": 1,
+            "pid": 99,
+            "connections": 4,
+            "statements": [],
+            "connections_limit": 97,
+            "activity": [],
+            "places": {"loadlab-1": [10, 11], "loadlab-2": [20]},
+        }
+        for t in range(5)
+    ]
+    texts = {
+        run_dir.PROCESSES: "\n".join(lines) + "\n",
+        run_dir.DATABASE: "".join(json.dumps(line) + "\n" for line in recorded),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    cpu_s = {}
+    for place in (1, 2, 3):
+        used, _ = services.server(tmp_path, Window(0, 3, False), 1, Served("nginx", place))
+        assert used is not None
+        assert used.postgresql is not None
+        cpu_s[place] = used.postgresql.cpu_s
+    assert cpu_s == {1: pytest.approx(1.35 * 3 / 4), 2: pytest.approx(1.35 / 4), 3: 0}

@@ -20,7 +20,8 @@ from loadlab.run.run_dir import RepetitionDir
 class ActionModule(ControllerAction):
     def work(self, args: LoadRunInput) -> dict[str, Any]:
         planned = load_run(args)
-        folder = RepetitionDir(Path(args.dir))
-        folder.path.mkdir(parents=True, exist_ok=True)
-        documents.write(folder.cell, documents.encode(planned.record))
+        for path, record in {args.dir: planned.record, **planned.beside}.items():
+            folder = RepetitionDir(Path(path))
+            folder.path.mkdir(parents=True, exist_ok=True)
+            documents.write(folder.cell, documents.encode(record))
         return {"changed": True, **msgspec.to_builtins(planned)}

@@ -35,7 +35,7 @@ from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
-from loadlab.stacks import application, contract, reverse_proxies, servers
+from loadlab.stacks import application, contract, places, reverse_proxies, servers
 from loadlab.stacks.stacks import Stack
 from loadlab.telemetry import iperf3
 from loadlab.tuning import sizing
@@ -100,6 +100,43 @@ def use_of_host(
         "owned": host_in_use.owned(host, demanded),
         "noted": host.owned,
     }
+
+
+def lanes(
+    planned: list[dict[str, Any]],
+    stacks: dict[str, Stack],
+    endpoints: dict[str, dict[str, Any]],
+    root: Path,
+    run_dir: Path,
+    address: str,
+) -> list[dict[str, Any]]:
+    """Return each lane's stack, and its entries of stack_places and load_run_lanes of the roles
+    stack and load_run.
+
+    ``planned``: lanes of a measurement; ``stacks``, ``endpoints``: as in the plan; ``address``:
+    the server's.
+    """
+    kept = ("place", "cell_id", "repetition", "purpose", "base", "cell", "input_hashes")
+    return [
+        {
+            "stack": lane["stack"],
+            "placed": {
+                "place": lane["place"],
+                "stack_name": f"{lane['stack']}-{lane['cell']['tuning']}",
+                "definition": stacks[lane["stack"]],
+            },
+            "offered": {
+                **{key: lane.get(key) for key in kept},
+                "dir": run_path(run_dir, "repetition", lane["cell_id"], lane["repetition"]),
+                "url": (served.tls_url if lane["cell"]["load"].get("tls") else served.url)
+                + endpoints[lane["cell"]["endpoint"]]["path"],
+                "status": served.status,
+                "units": served.units,
+            },
+        }
+        for lane in planned
+        for served in [places.served(root, stacks[lane["stack"]], address, lane["place"])]
+    ]
 
 
 def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,6 +237,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "host_in_use": use_of_host,
     "iperf3_to_repeat": iperf3.to_repeat,
     "lab_paths": host_in_use.paths,
+    "lanes": lanes,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
     "of_play": fingerprint.of_play,
@@ -210,6 +248,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "parse_hardware": hardware.parse,
     "parse_probe": probe.parse,
     "parse_programs": proof.parse,
+    "places": places.arrangements,
     "pools_refusal": sizing.pools_refusal,
     "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
     "proof_refusal": proof_refusal,

@@ -24,7 +24,9 @@ def convert(value: object, kind: type[T]) -> T:
         # msgspec has no type for it. A mapping stands for its keys.
         target, value = list[get_args(kind)], list(value)  # type: ignore[misc]
     try:
-        converted: T = msgspec.convert(plain(value), target, strict=False, dec_hook=_other)
+        converted: T = msgspec.convert(
+            plain(value), target, strict=False, from_attributes=True, dec_hook=_other
+        )
     except msgspec.ValidationError as error:
         raise LabError(str(error)) from error
     return converted

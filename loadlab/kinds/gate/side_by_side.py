@@ -1,0 +1,97 @@
+"""Whether the variants of a gate can be up together, and the load that they then share.
+
+Requests of one load alternate between them every few milliseconds. What slows the machine slows
+all of them alike, so it is not in the ratio of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from loadlab.generators import metronome
+from loadlab.model import Item, LaneTurns, Load, Reason
+from loadlab.plan.experiments import PlannedCells, Stacks
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.plan_document import PlannedExperiment
+from loadlab.stacks.contract import Contracts
+
+
+def apart(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Reason | None:
+    """Return why variants are measured one after the other; None where they can be up together.
+
+    ``constant``: the item of each variant at the constant rate. ``contracts``: endpoint -> its.
+    """
+    return next(_obstacles(constant, stacks, contracts), None)
+
+
+def _obstacles(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Iterator[Reason]:
+    cells, loads = [item.cell for item in constant], [item.cell.load for item in constant]
+    if len(constant) < 2:
+        yield Reason(code="lanes_one_variant")
+    for load in loads:
+        if load.generator != metronome.NAME:
+            yield Reason(code="lanes_generator", facts={"generator": load.generator})
+        if load.clients is not None:
+            yield Reason(code="lanes_clients", value=load.clients, limit=1)
+    for option in ("tuning", "network"):
+        names = sorted({getattr(cell, option) for cell in cells})
+        if len(names) > 1:
+            yield Reason(code="lanes_hosts", facts={"option": option, "names": names})
+    for item in constant:
+        app = stacks[item.stack].app
+        if app.language == "none":
+            yield Reason(code="lanes_no_application", facts={"framework": item.cell.framework})
+        if (app.database or "none") != "none":
+            yield Reason(code="lanes_own_database", facts={"framework": item.cell.framework})
+        elif "database" in contracts[item.cell.endpoint].needs and not app.pool_size:
+            yield Reason(code="lanes_sessions", facts={"framework": item.cell.framework})
+
+
+def shared(planned: PlannedCells, turns: LaneTurns, duration_s: float | None) -> PlannedCells:
+    """Return the cells with their constant rates as lanes of one load.
+
+    ``turns``: of all variants, the A/A control included. ``duration_s``: of the load; None keeps
+    the cells' own.
+    """
+    return replace(
+        planned,
+        experiments=[_shared(own, turns, duration_s) for own in planned.experiments],
+    )
+
+
+def _shared(
+    experiment: PlannedExperiment, turns: LaneTurns, duration_s: float | None
+) -> PlannedExperiment:
+    if not isinstance(experiment, Fixed | Scaled) or not is_constant(experiment.item):
+        return experiment
+    item = experiment.item
+    load = item.cell.load
+    load = replace(
+        load,
+        lanes=turns,
+        rate=_part(load.rate, turns),
+        fraction=_part(load.fraction, turns),
+        duration_s=duration_s or load.duration_s,
+    )
+    item = replace(
+        item, cell=replace(item.cell, load=load), expected_s=(load.duration_s or 0) + load.warmup_s
+    )
+    if isinstance(experiment, Scaled):
+        return replace(experiment, item=item, fraction=experiment.fraction / turns.stacks)
+    return replace(experiment, item=item)
+
+
+def is_constant(item: Item) -> bool:
+    """Return whether an item is of a variant at the constant rate."""
+    return item.purpose == "measure" and item.cell.load.mode == "constant"
+
+
+def whole_rate(load: Load) -> float | None:
+    """Return the rate of all lanes together, requests/s; of one stack its own."""
+    return load.rate and load.rate * (load.lanes.stacks if load.lanes else 1)
+
+
+def _part(whole: float | None, turns: LaneTurns) -> float | None:
+    return None if whole is None else whole / turns.stacks

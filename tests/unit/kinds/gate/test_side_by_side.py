@@ -1,0 +1,122 @@
+"""Variants that one load measures side by side: which can be, and the turns that they have."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.kinds.gate import words
+from loadlab.model import Result
+from loadlab.plan import schedule
+from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.records import Records, cell_records
+from loadlab.report.words import reason
+from tests.unit import builders
+
+VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2", "rate": 900}
+
+
+def plan(**given: object) -> Plan:
+    return builders.plan(**{**VARIANTS, **given})
+
+
+def test_lanes_share_the_rate_and_the_load() -> None:
+    planned = plan()
+    assert planned.gate is not None
+    assert planned.gate.apart is None
+    (lanes,) = planned.lanes
+    assert lanes == [
+        planned.gate.base.cells.constant,
+        planned.gate.control.constant,
+        planned.gate.heads[0].cells.constant,
+    ]
+    loads = [item.cell.load for item in items(planned.experiments) if item.cell_id in lanes]
+    assert {load.rate for load in loads} == {300}
+    assert {load.lanes and load.lanes.stacks for load in loads} == {3}
+    scaled = plan(rate=None)
+    for item in items(scaled.experiments):
+        if item.cell_id in scaled.lanes[0]:
+            assert item.cell.load.fraction == pytest.approx(0.2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "words_of_reason"),
+    [
+        ({"head": "tuning=stock"}, "they differ in tuning, which is of the whole machine"),
+        ({"framework": "django", "endpoint": "agents"}, "django keeps no database sessions"),
+        ({"generator": "wrk2", "duration": 30}, "wrk2 offers the load"),
+    ],
+)
+def test_variants_that_cannot_share_a_load_are_told_why(
+    given: dict[str, object], words_of_reason: str
+) -> None:
+    planned = plan(**given)
+    assert planned.gate is not None
+    assert planned.gate.apart is not None
+    assert not planned.lanes
+    assert words_of_reason in reason(planned.gate.apart, words.REASONS.rows)
+
+
+def measured(planned: Plan, blocks: int, void: str = "") -> tuple[list[dict[str, int]], Records]:
+    """Return the places of the variants in each load, and the records; the first repetition of the
+    cell ``void`` is void."""
+    placed: list[dict[str, int]] = []
+    results: dict[str, list[Result]] = {}
+    now = replace(planned, options=replace(planned.options, repetitions=blocks))
+    while True:
+        records = {name: cell_records(own) for name, own in results.items()}
+        item = schedule.next_item(now, records, {}, None, 0)
+        if item is None:
+            return placed, records
+        if item.lanes:
+            placed.append({lane.cell_id: lane.place for lane in item.lanes})
+            assert {lane.repetition for lane in item.lanes} == {item.repetition}
+        for lane in item.measured:
+            is_void = lane.cell_id == void and lane.cell_id not in results
+            result = replace(
+                builders.result(),
+                cell_id=lane.cell_id,
+                repetition=item.repetition,
+                block=item.block,
+                purpose=lane.purpose,
+                cell=lane.cell,
+                goodput=1000.0,
+                validity=builders.void("steal") if is_void else builders.valid(),
+            )
+            results.setdefault(lane.cell_id, []).append(result)
+
+
+def test_each_variant_is_at_each_place_equally_often() -> None:
+    planned = plan()
+    placed, records = measured(planned, 6)
+    assert len(placed) == 6
+    for name in planned.lanes[0]:
+        assert Counter(places[name] for places in placed) == {1: 2, 2: 2, 3: 2}
+        assert len(records[name].repetitions) == 6
+
+
+def test_all_are_measured_again_where_one_is_void() -> None:
+    planned = plan()
+    for name in planned.lanes[0]:
+        placed, records = measured(planned, 2, void=name)
+        assert len(placed) == 3
+        assert {len(records[cell_id].repetitions) for cell_id in planned.lanes[0]} == {3}
+        # A block keeps its places.
+        assert len({tuple(places.items()) for places in placed}) == 2
+
+
+def test_the_set_up_is_that_of_all_places() -> None:
+    planned = plan()
+    item = schedule.next_item(planned, {}, {}, None, 0, keeps_order=True)
+    assert item is not None
+    before = schedule.setup(item)
+    assert len(before.stack.split("+")) == 3
+    again = schedule.next_item(planned, {}, {}, before, 0, keeps_order=True)
+    assert again is not None
+    assert again.switch.stack is None
+    other = replace(before, stack="other")
+    alone = schedule.next_item(planned, {}, {}, other, 0, keeps_order=True)
+    assert alone is not None
+    assert alone.switch.stack == before.stack

@@ -1,0 +1,172 @@
+"""Lanes of a measurement: what roles/measure sets up for them, and hands to the load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from loadlab.plan import check_options
+from loadlab.stacks import stacks
+from tests.unit import builders, plays
+
+ROOT = Path(__file__).parents[2]
+ROLE = ROOT / "roles" / "measure"
+SAY = """
+- name: Say
+  ansible.builtin.raw: echo {{ %s | to_json | quote }} >>{{ playbook_dir }}/said
+"""
+
+
+def stack(framework: str, **given: Any) -> Any:
+    """Return a stack as a plan's file has it."""
+    values = check_options.options(builders.SPECS, {"framework": framework, **given})
+    return msgspec.to_builtins(stacks.stack(ROOT, values, None))
+
+
+STACKS = {
+    "base": stack("aiohttp"),
+    "head": stack("flask", reverse_proxy="none", transport="tcp", protocol="http"),
+}
+CELL = {"tuning": "stock", "network": "none", "endpoint": "agents", "load": {}}
+
+
+def lane(place: int, name: str, cell_id: str, **cell: Any) -> dict[str, Any]:
+    return {
+        "place": place,
+        "stack": name,
+        "cell_id": cell_id,
+        "repetition": 2,
+        "purpose": "measure",
+        "cell": {**CELL, **cell},
+        "input_hashes": {},
+    }
+
+
+LANES = [lane(2, "base", "a"), lane(1, "head", "b"), lane(3, "base", "control")]
+
+
+def said(
+    folder: Path, lanes: list[dict[str, Any]], *asked: str, kept: list[str], **switch: str
+) -> list[Any]:
+    """Set the stacks of a measurement up; return in JSON what it did, and these variables."""
+    (folder / "said").write_text("")
+    # Within a role its folder is that of the tree.
+    if not (folder / "files").exists():
+        (folder / "files").symlink_to(ROOT / "files")
+    shutil.copy(ROLE / "tasks" / "set_up.yml", folder)
+    (folder / "switch.yml").write_text(SAY % "__measure_stack_name")
+    for role, name, text in (
+        ("stack", "places", SAY % "stack_places"),
+        ("tuning", "main", SAY % "'tuned'"),
+    ):
+        tasks = folder / "roles" / role / "tasks"
+        tasks.mkdir(parents=True, exist_ok=True)
+        (tasks / f"{name}.yml").write_text(text)
+    item = {
+        **lane(0, "base", "a"),
+        "switch": {"stack": "base", "tuning": None, "network": None, **switch},
+        "position": 1,
+        "total": 1,
+        "lanes": lanes,
+    }
+    plan: dict[str, Any] = {
+        "run_dir": "/run1",
+        "matrix": None,
+        "stacks": STACKS,
+        "endpoints": {"agents": {"path": "/agents"}},
+        "tunings": {"stock": {}},
+        "networks": {"none": {}},
+    }
+    role_variables = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
+    play = {
+        "hosts": "servers",
+        "vars": {
+            **role_variables,
+            "role_path": str(ROLE),
+            "measure_plan": plan,
+            "host_check_pair": {"client": "server", "server": "server", "hosts": ["server"]},
+        },
+        "tasks": [
+            {"ansible.builtin.set_fact": {"measure_next": {"item": item}, "stack_kept": kept}},
+            {"ansible.builtin.include_tasks": "set_up.yml"},
+            *(yaml.safe_load(SAY % name)[0] for name in asked),
+        ],
+    }
+    local = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "test_address": "10.0.0.2",
+    }
+    groups = {name: {"hosts": {"server": local}} for name in ("servers", "lab")}
+    done = plays.run(folder, {"all": {"children": groups}}, play)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [json.loads(line) for line in (folder / "said").read_text().splitlines()]
+
+
+def placed(answer: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
+    return [
+        (entry["place"], entry["stack_name"], entry["definition"]["framework"]) for entry in answer
+    ]
+
+
+def test_stacks_that_are_not_kept_are_set_up_once_before_they_get_places(tmp_path: Path) -> None:
+    first, second, there = said(tmp_path, LANES, kept=[])
+    assert (first, second) == ("base-stock", "head-stock")
+    assert placed(there) == [
+        (2, "base-stock", "aiohttp"),
+        (1, "head-stock", "flask"),
+        (3, "base-stock", "aiohttp"),
+    ]
+    (there,) = said(tmp_path, LANES, kept=["base-stock", "head-stock"])
+    assert len(there) == 3
+
+
+def test_another_tuning_sets_all_up_after_it(tmp_path: Path) -> None:
+    answers = said(tmp_path, LANES, kept=["base-stock", "head-stock"], tuning="stock")
+    assert answers[:-1] == ["tuned", "base-stock", "head-stock"]
+
+
+def test_a_load_gets_what_each_lane_needs(tmp_path: Path) -> None:
+    names = ("__measure_served_lanes | map(attribute='offered')", "__measure_units")
+    asked = (*names, "__measure_restarted", "__measure_needed")
+    _, offered, units, restarted, needed = said(
+        tmp_path, LANES, *asked, kept=["base-stock", "head-stock"]
+    )
+    assert offered[1] == {
+        "place": 1,
+        "cell_id": "b",
+        "repetition": 2,
+        "purpose": "measure",
+        "base": None,
+        "cell": CELL,
+        "input_hashes": {},
+        "dir": "/run1/cells/b/rep-2",
+        "url": "http://10.0.0.2:8101/agents",
+        "status": "",
+        "units": {
+            "application-1": "loadlab-app-1.service",
+            "postgresql": "postgresql@*.service",
+        },
+    }
+    assert [one["url"] for one in offered] == [
+        "http://10.0.0.2:8202/agents",
+        "http://10.0.0.2:8101/agents",
+        "http://10.0.0.2:8203/agents",
+    ]
+    assert restarted == [unit for unit in units.values() if unit != "postgresql@*.service"]
+    assert len(restarted) == 5
+    assert sorted(needed) == ["loadlab-upstream", "nginx", "postgresql"]
+
+
+def test_a_measurement_without_lanes_is_as_ever(tmp_path: Path) -> None:
+    asked = ("__measure_units", "__measure_restarted")
+    name, units, restarted = said(tmp_path, [], *asked, kept=[])
+    assert name == "base-stock"
+    assert units["application"] == "loadlab-app.service"
+    assert restarted == ["loadlab-app"]
