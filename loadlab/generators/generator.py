@@ -32,11 +32,26 @@ class Lanes:
 
 
 @dataclass(frozen=True)
+class ClosedLanes:
+    """How the closed loops of several servers take turns, each with its own connections.
+
+    - urls: name, of letters, digits, _ and - -> scheme, host and port
+    - slice_s: each server in turn has a closed loop of so many seconds, 0.001 to 10
+    - drain_s: so long the next slice waits for the last answers of the one before, at most
+    """
+
+    urls: Mapping[str, str]
+    slice_s: float = 0.2
+    drain_s: float = 1
+
+
+@dataclass(frozen=True)
 class Request:
     """What one client is to offer, for the command line of its generator.
 
     - url, method, body ("" for none); headers: in addition to the generator's own, name -> value
-    - rate: requests/s, None without a schedule; connections: those kept open or under way at once
+    - rate: requests/s, None of a closed loop or batch
+    - connections: those kept open or under way at once
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
     - burst_every_s: seconds between the bursts of a closed loop, 0 for none
@@ -47,7 +62,7 @@ class Request:
     - keep_requests: whether a record of each request is kept
     - requests, open_files, reuse: of a batch; None otherwise
     - lanes: the servers in place of the one that url names, each with so many connections; only
-      metronome knows them
+      metronome knows them. ClosedLanes without a rate, Lanes with one
     """
 
     url: str
@@ -68,7 +83,7 @@ class Request:
     requests: int | None = None
     open_files: int | None = None
     reuse: bool | None = None
-    lanes: Lanes | None = None
+    lanes: Lanes | ClosedLanes | None = None
 
     @property
     def header_options(self) -> list[str]:

