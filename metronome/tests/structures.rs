@@ -58,7 +58,7 @@ fn two_threads_claim_each_request_once() {
                                 assert!(rate.due(number) <= now);
                                 claims.push(number);
                             }
-                            _ if now >= rate.duration_ns || schedule.next().is_none() => {
+                            _ if now >= rate.duration_ns || schedule.next(now).is_none() => {
                                 return claims
                             }
                             _ => {}
