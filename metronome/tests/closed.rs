@@ -106,12 +106,8 @@ fn slower_server_shows_as_much_slower() {
             assert_eq!(lane.number(&["connects", "count"]), 20.0);
             assert_eq!(lane.number(&["closed", "cut"]), 0.0);
         }
-        // The servers cannot answer faster, and a busy machine makes both slower.
-        assert!(
-            (450.0..502.0).contains(&goodput(&lanes[0])),
-            "{}",
-            goodput(&lanes[0])
-        );
+        // The servers cannot answer faster.
+        assert!(goodput(&lanes[0]) < 502.0 && goodput(&lanes[1]) < 478.0);
         let [fast, slow] = [0, 1].map(|lane| median(&lanes[lane]));
         assert!((fast / slow - 1.05).abs() < 0.01, "{fast} {slow}");
     }
