@@ -111,5 +111,5 @@ def _adds_up(closed: Closed) -> bool:
     sums = [math.fsum(column) for column in zip(*closed.by_slice, strict=True)][1:]
     written = [closed.seconds, closed.right, closed.drained_s]
     return len(closed.by_slice) == closed.slices > 0 and all(
-        math.isclose(total, told, abs_tol=1e-6) for total, told in zip(sums, written, strict=True)
+        math.isclose(total, noted, abs_tol=1e-6) for total, noted in zip(sums, written, strict=True)
     )
