@@ -30,7 +30,8 @@ class Request:
     """What one client is to offer, for the command line of its generator.
 
     - url, method, body ("" for none); headers: in addition to the generator's own, name -> value
-    - rate: requests/s, None without a schedule; connections: those kept open or under way at once
+    - rate: requests/s, None of a closed loop or batch
+    - connections: those kept open or under way at once
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
     - burst_every_s: seconds between the bursts of a closed loop, 0 for none
@@ -41,7 +42,7 @@ class Request:
     - keep_requests: whether a record of each request is kept
     - requests, open_files, reuse: of a batch; None otherwise
     - lanes: the servers in place of the one that url names, each with so many connections, which
-      share the rate; only metronome knows them
+      share the rate or have closed loops in turn; only metronome knows them
     """
 
     url: str

@@ -5,6 +5,7 @@ The role load_run carries it out.
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.generators import host_commands, registry, split
+from loadlab.generators import host_commands, metronome, registry, split
 from loadlab.generators.faults import Fault, faults
 from loadlab.generators.generator import Generator, Lanes, Request
 from loadlab.model import (
@@ -36,6 +37,9 @@ from loadlab.stacks.contract import ANSWER_BYTES_MAX
 # answer, and time between warm-up and measurement, for outstanding answers.
 READY_S = 3
 SETTLE_S = 2
+# Seconds before the closed loop after a load of several lanes: the recordings read the counters of
+# the load in between.
+PAUSE_S = 0.5
 # Seconds that a generator gets beyond its load and one request timeout, in case the server stops
 # answering.
 LATE_S = 30
@@ -297,7 +301,8 @@ def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
         return min(80 + timeout_s * rounds + 0.02 * load.requests, BATCH_MAX_S)
     if load.duration_s is None:
         raise LabError(f"the load of {load.generator} has neither requests nor duration_s")
-    return lead_s + load.duration_s
+    closed_s = load.lanes.closed_s + PAUSE_S if load.lanes else 0
+    return lead_s + load.duration_s + closed_s
 
 
 def _records(inputs: LoadRunInput, shares: Sequence[split.Share]) -> list[RepetitionSetup]:
@@ -391,6 +396,7 @@ def _offer(
         "GENERATOR": generator.name,
         "WARM_UP": command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
         "MEASURE": command(generator, request, measured_s, generator.name),
+        "SATURATE": _closed_loop(generator, request, load),
         "PRINTS": "yes" if generator.prints else "",
         "URL": inputs.url,
         "STATUS_URL": inputs.status,
@@ -411,6 +417,7 @@ def _offer(
         "REQUEST_TIMEOUT": plain(_timeout_s(inputs)),
         "WARMUP": plain(load.warmup_s),
         "SETTLE": str(SETTLE_S),
+        "PAUSE_AFTER": plain(PAUSE_S),
         # Ports that an earlier client used would be missing here.
         "PORTS": str(ports) if batch else "",
         "PAUSE": plain(SCRAPE_S) if batch else "0",
@@ -435,6 +442,14 @@ def _lanes(inputs: LoadRunInput, load: Load) -> Lanes | None:
         urls={name: f"{url.scheme}://{url.netloc}" for name, url in parts.items()},
         turns=load.lanes,
     )
+
+
+def _closed_loop(generator: Generator, request: Request, load: Load) -> str:
+    """Return the command of the closed loop after a load of several lanes; empty for none."""
+    if load.lanes is None or not load.lanes.closed_s:
+        return ""
+    closed = dataclasses.replace(request, rate=None)
+    return command(generator, closed, load.lanes.closed_s, metronome.SATURATION)
 
 
 def _headers(inputs: LoadRunInput, load: Load) -> list[tuple[str, str]]:

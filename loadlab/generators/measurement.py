@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadlab.model import PerSecond, PythonClient, Reason, Stops
+from loadlab.model import PerSecond, PythonClient, Reason, Saturated, Stops
 from loadlab.run.errors import LabError
 from loadlab.stats.histograms import Histogram, Integers, Summary
 
@@ -70,6 +70,7 @@ class Measurement:
       schedule, or where right answers cannot be separated from wrong ones
     - span: (start, end) in unix seconds of the client's clock; None where the generator does not
       report them and its process's times are used
+    - saturated: the closed loop after a load of several lanes; None where there was none
     - client: what a Python client under test used; None for a load generator
     - findings: remarks on the run that are not errors
     """
@@ -97,6 +98,7 @@ class Measurement:
     polling_s: Sequence[float] = ()
     waited: Waited | None = None
     span: tuple[float, float] | None = None
+    saturated: Saturated | None = None
     client: PythonClient | None = None
     findings: list[Reason] = field(default_factory=list)
 

@@ -13,19 +13,21 @@ when the client's kernel had the answer and when the program read it.
 - metronome.requests has a record of each request. Where none are kept, or of a load of more than 20
   million requests, metronome.seconds has histograms of each second instead, with an error of 0.2 %.
 - A load of several lanes goes to several servers, each with its own connections. It leaves a folder
-  of files for each. Which request goes to which lane is in metronome/src/turns.rs: in slices of
-  time, and request by request.
+  of files for each. Which request goes to which lane is in
+  metronome/src/turns.rs: in slices of time, and request by request. In a closed loop
+  (metronome/src/slices.rs) all is in slices, and a request is due when it is sent.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import math
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedIOBase
@@ -47,13 +49,15 @@ from loadlab.generators.measurement import (
     Waited,
 )
 from loadlab.generators.tally import AnswerSeries, Seconds, rounded
-from loadlab.model import LaneTurns, Load, PerSecond, Reason, Stops, Thresholds
+from loadlab.model import LaneTurns, Load, PerSecond, Reason, Saturated, Stops, Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
 
 NAME = "metronome"
 OUTPUT = f"{NAME}.json"
+# Base name of the files of the closed loop after a load of several lanes.
+SATURATION = "saturation"
 RECORDS, SECONDS = f"{NAME}.requests", f"{NAME}.seconds"
 # The same, compressed: what is kept.
 KEPT = {RECORDS: f"{RECORDS}.gz", SECONDS: f"{SECONDS}.gz"}
@@ -114,22 +118,37 @@ class Requests(Struct):
     due_by_second: list[int]
 
 
+class Closed(Struct):
+    """What the slices of a closed loop brought: right answers in so many seconds, and how long
+    they drained. cut: slices that were over before all of their requests. by_slice: of each its
+    begin in seconds from the start of the load, seconds, right answers, drained seconds."""
+
+    slices: int
+    seconds: float
+    right: int
+    drained_s: float
+    cut: int
+    by_slice: list[tuple[float, float, int, float]]
+
+
 class Summary(Requests, kw_only=True):
     """What metronome.json says of a load. Times are in seconds unless named otherwise.
 
-    lanes: their number; parts: requests of each part, of a load of several lanes.
+    lanes: their number; parts: requests of each part, of a load of several lanes at a rate.
     """
 
     format: str
     started: float
     finished: float
     failures: dict[str, int]
+    latency_us: dict[str, float]
     gaps: Gaps
     polling_by_second: list[float]
     checks: list[Check]
     receive_stamps: bool
     lanes: int = 1
     parts: dict[Part, Requests] = {}
+    closed: Closed | None = None
 
 
 @dataclass
@@ -374,38 +393,13 @@ def _count(stream: BufferedIOBase, name: str, schedule: Schedule, reader: _Reade
             reader.add_second(second, part, numbers)
 
 
-def by_lane(
-    folder: Path, names: Sequence[str], schedule: Schedule, part: Part | None = None
-) -> dict[str, Measurement]:
-    """Return the Measurement of each lane of a load, by its name.
-
-    ``schedule``: of the whole load. ``part``: measure only that part of it. A rate is that of the
-    lane while its part lasted, between the turns of the others too. Figures of the generator's
-    threads, such as stops and polling_s, are of all lanes and both parts.
-
-    Raises GeneratorError as measure does, and where requests of the schedule belong to no lane.
-    """
-    measurements = {}
-    scheduled = 0
-    for name in names:
-        summary = _summary(folder / name)
-        scheduled += summary.scheduled
-        measurements[name], _ = _measure(folder / name, summary, schedule, part)
-    if scheduled != schedule.scheduled:
-        raise GeneratorError(
-            f"the lanes {', '.join(names)} have {scheduled} requests, the schedule has "
-            f"{schedule.scheduled}"
-        )
-    return measurements
-
-
 def of_lane(folder: Path, schedule: Schedule, turns: LaneTurns) -> tuple[Measurement, set[str]]:
-    """Return the Measurement of one lane from its own files, and the name of its file of requests.
+    """Return the Measurement of one lane from its own files, and the names of the files beside.
 
     ``schedule``: of the whole load. A lane has its share of it, but for a round of slices. Raises
     GeneratorError as measure does.
     """
-    summary = _summary(folder)
+    summary = read_summary(folder / OUTPUT)
     share, round_s = schedule.scheduled / turns.stacks, turns.stacks * turns.slice_s
     if summary.lanes != turns.stacks or (
         abs(summary.scheduled - share) > schedule.rate * round_s + turns.stacks
@@ -414,8 +408,39 @@ def of_lane(folder: Path, schedule: Schedule, turns: LaneTurns) -> tuple[Measure
             f"{OUTPUT} is of {summary.scheduled} requests of {summary.lanes} lanes, not of about "
             f"{share:.0f} of {turns.stacks}"
         )
-    measurement, name = _measure(folder, summary, schedule, None)
-    return measurement, {name}
+    measurement, name = measure_part(folder, summary, schedule, None)
+    if not turns.closed_s:
+        return measurement, {name}
+    saturation = f"{SATURATION}.json"
+    saturated = closed_loop(folder / saturation)
+    return dataclasses.replace(measurement, saturated=saturated), {name, saturation}
+
+
+def closed_loop(path: Path) -> Saturated:
+    """Return what a lane of a closed loop served, from its metronome.json.
+
+    Raises GeneratorError where it is truncated or of a load at a rate, and where its sums are not
+    those of its slices.
+    """
+    summary = read_summary(path)
+    closed = summary.closed
+    if closed is None:
+        raise GeneratorError(f"{path.name} is of a load at a rate, not of a closed loop")
+    sums = [math.fsum(column) for column in zip(*closed.by_slice, strict=True)][1:]
+    written = [closed.seconds, closed.right, closed.drained_s]
+    if (
+        not len(closed.by_slice) == closed.slices > 0
+        or closed.right > summary.outcomes["right"]
+        or not np.allclose(sums, written, rtol=0, atol=1e-6)
+    ):
+        raise GeneratorError(f"{path.name}: its slices do not add up to their sums")
+    return Saturated(
+        goodput=closed.right / closed.seconds,
+        right=closed.right,
+        slices=closed.slices,
+        seconds=closed.seconds,
+        cut=closed.cut,
+    )
 
 
 def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
@@ -426,27 +451,29 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
 
     Raises GeneratorError where a file is absent or truncated, and where two do not agree.
     """
-    summary = _summary(folder)
+    summary = read_summary(folder / OUTPUT)
     if summary.scheduled != schedule.scheduled:
         raise GeneratorError(
             f"{OUTPUT} is of {summary.scheduled} requests, not of {schedule.scheduled}"
         )
-    return _measure(folder, summary, schedule, None)
+    return measure_part(folder, summary, schedule, None)
 
 
-def _summary(folder: Path) -> Summary:
+def read_summary(path: Path) -> Summary:
+    """Return what a metronome.json says. Raises GeneratorError."""
     try:
-        summary = msgspec.json.decode((folder / OUTPUT).read_bytes(), type=Summary)
+        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
     except msgspec.DecodeError as error:
-        raise GeneratorError(f"{OUTPUT} is truncated or not understood: {error}") from error
+        raise GeneratorError(f"{path.name} is truncated or not understood: {error}") from error
     if summary.format != SUMMARY_FORMAT:
-        raise GeneratorError(f"{OUTPUT} is {summary.format!r}, not {SUMMARY_FORMAT!r}")
+        raise GeneratorError(f"{path.name} is {summary.format!r}, not {SUMMARY_FORMAT!r}")
     return summary
 
 
-def _measure(
+def measure_part(
     folder: Path, summary: Summary, schedule: Schedule, part: Part | None
 ) -> tuple[Measurement, str]:
+    """Measure a lane as measure does a load, or the only part of it to count."""
     requests = summary.parts[part] if part else summary
     reader, name = read(folder, schedule, part)
     totals = reader.totals
@@ -468,7 +495,7 @@ def _measure(
         requests=requests.sent,
         responses=answered,
         ok=totals.outcomes[0],
-        errors=_errors(requests),
+        errors=errors_by_class(requests),
         aborted=0,
         scheduled=requests.scheduled,
         unsent=requests.unsent,
@@ -529,7 +556,8 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
         )
 
 
-def _errors(requests: Requests) -> dict[str, int]:
+def errors_by_class(requests: Requests) -> dict[str, int]:
+    """Return the numbers of requests without a right answer, by class of errors."""
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     for outcome in ("body", *OUTCOMES[ANSWERED:]):
         errors[outcome] = requests.outcomes[outcome]
@@ -565,10 +593,16 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     answer = {"status": request.status, "bytes": request.body_bytes, "body": request.body_file}
     lanes: list[dict[str, str]] = [{"url": f"{url.scheme}://{url.netloc}"}]
     turns: dict[str, float] = {}
+    way = {"closed": True} if request.rate is None else {"rate": request.rate}
     if request.lanes:
         lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
-        lengths = ("slice_s", "sliced_s", "by_request_s", "settle_s")
-        turns = {length: getattr(request.lanes.turns, length) for length in lengths}
+        lane_turns, lengths = (
+            request.lanes.turns,
+            ("slice_s", "sliced_s", "by_request_s", "settle_s"),
+        )
+        turns = {length: getattr(lane_turns, length) for length in lengths}
+        if request.rate is None:
+            turns = {"slice_s": lane_turns.closed_slice_s}
     plan = {
         "format": "metronome plan/1",
         "output": name,
@@ -582,7 +616,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
                 "answer": answer,
             }
         ],
-        "schedule": {"rate": request.rate, "duration_s": seconds, **turns},
+        "schedule": {**way, "duration_s": seconds, **turns},
         "connections": request.connections,
         "threads": request.threads,
         "keepalive": request.keepalive,

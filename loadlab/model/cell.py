@@ -112,6 +112,13 @@ class LaneTurns(Record, kw_only=True, frozen=True):
     by_request_s: Annotated[
         NotNegative, doc("Length of the part in which stacks take turns by request, seconds.")
     ]
+    closed_s: Annotated[
+        NotNegative,
+        doc("Length of the closed loop in slices that follows, seconds; 0 for none."),
+    ] = 0
+    closed_slice_s: Annotated[
+        NotNegative, doc("Length of its slices, seconds, without the wait for the last answers.")
+    ] = 0
 
 
 class Load(Record, kw_only=True, frozen=True):

@@ -161,7 +161,7 @@ _ROWS = (
         unit=PER_SECOND,
         better="higher",
         kind="speed",
-        readings=(Reading(path="goodput"),),
+        readings=(Reading(path="saturated.goodput", needs="saturated"), Reading(path="goodput")),
         gauge=("lab_goodput_requests_per_second", "Median of verified 2xx answers a second"),
         gate=GateRow(
             load="saturated",

@@ -208,6 +208,16 @@ class ClientLoad(Record, kw_only=True, frozen=True):
     ]
 
 
+class Saturated(Record, kw_only=True, frozen=True):
+    """What a stack served in its slices of a closed loop, in turn with other stacks."""
+
+    goodput: Annotated[NotNegative, doc("Right answers per second of the slices.")]
+    right: Annotated[Count, doc("Right answers of these.")]
+    slices: Annotated[Count, doc("Number of slices.")]
+    seconds: Annotated[NotNegative, doc("Their length together, seconds.")]
+    cut: Annotated[Count, doc("Slices that were over before all of their requests.")]
+
+
 class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
@@ -248,6 +258,10 @@ class Repetition(Record, kw_only=True, frozen=True):
     goodput: Annotated[
         NotNegative | None, doc("ok answers per second, over the same span as rate_achieved.")
     ]
+    saturated: Annotated[
+        Saturated | None,
+        doc("The closed loop after a load of several lanes; absent where there was none."),
+    ] = None
     errors: Annotated[
         ErrorCounts | None, doc("Failed requests by class; null where the repetition failed.")
     ]

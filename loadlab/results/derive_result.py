@@ -260,6 +260,7 @@ def _result(
         ok=measurement.ok,
         rate_achieved=measurement.rate_achieved,
         goodput=measurement.goodput,
+        saturated=measurement.saturated,
         errors=msgspec.convert(measurement.errors, ErrorCounts),
         aborted=measurement.aborted,
         scheduled=measurement.scheduled,

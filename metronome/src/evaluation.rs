@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::columns::Columns;
 use crate::histogram::Histogram;
@@ -11,6 +12,7 @@ use crate::plan::Plan;
 use crate::record::{Outcome, Record, Ring, OUTCOMES};
 use crate::schedule::{Dues, Rate};
 use crate::seconds::Seconds;
+use crate::slices::{Slices, Yield, Yields};
 use crate::turns::Part;
 
 /// Neighbours whose latencies are correlated, at most.
@@ -24,6 +26,7 @@ enum Output {
 /// The figures of a lane, or of a part of its load.
 pub struct Evaluated {
     pub rate: Rate,
+    /// Of a closed loop: as many as were sent; 0 while the load runs.
     pub scheduled: u64,
     /// Requests sent; while the load runs the number of the next record.
     pub sent: u64,
@@ -47,6 +50,8 @@ pub struct Evaluated {
     pub finished: u64,
     /// In slices, and by request; empty where the load has one lane.
     pub parts: Vec<Evaluated>,
+    /// What each slice of a closed loop brought.
+    pub yields: Vec<Yield>,
     before: Option<u64>,
     answers: usize,
 }
@@ -73,6 +78,7 @@ impl Evaluated {
             held: 0,
             finished: 0,
             parts: Vec::new(),
+            yields: Vec::new(),
             before: None,
             answers: 0,
         }
@@ -113,7 +119,11 @@ impl Evaluated {
             if part != Part::SliceBegin {
                 self.latency.add(latency);
                 self.ideal_latency.add(latency.saturating_sub(added));
-                self.halves[usize::from(number >= self.scheduled / 2)].add(latency);
+                let late = match self.scheduled {
+                    0 => due >= self.rate.duration_ns / 2,
+                    scheduled => number >= scheduled / 2,
+                };
+                self.halves[usize::from(late)].add(latency);
             }
             self.answers += 1;
             latency_of_answer = Some(latency);
@@ -137,12 +147,19 @@ impl Evaluated {
 pub struct Evaluation {
     load: Evaluated,
     dues: Dues,
+    yields: Option<Yields>,
     own: Own,
     output: Output,
 }
 
 impl Evaluation {
-    pub fn create(plan: &Plan, lane: usize, path: &Path) -> io::Result<Evaluation> {
+    /// `slices`: of a closed loop.
+    pub fn create(
+        plan: &Plan,
+        lane: usize,
+        slices: Option<Arc<Slices>>,
+        path: &Path,
+    ) -> io::Result<Evaluation> {
         let (rate, dues) = (plan.schedule(), plan.dues(lane));
         let lanes = plan.lanes.len() > 1;
         let output = if plan.keeps_rows() {
@@ -151,12 +168,13 @@ impl Evaluation {
             Output::Seconds(Seconds::create(path, rate, lanes)?)
         };
         let mut load = Evaluated::new(rate, dues.scheduled);
-        if lanes {
+        if lanes && slices.is_none() {
             load.parts = (0..2).map(|_| Evaluated::new(rate, 0)).collect();
         }
         Ok(Evaluation {
             load,
             dues,
+            yields: slices.map(|slices| Yields::new(slices, lane)),
             own: Own::new(plan.connections),
             output,
         })
@@ -169,6 +187,9 @@ impl Evaluation {
 
     /// Takes the records that are complete up to the first that is not.
     pub fn drain(&mut self, ring: &Ring, claimed: u64) -> io::Result<()> {
+        if let Some(yields) = &mut self.yields {
+            yields.keep_up();
+        }
         while self.load.sent < claimed {
             match ring.load(self.load.sent) {
                 Some(record) => self.add(&record)?,
@@ -184,6 +205,15 @@ impl Evaluation {
 
     /// Adds the record of the next request in due order.
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
+        if let Some(yields) = &mut self.yields {
+            yields.add(record);
+            // Due when it is sent.
+            if let Output::Seconds(seconds) = &mut self.output {
+                seconds.add(record.sent, Part::Slice, record, 0)?;
+            }
+            self.load.add(record.sent, Part::Slice, record, 0);
+            return Ok(());
+        }
         let turn = self.dues.turn(self.load.sent);
         let (due, part) = (self.load.rate.due(turn.0), turn.1);
         let added = self.own.added(due, record.sent, record.pacing);
@@ -202,6 +232,10 @@ impl Evaluation {
     /// Adds the requests that were never sent, and writes the file's end.
     pub fn finish(mut self) -> io::Result<Evaluated> {
         let rate = self.load.rate;
+        if let Some(yields) = self.yields.take() {
+            self.load.yields = yields.finish();
+            self.load.scheduled = self.load.sent;
+        }
         let unsent = self.load.sent..self.load.scheduled;
         let dues = unsent.clone().map(|request| self.dues.due(request));
         let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);

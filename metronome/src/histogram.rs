@@ -50,6 +50,10 @@ impl Histogram {
         self.count
     }
 
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
     pub fn most(&self) -> u64 {
         self.most
     }

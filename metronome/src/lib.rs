@@ -15,6 +15,7 @@ pub mod record;
 pub mod run;
 pub mod schedule;
 pub mod seconds;
+pub mod slices;
 pub mod summary;
 pub mod sys;
 pub mod tls;

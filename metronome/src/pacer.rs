@@ -34,6 +34,8 @@ const STAMP_TOLERANCE_NS: u64 = 50_000;
 /// a server that closes whatever it accepts would otherwise keep the thread busy.
 const LEAST_IDLE_NS: u64 = 100_000_000;
 const WAIT_FOR_ROOM_NS: u64 = 100_000;
+/// In a closed loop a connection that cannot be opened rests so long at least.
+const REST_NS: u64 = 10_000_000;
 
 /// Published by each thread, on a cache line of its own.
 #[repr(align(64))]
@@ -272,9 +274,13 @@ impl<'a> Pacer<'a> {
         prepared?;
         self.start = self.shared.start.load(Ordering::Acquire);
         let plan = self.shared.plan;
-        self.end = self.start + plan.schedule().duration_ns;
+        if plan.closed.is_none() {
+            self.end = self.start + plan.schedule().duration_ns;
+        }
         let polled = plan.rate / plan.threads as f64 * POLLED_NS as f64 / 1e9;
-        self.report.first = polled <= MOST_POLLED_FIRST && sys::run_first();
+        // Nor may a closed loop, which may never sleep.
+        self.report.first =
+            plan.closed.is_none() && polled <= MOST_POLLED_FIRST && sys::run_first();
         if !self.report.first {
             sys::take_largest_share();
         }
@@ -387,6 +393,7 @@ impl<'a> Pacer<'a> {
             if let Some(from) = polling.take() {
                 self.count_polling(from, now);
             }
+            let change = self.advance();
             let mut due = self.send_due(now)?;
             now = self.now;
             let imminent = due.map_or(false, |due| due < now + 10_000 && now < due + UPKEEP_NS);
@@ -406,7 +413,7 @@ impl<'a> Pacer<'a> {
                 }
                 due = None;
             }
-            let mut wake = next_scan.min(next_upkeep);
+            let mut wake = next_scan.min(next_upkeep).min(change);
             if now < self.end {
                 wake = wake.min(self.end);
             }
@@ -459,6 +466,22 @@ impl<'a> Pacer<'a> {
         Ok(())
     }
 
+    /// Begins the next slice of a closed loop if it is time, or ends the load. Returns when to look
+    /// again.
+    fn advance(&mut self) -> u64 {
+        let slices = match &self.shared.tracks[0].schedule.slices {
+            Some(slices) if self.now < self.end => slices,
+            _ => return u64::MAX,
+        };
+        match slices.advance(self.relative(self.now)) {
+            Some(time) => self.start + time,
+            None => {
+                self.end = self.now;
+                u64::MAX
+            }
+        }
+    }
+
     /// Counts the work since the last wait as a gap where it took long in small steps.
     fn end_work(&mut self) {
         let from = self.work_began + self.gaps_of_work;
@@ -495,6 +518,9 @@ impl<'a> Pacer<'a> {
                 self.fail_connect(position, Failure::ConnectTimeout);
             } else if connection.request.is_some() {
                 self.fail(position, Outcome::Timeout, Failure::Timeout);
+            } else {
+                self.connections[position].deadline = u64::MAX;
+                self.become_free(position);
             }
         }
     }
@@ -549,7 +575,8 @@ impl<'a> Pacer<'a> {
         let mut next: Option<u64> = None;
         for lane in 0..self.pools.len() {
             if self.pools[lane].no_room_since.is_none() && self.longest_free(lane).is_some() {
-                let due = self.shared.tracks[lane].schedule.next().map(|(_, due)| due);
+                let schedule = &self.shared.tracks[lane].schedule;
+                let due = schedule.next(now.saturating_sub(self.start));
                 next = next.into_iter().chain(due).min();
             }
         }
@@ -595,12 +622,14 @@ impl<'a> Pacer<'a> {
         };
         let mut free_since = free_since;
         for (index, other) in track.free_since.iter().enumerate() {
-            if index != self.index {
+            // In a closed loop each connection has requests of its own.
+            if index != self.index && track.schedule.slices.is_none() {
                 free_since = free_since.min(other.0.load(Ordering::Relaxed));
             }
         }
         self.publish(lane);
-        let could = free_since.max(self.start + track.schedule.dues.due(number));
+        let due = track.schedule.due(number, issued - self.start);
+        let could = free_since.max(self.start + due);
         let sent = self.tick();
         self.pools[lane].count_busy(sent);
         self.pools[lane].busy += 1;
@@ -763,7 +792,11 @@ impl<'a> Pacer<'a> {
         }
         let now = self.now;
         self.connections[position].free_since = now;
-        self.become_free(position);
+        if self.shared.plan.closed.is_some() {
+            self.connections[position].deadline = now + REST_NS;
+        } else {
+            self.become_free(position);
+        }
     }
 
     /// Takes a connection among the free ones, as it is: open or not.
@@ -1150,6 +1183,9 @@ impl<'a> Pacer<'a> {
                     disturbed: carried.disturbed,
                 },
             );
+            if let Some(slices) = &track.schedule.slices {
+                slices.give_back(carried.issued - start);
+            }
         }
     }
 

@@ -15,6 +15,9 @@ const MOST_LANES: usize = 16;
 const SLICE_S: f64 = 0.02;
 const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
+const CLOSED_SLICE_S: f64 = 0.2;
+const DRAIN_S: f64 = 1.0;
+const MOST_SLICES: f64 = 100_000.0;
 
 /// A server, with connections and figures of its own.
 #[derive(Clone, Debug)]
@@ -46,13 +49,23 @@ pub struct Kind {
     pub answer: Expectation,
 }
 
+/// A closed loop: in a lane's slice each connection sends as soon as it has its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Closed {
+    pub slice_s: f64,
+    /// How long the next slice waits for the answers of the one before, at most.
+    pub drain_s: f64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub output: String,
     pub lanes: Vec<Lane>,
     pub kind: Kind,
+    /// 0 of a closed loop.
     pub rate: f64,
     pub duration_s: f64,
+    pub closed: Option<Closed>,
     pub turns: Arc<Turns>,
     /// Of each lane.
     pub connections: usize,
@@ -282,6 +295,24 @@ fn parse_turns(keys: &Keys, rate: f64, lanes: usize) -> Result<Turns, String> {
     ))
 }
 
+fn parse_closed(keys: &Keys, duration_s: f64, lanes: usize) -> Result<Closed, String> {
+    if !keys.flag("closed")? {
+        return Err(keys.error(
+            "closed",
+            keys.value("closed")?,
+            "true, or a rate in its place",
+        ));
+    }
+    let slice_s = keys.number_or("slice_s", CLOSED_SLICE_S, 0.001, 10.0)?;
+    let drain_s = keys.number_or("drain_s", DRAIN_S, 0.0, 86_400.0)?;
+    let (least, most) = (slice_s * lanes as f64, slice_s * MOST_SLICES);
+    if !(least..=most).contains(&duration_s) {
+        let limit = format!("from {least} to {most}, 1 slice of each lane to {MOST_SLICES} in all");
+        return Err(keys.error("duration_s", keys.value("duration_s")?, &limit));
+    }
+    Ok(Closed { slice_s, drain_s })
+}
+
 fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
     let keys = Keys::new("kinds[0].answer", value, &["status", "bytes", "body"])?;
     let status = match keys.optional("status") {
@@ -421,18 +452,32 @@ impl Plan {
         }
         let keepalive = keys.flag("keepalive")?;
         let mut lanes = parse_lanes(&keys)?;
-        let mut known = vec!["rate", "duration_s"];
-        if lanes.len() > 1 {
-            known.extend(["slice_s", "sliced_s", "by_request_s", "settle_s"]);
-        }
-        let schedule = Keys::new("schedule", keys.value("schedule")?, &known)?;
-        let rate = schedule.number("rate", 0.001, 10_000_000.0)?;
-        let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
-        let turns = if lanes.len() > 1 {
-            parse_turns(&schedule, rate, lanes.len())?
-        } else {
-            Turns::of_one_lane()
+        let schedule = keys.value("schedule")?;
+        let object: Option<&Object> = schedule.get();
+        let is_closed = object.map_or(false, |object| object.contains_key("closed"));
+        let known: &[&str] = match (is_closed, lanes.len()) {
+            (true, _) => &["closed", "duration_s", "slice_s", "drain_s"],
+            (false, 1) => &["rate", "duration_s"],
+            (false, _) => &[
+                "rate",
+                "duration_s",
+                "slice_s",
+                "sliced_s",
+                "by_request_s",
+                "settle_s",
+            ],
         };
+        let schedule = Keys::new("schedule", schedule, known)?;
+        let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
+        let (mut rate, mut closed, mut turns) = (0.0, None, Turns::of_one_lane());
+        if is_closed {
+            closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
+        } else {
+            rate = schedule.number("rate", 0.001, 10_000_000.0)?;
+            if lanes.len() > 1 {
+                turns = parse_turns(&schedule, rate, lanes.len())?;
+            }
+        }
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
         let threads = keys.whole("threads", 1.0, 1024.0)? as usize;
         let cpus = sys::allowed_cpus().len();
@@ -450,6 +495,7 @@ impl Plan {
             kind,
             rate,
             duration_s,
+            closed,
             turns: Arc::new(turns),
             connections,
             threads,
@@ -467,8 +513,8 @@ impl Plan {
         Dues::new(self.schedule(), self.turns.clone(), lane)
     }
 
-    /// Whether a row is kept for each request, or histograms by second.
+    /// Whether a row is kept for each request, or histograms by second as of a closed loop.
     pub fn keeps_rows(&self) -> bool {
-        self.keep_requests && self.schedule().scheduled <= MOST_KEPT
+        self.keep_requests && self.closed.is_none() && self.schedule().scheduled <= MOST_KEPT
     }
 }

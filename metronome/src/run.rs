@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,12 +13,15 @@ use crate::pacer::{clock_offset, Pacer, Report, Shared, Track};
 use crate::plan::{Lane, Plan};
 use crate::record::{Ring, MOST_RECORDS};
 use crate::schedule::Schedule;
+use crate::slices::Slices;
 use crate::summary::{self, Run};
 use crate::sys::{self, Epoll};
 use crate::tls::Client;
 
 /// Between the opening of the connections and the first due time.
 const LEAD_NS: u64 = 10_000_000;
+/// Records of a closed loop that memory holds at a time.
+const CLOSED_RECORDS: u64 = 1 << 20;
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
 fn resolve(lane: &Lane) -> Result<SocketAddr, String> {
@@ -51,6 +55,10 @@ pub fn play(plan: &Plan) -> Result<(), String> {
     };
     let file = format!("{}.{suffix}", plan.output);
     let (mut tracks, mut evaluations, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    let slices = plan.closed.as_ref().map(|closed| {
+        let duration_ns = plan.schedule().duration_ns;
+        Arc::new(Slices::new(closed, plan.lanes.len(), duration_ns))
+    });
     for (index, lane) in plan.lanes.iter().enumerate() {
         let address = resolve(lane)?;
         let client = if lane.tls {
@@ -60,18 +68,21 @@ pub fn play(plan: &Plan) -> Result<(), String> {
         };
         let dues = plan.dues(index);
         let most = MOST_RECORDS / plan.lanes.len() as u64;
-        let ring = Ring::new(dues.scheduled.min(most));
+        let ring = match plan.closed {
+            Some(_) => Ring::new(CLOSED_RECORDS / plan.lanes.len() as u64),
+            None => Ring::new(dues.scheduled.min(most)),
+        };
         tracks.push(Track::new(
             lane,
             plan.threads,
             address,
             client,
-            Schedule::new(dues),
+            Schedule::new(dues, slices.clone()),
             ring,
         ));
         let part = folder(lane).join(format!("{file}.part"));
         let evaluation = fs::create_dir_all(folder(lane))
-            .and_then(|()| Evaluation::create(plan, index, &part))
+            .and_then(|()| Evaluation::create(plan, index, slices.clone(), &part))
             .map_err(|error| cannot_write(&part, error))?;
         evaluations.push(evaluation);
         parts.push(part);
@@ -102,7 +113,7 @@ pub fn play(plan: &Plan) -> Result<(), String> {
                 })
             })
             .collect();
-        let drainer = if plan.schedule().scheduled > MOST_RECORDS {
+        let drainer = if plan.closed.is_some() || plan.schedule().scheduled > MOST_RECORDS {
             let (shared, over, evaluations) = (&shared, &over, &mut evaluations);
             Some(scope.spawn(move || -> std::io::Result<()> {
                 sys::yield_to_others();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crate::slices::Slices;
 use crate::turns::{Part, Turns};
 
 /// A constant rate for a duration.
@@ -82,28 +83,42 @@ pub enum Claim {
     NoRoom,
 }
 
-/// One schedule of a lane for all threads. A request belongs to the thread that claims it, so the requests
+/// One schedule of a lane for all threads: of due times, or in a closed loop of slices. A request belongs to the thread that claims it, so the requests
 /// leave in the order of their due times whichever threads have free connections.
 pub struct Schedule {
-    pub dues: Dues,
+    dues: Dues,
+    pub slices: Option<Arc<Slices>>,
     next: AtomicU64,
 }
 
 impl Schedule {
-    pub fn new(dues: Dues) -> Schedule {
+    pub fn new(dues: Dues, slices: Option<Arc<Slices>>) -> Schedule {
         Schedule {
             dues,
+            slices,
             next: AtomicU64::new(0),
         }
     }
 
-    /// The first request that nobody claimed, and when it is due; None after the last.
-    pub fn next(&self) -> Option<(u64, u64)> {
+    /// When the first request that nobody claimed is due; None after the last, and in a closed loop
+    /// while the lane may not send.
+    pub fn next(&self, now: u64) -> Option<u64> {
+        if let Some(slices) = &self.slices {
+            return slices.begin(self.dues.lane, now);
+        }
         let next = self.next.load(Ordering::Relaxed);
         if next < self.dues.scheduled {
-            Some((next, self.dues.due(next)))
+            Some(self.dues.due(next))
         } else {
             None
+        }
+    }
+
+    /// When a request that was claimed at a time was due: in a closed loop since the slice began.
+    pub fn due(&self, request: u64, claimed: u64) -> u64 {
+        match &self.slices {
+            Some(slices) => slices.begin(self.dues.lane, claimed).unwrap_or(claimed),
+            None => self.dues.due(request),
         }
     }
 
@@ -115,15 +130,24 @@ impl Schedule {
     /// Claims the next request if it is due. `room`: the number of the first request whose record
     /// would have no room.
     pub fn claim(&self, now: u64, room: u64) -> Claim {
+        if let Some(slices) = &self.slices {
+            if !slices.take(self.dues.lane, now) {
+                return Claim::Nothing;
+            }
+        }
         loop {
             let next = self.next.load(Ordering::Relaxed);
-            if next >= self.dues.scheduled
-                || now >= self.dues.rate.duration_ns
-                || self.dues.due(next) > now
+            if self.slices.is_none()
+                && (next >= self.dues.scheduled
+                    || now >= self.dues.rate.duration_ns
+                    || self.dues.due(next) > now)
             {
                 return Claim::Nothing;
             }
             if next >= room {
+                if let Some(slices) = &self.slices {
+                    slices.give_back(now);
+                }
                 return Claim::NoRoom;
             }
             let claimed = self.next.compare_exchange_weak(

@@ -8,10 +8,13 @@ use crate::evaluation::Evaluated;
 use crate::gaps::{Cause, Gaps, Total};
 use crate::histogram::Histogram;
 use crate::pacer::{LaneReport, Report};
-use crate::plan::Plan;
+use crate::plan::{Closed, Plan};
 use crate::record::Outcome;
+use crate::slices::Yield;
 
 const MOST_LATE_NS: f64 = 20_000.0;
+/// Share of the connections' time that a closed loop may spend in the generator.
+const MOST_TURNAROUND: f64 = 0.2;
 const LEAST_NEIGHBOURS: usize = 100;
 
 /// Facts of the run that are neither in the records nor in a thread's report.
@@ -149,9 +152,22 @@ fn largest_miscount(load: &Evaluated) -> Option<f64> {
         })
 }
 
+/// Checks of a load: of a closed loop that its generator was not the limit, of others that it kept
+/// the schedule.
 fn checks(load: &Evaluated, counted: f64, by_latency: f64) -> String {
     let mut checks = Vec::new();
-    if load.undisturbed.count() > 0 {
+    let closed = !load.yields.is_empty();
+    if closed && load.sent > 0 {
+        let (own, served) = (load.pacing.sum() as f64, load.latency.sum() as f64);
+        let share = own / (own + served).max(1.0);
+        checks.push(check(
+            "turnaround",
+            share <= MOST_TURNAROUND,
+            rounded(share),
+            rounded(MOST_TURNAROUND),
+        ));
+    }
+    if !closed && load.undisturbed.count() > 0 {
         let late = load.undisturbed.quantile(0.99);
         checks.push(check(
             "schedule",
@@ -160,7 +176,7 @@ fn checks(load: &Evaluated, counted: f64, by_latency: f64) -> String {
             microseconds(MOST_LATE_NS),
         ));
     }
-    if let Some(excess) = largest_miscount(load) {
+    if let Some(excess) = largest_miscount(load).filter(|_| !closed) {
         let excess = excess.max(0.0);
         checks.push(check(
             "counts",
@@ -279,6 +295,33 @@ fn part(load: &Evaluated) -> String {
     ])
 }
 
+/// What the slices of a closed loop brought, each and together.
+fn closed(settings: &Closed, yields: &[Yield]) -> String {
+    let (right, length) = (
+        sum(yields, |slice| slice.right),
+        sum(yields, |slice| slice.length),
+    );
+    let rows = yields.iter().map(|slice| {
+        list([
+            seconds(slice.begin),
+            seconds(slice.length),
+            slice.right.to_string(),
+            seconds(slice.drained),
+        ])
+    });
+    object([
+        ("slice_s", format!("{}", settings.slice_s)),
+        ("drain_s", format!("{}", settings.drain_s)),
+        ("slices", yields.len().to_string()),
+        ("seconds", seconds(length)),
+        ("right", right.to_string()),
+        ("goodput", rounded(right as f64 * 1e9 / length as f64)),
+        ("drained_s", seconds(sum(yields, |slice| slice.drained))),
+        ("cut", sum(yields, |slice| u64::from(slice.cut)).to_string()),
+        ("by_slice", list(rows)),
+    ])
+}
+
 /// The summary of one lane. What the threads did as a whole, it has of all lanes: their gaps, CPU
 /// time, clock and polling.
 pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Report]) -> String {
@@ -323,13 +366,17 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             "null".to_string()
         }
     };
+    let rate = match plan.closed {
+        Some(_) => "null".to_string(),
+        None => format!("{}", plan.rate),
+    };
     let mut members = vec![
         ("format", quoted("metronome summary/1")),
         ("version", quoted(env!("CARGO_PKG_VERSION"))),
         (
             "plan",
             object([
-                ("rate", format!("{}", plan.rate)),
+                ("rate", rate),
                 ("duration_s", format!("{}", plan.duration_s)),
                 ("connections", plan.connections.to_string()),
                 ("threads", plan.threads.to_string()),
@@ -441,9 +488,14 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             ]),
         ),
     ];
-    if let [slices, by_request] = load.parts.as_slice() {
+    if plan.lanes.len() > 1 {
         members.push(("lane", quoted(&plan.lanes[lane].name)));
         members.push(("lanes", plan.lanes.len().to_string()));
+    }
+    if let Some(settings) = &plan.closed {
+        members.push(("closed", closed(settings, &load.yields)));
+    }
+    if let [slices, by_request] = load.parts.as_slice() {
         let parts = [("slices", part(slices)), ("by_request", part(by_request))];
         members.push(("parts", object(parts)));
     }

@@ -38,7 +38,7 @@ fn schedules() {
 }
 
 fn schedule_of(rate: Rate) -> Schedule {
-    Schedule::new(Dues::new(rate, Arc::new(Turns::of_one_lane()), 0))
+    Schedule::new(Dues::new(rate, Arc::new(Turns::of_one_lane()), 0), None)
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn two_threads_claim_each_request_once() {
                                 assert!(rate.due(number) <= now);
                                 claims.push(number);
                             }
-                            _ if now >= rate.duration_ns || schedule.next().is_none() => {
+                            _ if now >= rate.duration_ns || schedule.next(now).is_none() => {
                                 return claims
                             }
                             _ => {}
@@ -378,7 +378,7 @@ fn memory_stays_fixed() {
     plan.keep_requests = false;
     let plan = Plan::parse(&plan.plan()).unwrap();
     let path = folder().join("seconds");
-    let mut evaluation = Evaluation::create(&plan, 0, &path).unwrap();
+    let mut evaluation = Evaluation::create(&plan, 0, None, &path).unwrap();
     let ring = Ring::new(50_000);
     let mut random = Random::new(8);
     let rate = plan.schedule();

@@ -74,6 +74,8 @@ class GateRule(Record, kw_only=True, frozen=True):
     gate_settle_s: Annotated[NotNegative, doc("Begin of a slice that no percentile has, seconds.")]
     gate_sliced_s: Annotated[NotNegative, doc("Length of its parts in slices, seconds.")]
     gate_by_request_s: Annotated[NotNegative, doc("Length of its parts by request, seconds.")]
+    gate_closed_s: Annotated[Above0, doc("Length of the closed loop that follows, seconds.")]
+    gate_closed_slice_s: Annotated[Above0, doc("Length of its slices, seconds.")]
     gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
     gate_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
 
@@ -291,8 +293,13 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
         settle_s=rule.gate_settle_s,
         sliced_s=rule.gate_sliced_s,
         by_request_s=rule.gate_by_request_s,
+        closed_s=rule.gate_closed_s,
+        closed_slice_s=rule.gate_closed_slice_s,
     )
     duration_s = None if "duration" in options else rule.gate_lanes_duration_s
+    # The closed loop of a variant is part of the same measurement.
+    cells = {name: study.cells[name.removesuffix(_SATURATED)] for name in study.cells}
+    planned = replace(planned, study=replace(study, cells=cells))
     return side_by_side.shared(planned, turns, duration_s)
 
 

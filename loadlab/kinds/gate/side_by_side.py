@@ -50,14 +50,19 @@ def _obstacles(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -
 
 
 def shared(planned: PlannedCells, turns: LaneTurns, duration_s: float | None) -> PlannedCells:
-    """Return the cells with their constant rates as lanes of one load.
+    """Return the cells with their constant rates as lanes of one load, which a closed loop follows
+    in place of theirs.
 
     ``turns``: of all variants, the A/A control included. ``duration_s``: of the load; None keeps
     the cells' own.
     """
     return replace(
         planned,
-        experiments=[_shared(own, turns, duration_s) for own in planned.experiments],
+        experiments=[
+            _shared(own, turns, duration_s)
+            for own in planned.experiments
+            if own.items[0].purpose != "measure" or is_constant(own.items[0])
+        ],
     )
 
 
@@ -76,7 +81,9 @@ def _shared(
         duration_s=duration_s or load.duration_s,
     )
     item = replace(
-        item, cell=replace(item.cell, load=load), expected_s=(load.duration_s or 0) + load.warmup_s
+        item,
+        cell=replace(item.cell, load=load),
+        expected_s=(load.duration_s or 0) + load.warmup_s + turns.closed_s,
     )
     if isinstance(experiment, Scaled):
         return replace(experiment, item=item, fraction=experiment.fraction / turns.stacks)

@@ -28,6 +28,9 @@ def counts(sides: Mapping[VerdictSide, VariantCells], kept: Records) -> list[Voi
     counted = []
     for load in _LOADS:
         for side, cells in sides.items():
+            # One measurement may have both loads.
+            if load == "saturated" and cells.saturated == cells.constant:
+                continue
             reps = measured(getattr(cells, load), kept)
             void = sum(not rep.validity.valid for rep in reps)
             counted.append(VoidCount(load=load, side=side, void=void, measured=len(reps)))
@@ -36,7 +39,9 @@ def counts(sides: Mapping[VerdictSide, VariantCells], kept: Records) -> list[Voi
 
 def undecided(rows: Sequence[VerdictRow], counted: Sequence[VoidCount]) -> list[VerdictRow]:
     """Return the rows, undecided where the load has an uneven share of void repetitions."""
-    reasons = {load: _uneven(load, counted) for load in _LOADS}
+    # One measurement may have both loads.
+    both = {count.load for count in counted} == {"constant"}
+    reasons = {load: _uneven("constant" if both else load, counted) for load in _LOADS}
     return [
         replace(row, answer="undecided", reason=reason, is_open=True)
         if row.answer != "undecided" and (reason := reasons[GATES[row.metric].load])

@@ -134,6 +134,8 @@ pub struct Load {
     pub lanes: Vec<(&'static str, String)>,
     /// Further keys of the schedule.
     pub turns: &'static str,
+    /// In place of a rate.
+    pub closed: bool,
     pub method: &'static str,
     pub body: String,
     pub status: &'static str,
@@ -155,6 +157,7 @@ pub fn load(url: &str) -> Load {
         url: url.to_string(),
         lanes: Vec::new(),
         turns: "",
+        closed: false,
         method: "GET",
         body: String::new(),
         status: "200",
@@ -202,7 +205,7 @@ impl Load {
             "kinds": [{{"method": "{}", "path": "/x", "headers": [["Accept", "*/*"]],
             "body": "{}",
             "answer": {{"status": {}, "bytes": {}, "body": {}}}}}],
-            "schedule": {{"rate": {}, "duration_s": {}{}}}, "connections": {}, "threads": {},
+            "schedule": {{{}, "duration_s": {}{}}}, "connections": {}, "threads": {},
             "keepalive": {}, "timeout_s": {}, "keep_requests": {}}}"#,
             lanes.join(", "),
             self.method,
@@ -214,7 +217,11 @@ impl Load {
             } else {
                 "null"
             },
-            self.rate,
+            if self.closed {
+                "\"closed\": true".to_string()
+            } else {
+                format!("\"rate\": {}", self.rate)
+            },
             self.duration_s,
             self.turns,
             self.connections,

@@ -8,6 +8,8 @@
 #   WARM_UP          command that offers the load before the measurement, quoted for a shell, with files named
 #                    "warmup"; empty for no warm-up
 #   MEASURE          command that offers the measured load, with files named after the generator
+#   SATURATE         command that offers a closed loop after the measured load, with files named "saturation"; may be empty
+#   PAUSE_AFTER      seconds between the two
 #   PRINTS           empty if the command writes its output itself; yes if it prints it
 #   URL              URL to load
 #   STATUS_URL       the reverse proxy's counters; empty if there is none in the path
@@ -165,6 +167,11 @@ finished=$(date +%s.%N)
 counters reverse_proxy-after.txt --local-port 600-1023 ||
     finish 7 "$STATUS_URL answers no longer: $(cat curl.err)"
 rm -f curl.err
-stage finished
 [ "$code" = 0 ] || finish "$code" "$GENERATOR ended with $code: $(cat "$GENERATOR.err")"
+if [ -n "$SATURATE" ]; then
+    stage "measuring the closed loop"
+    sleep "$PAUSE_AFTER"
+    offer "$SATURATE" saturation || finish 8 "the closed loop failed: $(cat saturation.err)"
+fi
+stage finished
 finish 0

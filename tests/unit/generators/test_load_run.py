@@ -123,6 +123,7 @@ def test_one_client_offers_the_whole_load() -> None:
         "GENERATOR": "oha",
         "WARM_UP": "",
         "MEASURE": "",
+        "SATURATE": "",
         "PRINTS": "",
         "URL": "http://10.0.0.1:80/index",
         "STATUS_URL": "http://10.0.0.1/lab/status",
@@ -139,6 +140,7 @@ def test_one_client_offers_the_whole_load() -> None:
         "REQUEST_TIMEOUT": "2",
         "WARMUP": "10",
         "SETTLE": "2",
+        "PAUSE_AFTER": "0.5",
         "PORTS": "",
         "PAUSE": "0",
         "BESIDE_URL": "",
@@ -351,6 +353,7 @@ def test_nothing_of_a_measurement_is_written(tmp_path: Path) -> None:
 
 def test_stacks_side_by_side_share_a_load_and_have_records_of_their_own() -> None:
     turns = {"stacks": 2, "slice_s": 0.02, "settle_s": 0.004, "sliced_s": 1, "by_request_s": 1}
+    turns |= {"closed_s": 4, "closed_slice_s": 0.2}
     load = {**CONSTANT, "generator": "metronome", "rate": 300, "lanes": turns}
     cell = {**msgspec.to_builtins(builders.cell()), "load": load}
     lanes = [
@@ -383,4 +386,9 @@ def test_stacks_side_by_side_share_a_load_and_have_records_of_their_own() -> Non
     plan = json.loads(shlex.split(offered["MEASURE"])[-1])
     assert plan["schedule"]["rate"] == 600
     assert [lane["name"] for lane in plan["lanes"]] == ["place-2", "place-1"]
-    assert variables(run(CONSTANT).offers[0])["LANES"] == ""
+    closed = json.loads(shlex.split(offered["SATURATE"])[-1])
+    assert (closed["output"], closed["schedule"]["closed"]) == ("saturation", True)
+    assert closed["lanes"] == plan["lanes"]
+    assert planned.expected_s == 40 + 0.5 + 4
+    alone = variables(run(CONSTANT).offers[0])
+    assert (alone["LANES"], alone["SATURATE"]) == ("", "")

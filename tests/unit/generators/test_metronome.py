@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
@@ -82,7 +83,11 @@ def test_each_lane_is_measured_alone(
     files: str, part: metronome.Part | None, requests: int, settled: int, wrong: int
 ) -> None:
     folder = FIXTURES / "lanes" / files
-    lanes = metronome.by_lane(folder, ["base", "head"], TWO_LANES, part)
+    lanes = {
+        name: metronome.measure_part(folder / name, summary, TWO_LANES, part)[0]
+        for name in ("base", "head")
+        for summary in [metronome.read_summary(folder / name / metronome.OUTPUT)]
+    }
     for name, wrong_of_lane in (("base", 0), ("head", wrong)):
         lane = lanes[name]
         assert (lane.scheduled, lane.requests, lane.responses) == (requests, requests, requests)
@@ -104,9 +109,51 @@ def test_each_lane_is_measured_alone(
     assert medians["head"] - medians["base"] > 200
 
 
-def test_lanes_that_lack_one_are_refused() -> None:
-    with pytest.raises(GeneratorError, match="lanes base have 400 requests, the schedule has 800"):
-        metronome.by_lane(FIXTURES / "lanes/records", ["base"], TWO_LANES)
+TURNS = LaneTurns(stacks=2, slice_s=0.02, settle_s=0.004, sliced_s=1, by_request_s=1)
+
+
+def test_a_lane_of_another_load_is_refused() -> None:
+    folder = FIXTURES / "lanes/records/base"
+    lane, beside = metronome.of_lane(folder, TWO_LANES, TURNS)
+    assert (lane.scheduled, beside) == (400, {"metronome.requests"})
+    with pytest.raises(GeneratorError, match="400 requests of 2 lanes, not of about 1600 of 2"):
+        metronome.of_lane(folder, Schedule(4 * TWO_LANES.rate, 2, 8), TURNS)
+    with pytest.raises(GeneratorError, match="of 2 lanes, not of about 267 of 3"):
+        metronome.of_lane(folder, TWO_LANES, replace(TURNS, stacks=3))
+
+
+def test_a_lane_of_a_closed_loop_has_its_goodput() -> None:
+    base, head = (
+        metronome.closed_loop(FIXTURES / "closed" / name / "metronome.json")
+        for name in ("base", "head")
+    )
+    # Of the head every 20th answer is wrong.
+    assert (head.slices, base.slices, head.right, head.cut) == (9, 9, 965, 0)
+    # In slices of 0.1 s, of which the last answer is after the end.
+    assert head.seconds == pytest.approx(9 * 0.1, abs=0.01)
+    assert head.goodput == pytest.approx(965 / 0.909445492)
+    assert base.goodput > head.goodput
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"slices": 9', '"slices": 8', "its slices do not add up"),
+        ('"right": 965', '"right": 966', "its slices do not add up"),
+        ('"right": 988', '"right": 964', "its slices do not add up"),
+        ('"closed": {', '"opened": {', "is of a load at a rate"),
+        (", [1.760992759, 0.100149925, 39, 0.000277644]", "", "its slices do not add up"),
+        ('"format": "metronome summary/1"', '"format": "2"', "not 'metronome summary/1'"),
+    ],
+)
+def test_a_closed_loop_that_does_not_add_up_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    shutil.copytree(FIXTURES / "closed/head", tmp_path / "head")
+    path = tmp_path / "head/metronome.json"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(GeneratorError, match=message):
+        metronome.closed_loop(path)
 
 
 def test_what_is_kept_gives_the_same(folder: Path) -> None:
@@ -212,10 +259,24 @@ def test_a_plan_has_what_was_asked_for() -> None:
     )
 
 
-def test_a_plan_has_its_lanes() -> None:
-    lanes = Lanes(
-        {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"},
-        LaneTurns(stacks=2, slice_s=0.02, settle_s=0.004, sliced_s=4, by_request_s=2),
+TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
+
+
+@pytest.mark.parametrize(
+    ("rate", "schedule"),
+    [
+        (
+            750,
+            {"rate": 750, "slice_s": 0.02, "sliced_s": 4, "by_request_s": 2, "settle_s": 0.004},
+        ),
+        (None, {"closed": True, "slice_s": 0.2}),
+    ],
+)
+def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) -> None:
+    turns = LaneTurns(
+        stacks=2,
+        **{"slice_s": 0.02, "settle_s": 0.004, "sliced_s": 4, "by_request_s": 2},
+        **{"closed_s": 3, "closed_slice_s": 0.2},
     )
     request = Request(
         url="http://10.0.0.1/agents",
@@ -223,22 +284,12 @@ def test_a_plan_has_its_lanes() -> None:
         threads=1,
         timeout_s=2,
         body_bytes=None,
-        rate=750,
-        lanes=lanes,
+        rate=rate,
+        lanes=Lanes(TWO_URLS, turns),
     )
     plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
-    assert plan["lanes"] == [
-        {"name": "base", "url": "http://10.0.0.1:8001"},
-        {"name": "head", "url": "http://10.0.0.1:8002"},
-    ]
-    assert plan["schedule"] == {
-        "rate": 750,
-        "duration_s": 6,
-        "slice_s": 0.02,
-        "sliced_s": 4,
-        "by_request_s": 2,
-        "settle_s": 0.004,
-    }
+    assert plan["lanes"] == [{"name": name, "url": url} for name, url in TWO_URLS.items()]
+    assert plan["schedule"] == {"duration_s": 6, **schedule}
 
 
 @given(st.lists(st.integers(0, 2**62)))

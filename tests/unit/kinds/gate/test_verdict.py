@@ -118,7 +118,7 @@ class Machine:
                 ),
             )
         )
-        found = builders.result()
+        found, goodput = builders.result(), 20_000 * times("goodput")
         return replace(
             found,
             cell_id=item.cell_id,
@@ -135,7 +135,10 @@ class Machine:
             scheduled=requests,
             reverse_proxy_requests=requests,
             ok=requests - failed,
-            goodput=20_000 * times("goodput"),
+            goodput=goodput,
+            saturated=None
+            if item.cell.load.lanes is None
+            else Saturated(goodput=goodput, right=3000, slices=20, seconds=4.0, cut=0),
             response_time=response_time if item.cell.load.mode == "constant" else None,
             telemetry=replace(builders.present(found.telemetry), server=server),
         )
@@ -165,10 +168,9 @@ def test_run_ends_when_every_metric_is_decided() -> None:
     assert cpu.low is not None
     assert cpu.high is not None
     assert 0 < cpu.low < 0.1 < cpu.high
-    # Four loads a block; the budget of 20 minutes would allow 60 of these blocks.
+    # One load of 3 s a block; the budget of 20 minutes would allow 240 of these.
     assert 7 <= found.blocks < 45
-    # From a block's first load, of 3 s, to the end of its fourth.
-    assert found.measured_s == pytest.approx(found.blocks * (3 * EACH_S + 3))
+    assert found.measured_s == pytest.approx(found.blocks * 3)
 
 
 def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
@@ -176,13 +178,13 @@ def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
     found = machine.run()
     assert found.answer == "undecided"
     assert any(row.is_open for row in rows(found).values())
-    # 300 s, 20 s a block.
-    assert found.blocks == 15
-    assert {len(several) for several in machine.found.values()} == {15}
+    # 300 s, 5 s a block.
+    assert found.blocks == 60
+    assert {len(several) for several in machine.found.values()} == {60}
     # Another invocation adds blocks, though the plan knew nothing of it; the pause does not count.
     machine.now += 3600
     again = machine.run()
-    assert again.blocks == 30
+    assert again.blocks == 120
     assert again.measured_s == pytest.approx(2 * found.measured_s)
 
 

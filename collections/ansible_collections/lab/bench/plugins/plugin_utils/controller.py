@@ -83,8 +83,9 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
         return convert(present, record)
 
     def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Do the action's work with the arguments of a task."""
-        return self.work(self.arguments(values))
+        """Do the action's work with the arguments of a task; records become values of Ansible."""
+        result: dict[str, Any] = msgspec.to_builtins(self.work(self.arguments(values)))
+        return result
 
     def put(self, path: Path, data: bytes) -> bool:
         """Write the file if it differs, except in check mode; return whether it differed."""
