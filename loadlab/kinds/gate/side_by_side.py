@@ -15,7 +15,11 @@ from loadlab.model import Item, LaneTurns, Load, Reason
 from loadlab.plan.experiments import PlannedCells, Stacks
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import PlannedExperiment
+from loadlab.reasons.validity_reasons import CAUSES
 from loadlab.stacks.contract import Contracts
+
+# What others take of the machine, they take of all lanes alike.
+_OUTSIDE = [code for code, cause in CAUSES.items() if cause == "outside"]
 
 
 def apart(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Reason | None:
@@ -82,7 +86,7 @@ def _shared(
     )
     item = replace(
         item,
-        cell=replace(item.cell, load=load),
+        cell=replace(item.cell, load=load, expected_void=_OUTSIDE),
         expected_s=(load.duration_s or 0) + load.warmup_s + turns.closed_s,
     )
     if isinstance(experiment, Scaled):

@@ -22,6 +22,7 @@ from loadlab.model import (
     Item,
     ResponseTime,
     Result,
+    Saturated,
     ServiceProcesses,
     Verdict,
     VerdictRow,
@@ -224,7 +225,7 @@ def test_metric_without_a_value_does_not_hold_the_run() -> None:
 
 
 def test_variant_without_a_valid_repetition_is_named() -> None:
-    machine = Machine(plan(budget="15m"))
+    machine = Machine(plan(budget="15m", head="tuning=stock"))
     measure = machine.measure
 
     def void(item: Item, repetition: int, block: int | None) -> Result:
@@ -246,7 +247,7 @@ def test_a_head_that_loses_its_slower_repetitions_is_not_called_faster(
     void_of_10: int, answer: str
 ) -> None:
     """A stall voids the head alone: the repetitions that are left are its better ones."""
-    machine = Machine(plan(budget="15m"), {"p99": 0.8})
+    machine = Machine(plan(budget="15m", head="tuning=stock"), {"p99": 0.8})
     measure = machine.measure
 
     def void(item: Item, repetition: int, block: int | None) -> Result:
@@ -359,7 +360,9 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
 
 
 def test_reason_of_several_metrics_is_told_once() -> None:
-    comment = words.comment(Machine(plan(budget="1m")).run(), builders.manifest())
+    comment = words.comment(
+        Machine(plan(budget="1m", head="tuning=stock")).run(), builders.manifest()
+    )
     assert "Undecided: CPU per request, goodput at saturation, p50, p99, " in comment
     assert comment.count("too few blocks") == 1
 

@@ -51,6 +51,17 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _without_records(value: Any) -> Any:
+    """Return a result with values of Ansible in place of the records in it."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, dict):
+        return {key: _without_records(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_records(child) for child in value]
+    return value
+
+
 class ControllerAction(ActionBase):  # type: ignore[misc]
     """Turns the task's arguments into the record that work() takes, and returns its result.
 
@@ -84,7 +95,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
 
     def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Do the action's work with the arguments of a task; records become values of Ansible."""
-        result: dict[str, Any] = msgspec.to_builtins(self.work(self.arguments(values)))
+        result: dict[str, Any] = _without_records(self.work(self.arguments(values)))
         return result
 
     def put(self, path: Path, data: bytes) -> bool:
