@@ -318,7 +318,7 @@ def _records(inputs: LoadRunInput, shares: Sequence[split.Share]) -> list[Repeti
             cell=lane.cell,
             input_hashes=lane.input_hashes,
             url=lane.url,
-            lane=Lane(place=lane.place, cells=places),
+            lane=Lane(place=lane.place, first=inputs.item.cell_id, cells=places),
         )
         for lane in inputs.lanes
     ] or [record]

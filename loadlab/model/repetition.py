@@ -41,9 +41,9 @@ class Lane(Record, kw_only=True, frozen=True):
     """Where a repetition's stack was, among those that one load measured side by side."""
 
     place: Annotated[Positive, doc("Number of its place on the server, from 1.")]
+    first: Annotated[Name, doc("cell_id of the stack whose repetition gets the load's raw files.")]
     cells: Annotated[
-        dict[str, Count],
-        doc("cell_id of each stack of the load -> its place. The first has the load's raw files."),
+        dict[str, Count], doc("cell_id of each stack of the load -> its place, the first included.")
     ]
 
 

@@ -24,7 +24,8 @@ def share_out(repetition: RepetitionDir) -> None:
         return
     run, number = repetition.run_dir, repetition.number
     folders = {run.repetition(cell_id, number): place for cell_id, place in lane.cells.items()}
-    first, *beside = folders
+    first = run.repetition(lane.first, number)
+    beside = [folder for folder in folders if folder != first]
     arrived = {folder: first.path / lane_folder(place) for folder, place in folders.items()}
     if any(source.is_dir() for source in arrived.values()):
         shared = [path for path in first.path.iterdir() if path.is_file()]

@@ -44,7 +44,6 @@ from loadlab.run.run_dir import VERDICT
 
 BASE, HEAD, BASELINE = "base", "head", "baseline"
 NAMES = (BASE, HEAD, BASELINE)
-_SATURATED = "_saturated"
 # What the blocks and the one load of a comparison leave no room for.
 _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
@@ -143,7 +142,7 @@ def _cells(variant: Variant) -> list[StudyCell]:
     closed = {**variant.options, "generator": registry.saturating(), "rate": None}
     return [
         StudyCell(name=variant.name, variant=variant.name, options=variant.options),
-        StudyCell(name=variant.name + _SATURATED, variant=variant.name, options=closed),
+        StudyCell(name=variant.name + side_by_side.SATURATED, variant=variant.name, options=closed),
     ]
 
 
@@ -204,7 +203,7 @@ def of_base(planned: PlannedCells) -> set[str]:
     """Return the cell_ids of the first variant: at the constant rate, and saturated."""
     assert planned.study is not None
     first = next(iter(planned.study.cells))
-    return {*planned.study.cells[first], *planned.study.cells[first + _SATURATED]}
+    return {*planned.study.cells[first], *planned.study.cells[first + side_by_side.SATURATED]}
 
 
 def complete(draft: Draft, plan: Plan) -> Plan:
@@ -248,7 +247,8 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
             options=variant.options,
             commit=variant.commit,
             cells=VariantCells(
-                constant=cells[variant.name][0], saturated=cells[variant.name + _SATURATED][0]
+                constant=cells[variant.name][0],
+                saturated=cells[variant.name + side_by_side.SATURATED][0],
             ),
         )
         for variant in study.variants
@@ -297,9 +297,6 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
         closed_slice_s=rule.gate_closed_slice_s,
     )
     duration_s = None if "duration" in options else rule.gate_lanes_duration_s
-    # The closed loop of a variant is part of the same measurement.
-    cells = {name: study.cells[name.removesuffix(_SATURATED)] for name in study.cells}
-    planned = replace(planned, study=replace(study, cells=cells))
     return side_by_side.shared(planned, turns, duration_s)
 
 

@@ -12,12 +12,15 @@ from msgspec.structs import replace
 
 from loadlab.generators import metronome
 from loadlab.model import Item, LaneTurns, Load, Reason
+from loadlab.plan import cell_ids
 from loadlab.plan.experiments import PlannedCells, Stacks
 from loadlab.plan.modes.levels import Fixed, Scaled
-from loadlab.plan.plan_document import PlannedExperiment
+from loadlab.plan.plan_document import PlannedExperiment, items
 from loadlab.reasons.validity_reasons import CAUSES
 from loadlab.stacks.contract import Contracts
 
+# Ending of the name of a variant's closed loop.
+SATURATED = "_saturated"
 # What others take of the machine, they take of all lanes alike.
 _OUTSIDE = [code for code, cause in CAUSES.items() if cause == "outside"]
 
@@ -60,22 +63,34 @@ def shared(planned: PlannedCells, turns: LaneTurns, duration_s: float | None) ->
     ``turns``: of all variants, the A/A control included. ``duration_s``: of the load; None keeps
     the cells' own.
     """
-    return replace(
-        planned,
-        experiments=[
-            _shared(own, turns, duration_s)
-            for own in planned.experiments
-            if own.items[0].purpose != "measure" or is_constant(own.items[0])
-        ],
+    assert planned.study is not None
+    before = [
+        own
+        for own in planned.experiments
+        if own.items[0].purpose != "measure" or is_constant(own.items[0])
+    ]
+    after = [_shared(own, turns, duration_s) for own in before]
+    names = dict(
+        zip(*([item.cell_id for item in items(own)] for own in (before, after)), strict=True)
     )
+    # The closed loop of a variant is part of the same measurement.
+    cells = {
+        name: [names[cell_id] for cell_id in planned.study.cells[name.removesuffix(SATURATED)]]
+        for name in planned.study.cells
+    }
+    return replace(planned, experiments=after, study=replace(planned.study, cells=cells))
 
 
 def _shared(
     experiment: PlannedExperiment, turns: LaneTurns, duration_s: float | None
 ) -> PlannedExperiment:
-    if not isinstance(experiment, Fixed | Scaled) or not is_constant(experiment.item):
+    if not isinstance(experiment, Fixed | Scaled):
         return experiment
     item = experiment.item
+    item = replace(item, cell=replace(item.cell, expected_void=_OUTSIDE))
+    if not is_constant(item):
+        # The saturation, of which all lanes have a fraction.
+        return replace(experiment, item=item)
     load = item.cell.load
     load = replace(
         load,
@@ -84,9 +99,11 @@ def _shared(
         fraction=_part(load.fraction, turns),
         duration_s=duration_s or load.duration_s,
     )
+    cell = replace(item.cell, load=load)
     item = replace(
         item,
-        cell=replace(item.cell, load=load, expected_void=_OUTSIDE),
+        cell_id=cell_ids.cell_id(cell, item.purpose),
+        cell=cell,
         expected_s=(load.duration_s or 0) + load.warmup_s + turns.closed_s,
     )
     if isinstance(experiment, Scaled):

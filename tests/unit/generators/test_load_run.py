@@ -376,7 +376,7 @@ def test_stacks_side_by_side_share_a_load_and_have_records_of_their_own() -> Non
     assert list(planned.beside) == ["/lab/results/one/cells/head/rep-2"]
     assert [record.lane and record.lane.place for record in records] == [2, 1]
     assert records[0].lane
-    assert records[0].lane.cells == {"base": 2, "head": 1}
+    assert (records[0].lane.first, records[0].lane.cells) == ("x", {"base": 2, "head": 1})
     assert records[1].url == "http://10.0.0.1:8201/index"
     offered = variables(planned.offers[0])
     assert offered["LANES"].splitlines() == [

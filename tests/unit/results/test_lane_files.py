@@ -29,7 +29,7 @@ def repetitions(tmp_path: Path) -> dict[str, RepetitionDir]:
             purpose="measure",
             cell=replace(result.cell, variant=name),
             server="server",
-            lane=Lane(place=PLACES[name], cells=PLACES),
+            lane=Lane(place=PLACES[name], first="head", cells=PLACES),
         )
         documents.write(folder.cell, documents.encode(setup))
     return folders
@@ -43,7 +43,7 @@ def files(folder: RepetitionDir) -> dict[str, str]:
 def test_each_stack_has_its_own_files_and_the_shared_ones(
     repetitions: dict[str, RepetitionDir], first: str
 ) -> None:
-    arrived = repetitions["base"].path
+    arrived = repetitions["head"].path
     for place in PLACES.values():
         (arrived / lane_folder(place)).mkdir()
         (arrived / lane_folder(place) / "metronome.json").write_text(str(place))
@@ -58,14 +58,14 @@ def test_each_stack_has_its_own_files_and_the_shared_ones(
 def test_what_the_first_stack_gets_later_is_its_own(
     repetitions: dict[str, RepetitionDir],
 ) -> None:
-    (repetitions["base"].path / lane_folder(2)).mkdir()
+    (repetitions["head"].path / lane_folder(2)).mkdir()
     lane_files.share_out(repetitions["head"])
-    (repetitions["base"].path / "metronome.requests.gz").write_text("packed")
+    (repetitions["head"].path / "metronome.requests.gz").write_text("packed")
     lane_files.share_out(repetitions["head"])
-    assert files(repetitions["head"]) == {}
+    assert files(repetitions["base"]) == {}
 
 
 def test_a_load_that_failed_failed_for_all(repetitions: dict[str, RepetitionDir]) -> None:
-    repetitions["base"].error.write_text("no answer")
+    repetitions["head"].error.write_text("no answer")
     lane_files.share_out(repetitions["control"])
     assert all(files(folder) == {ERROR: "no answer"} for folder in repetitions.values())
