@@ -316,8 +316,7 @@ def attacked(deployed: Deployed) -> Attacked:
     loaded = finish(playbook("playbooks/load.yml", **asked), 120)
     measured = snapshot()
     ssh(SERVER, PLANTED.format(run=RUN_ID, cell=next(FOLDER.glob("cells/*-hello*")).name))
-    run("playbooks/collect.yml", run_id=RUN_ID)
-    run("playbooks/report.yml", run_id=RUN_ID)
+    run(*stages("collect", "report"), run_id=RUN_ID)
     return Attacked(verified, loaded, measured)
 
 

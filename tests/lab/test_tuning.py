@@ -80,13 +80,8 @@ def refused(name: str, **variables: Any) -> str:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, list[str]]:
-    """What there is before tuning: each test leaves it so."""
-    run(*stages("hosts", "tune"), tuning="stock", run_id=RUN_ID, local_hosts_fresh=True)
-    assert states() == {}
-    assert ssh(SERVER, POSTGRESQL).startswith("enabled\npostgresql.service")
-    run("playbooks/untune.yml")
-    # A fresh host has it and does not run it.
-    assert ssh(SERVER, POSTGRESQL) == "disabled\n"
+    """What there is before tuning, with a PostgreSQL that runs: each test leaves it so."""
+    run(*stages("hosts"), local_hosts_fresh=True)
     ssh(SERVER, "systemctl --quiet enable --now postgresql")
     return look()
 
@@ -120,8 +115,11 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     ports = sysctl(CLIENT, "net.ipv4.ip_local_port_range")
     timer = "systemctl is-active systemd-tmpfiles-clean.timer || true"
     assert ssh(SERVER, timer) == "active\n"
+    # Also that it does not run.
+    ssh(SERVER, "systemctl --quiet disable --now postgresql")
 
     tune("production")
+    assert ssh(SERVER, POSTGRESQL).startswith("enabled\npostgresql.service")
     assert sysctl(CLIENT, "net.ipv4.ip_local_port_range") == "1024 65535" != ports
     assert ssh(SERVER, timer) == "inactive\n"
     assert setting("jit") == "off"
@@ -157,6 +155,8 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     assert look() != found
 
     run("playbooks/untune.yml")
+    assert ssh(SERVER, POSTGRESQL) == "disabled\n"
+    ssh(SERVER, "systemctl --quiet enable --now postgresql")
     assert look() == found
     # Nor is a generator missed, which these hosts cannot have.
     again = run("playbooks/untune.yml", "-v", generator="wrk2")
@@ -336,6 +336,7 @@ def test_postgresql_is_restarted_only_where_a_setting_takes_that(
     started = "cd / && runuser -u postgres -- psql -X -A -t -c 'SELECT pg_postmaster_start_time()'"
     # Its first start in which it counts statements.
     tune("stock")
+    assert states() == {}
     before = ssh(SERVER, started)
     reload = {"name": "work_mem", "value": "8MB", "reason": "a test's"}
     tune(profile(postgresql=[reload]))

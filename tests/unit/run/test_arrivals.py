@@ -51,7 +51,7 @@ def test_hosts_that_are_fetched_from_at_once_do_not_meet(run_dir: Path, tmp_path
         return done.stderr
 
     with ThreadPoolExecutor(len(OF_A_HOST)) as pool:
-        for number in range(50):
+        for number in range(15):
             expected: dict[str, str] = {}
             for host, names in OF_A_HOST.items():
                 write(tmp_path / host / RUN / REP, f"{host} {number}", *names)

@@ -563,6 +563,14 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
     )
     assert (host / "etc/default/grub.d/90-loadlab-boot.nosmt.cfg").exists()
 
+    # In a container nothing of it can be set, nor is it booted.
+    monkeypatch.setenv("CONTAINER", "0")
+    result = tuned.tune(boot, may_reboot=True)
+    assert (order, states(result)["boot.nosmt"]) == (["reboot"], "not_namespaced")
+    assert "(not_namespaced). A container cannot set them: use a machine of its own, or choose" in (
+        result["msg"]
+    )
+
 
 LOOK = "w 644 postgresql.jit off\nc /etc/postgresql/17/main/postgresql.conf\nn 0"
 JIT = {"name": "jit", "value": "off", "reason": "a test's"}

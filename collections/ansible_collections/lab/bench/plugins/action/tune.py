@@ -122,6 +122,8 @@ class ActionModule(ControllerAction):
         remedy = "Give this host the right to set them"
         if state.boot and not args.may_reboot:
             remedy = "Set tuning_may_reboot to true in the inventory, as it has to be booted again"
+        elif any(row.required and row.state == "not_namespaced" for row in rows):
+            remedy = "A container cannot set them: use a machine of its own"
         if settings:
             remedy += ", or choose a profile without them with -e tuning=<name>"
         problem = f"Settings that are required did not take on {self.name}: {{}}. {remedy}."
