@@ -235,8 +235,9 @@ def test_what_nothing_disturbs_is_valid(measured: Levers, name: str) -> None:
     assert one["error"] is None
     with figures():
         assert codes(one) <= NOT_OURS, one["validity"]
-    # Rate and latency agree in a real closed loop.
-    assert "littles_law" not in codes(one, "findings")
+    # Rate and latency agree in a real closed loop, but for the generator's own time.
+    laws = [reason for reason in one["validity"]["findings"] if reason["code"] == "littles_law"]
+    assert all(law["facts"]["by_latency"] < law["facts"]["counted"] for law in laws)
 
 
 def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
@@ -399,6 +400,8 @@ def test_what_is_put_into_recorded_telemetry_voids(
     path.write_bytes(gzip.compress("".join([first, *changed]).encode()))
     after = derive_result.build(copy, LIMITS, calibration)
     assert after.error is None
-    found = [one.facts["host"] for one in after.validity.reasons if one.code == reason]
-    assert host in found, after.validity
-    assert not after.validity.valid
+    # A stack may need more memory than its server has, which is a finding.
+    by_stack = (reason, host) == ("swapping", "server")
+    told = after.validity.findings if by_stack else after.validity.reasons
+    assert host in [one.facts["host"] for one in told if one.code == reason], after.validity
+    assert by_stack or not after.validity.valid

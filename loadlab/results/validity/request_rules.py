@@ -47,14 +47,12 @@ def listen_overflows(client: ClientEvidence) -> Iterator[Reason]:
 def connections(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where fewer connections were open than a closed loop needs.
 
-    A connection for a single request, or of one that fails, may close before it is counted. More
-    than asked are fine, as the control connection is counted too. Where each request is recorded,
-    nothing is inferred from connections: oha opens one when it has a request for it.
+    A connection for a single request may close before it is counted, and one that the server broke
+    off is the stack's doing. More than asked are fine, as the control connection is counted too.
+    Where each request is recorded, nothing is inferred from connections: oha opens one when it has
+    a request for it.
     """
-    if (
-        client.measurement.lateness is not None
-        or client.measurement.ok < client.measurement.requests
-    ):
+    if client.measurement.lateness is not None or client.errors.read or client.errors.write:
         return
     cell, load = client.cell, client.cell.load
     kept = load.keepalive is not False and (cell.upstream_keepalive or not cell.direct)

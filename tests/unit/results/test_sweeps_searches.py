@@ -65,6 +65,7 @@ def measured(item: NextMeasurement, number: int) -> Result:
         scheduled=None if load.mode == "closed" else 5000,
         errors=ErrorCounts(**dict.fromkeys(ErrorCounts.__struct_fields__, 0)),
         responses=5000,
+        ok=round(5000 * min(1.0, most / rate)),
     )
 
 
