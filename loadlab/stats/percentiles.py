@@ -26,9 +26,9 @@ Counts: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
 EACH = 100  # an interval needs this many values beyond the percentile in each repetition
 # Stalls are too few for an interval where the answers that are so many times as slow as the
-STALL_FACTOR = 4  # percentile of the quickest repetition are of fewer repetitions than this
-ALIKE_MIN = 2 / 3  # fraction, and in one of them at least
-STALL_MIN = 0.05  # of what lies beyond the percentile.
+STALL_FACTOR = 4  # percentile of the quickest repetition move it by more than this
+MOVED_MAX = 0.01  # fraction, and are of fewer repetitions than
+ALIKE_MIN = 2 / 3  # of them.
 _RANGE = histograms.empty()
 
 
@@ -38,7 +38,8 @@ def refusal(answers: int | None, name: str) -> Reason | None:
     None where they do, and for min and max, which need no minimum.
     """
     percentile = histograms.PERCENTILES.get(name)
-    if percentile is None or inference.supports_percentile(answers or 0, percentile):
+    # Percentiles are binary fractions, so allow for rounding.
+    if percentile is None or (answers or 0) * (100 - percentile) / 100 >= inference.ABOVE - 1e-6:
         return None
     return Reason(
         code="few_answers",
@@ -141,11 +142,14 @@ def _few_stalls(
     The number of repetitions is the effective one (Kish 1965): that of repetitions with as many
     slow answers each which would be as uneven. ``censored``: requests behind all values.
     """
-    beyond = (1 - histograms.PERCENTILES[name] / 100) * (counts.sum(axis=1) + censored)
     rows = zip(counts, censored, strict=True)
     quickest = min(_at(values, own, int(behind), name) for own, behind in rows)
-    slow = counts[:, values > STALL_FACTOR * quickest].sum(axis=1) + censored
-    if not (slow >= STALL_MIN * beyond).any():
+    is_slow = values > STALL_FACTOR * quickest
+    slow = counts[:, is_slow].sum(axis=1) + censored
+    total = counts.sum(axis=0)
+    rest = np.where(is_slow, 0, total)
+    moved = _at(values, total, int(censored.sum()), name) / _at(values, rest, 0, name) - 1
+    if moved <= MOVED_MAX:
         return None
     alike = float(slow.sum() ** 2 / (slow**2).sum())
     if alike >= ALIKE_MIN * len(counts):
