@@ -136,7 +136,8 @@ def _out_of_turn(plan: Plan, results: Results, everything: Records) -> Faults:
             for experiment in schedule.experiments_of(plan, pair)
             for cell_id in experiment.cell_ids(everything)
         }
-        for _, _, folder in _timed({at: one for at, one in results.items() if at.of in own}):
+        of_pair = {folder: result for folder, result in results.items() if folder.of in own}
+        for _, _, folder in _timed(of_pair):
             result = results[folder]
             item = schedule.next_item(
                 plan, repeats.limited(plan, kept), {}, None, pair, keeps_order=keeps_order
