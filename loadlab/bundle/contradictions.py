@@ -8,8 +8,8 @@ results so far give.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,10 +37,13 @@ def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
     run = RunDir(run_dir)
     results = {folder: documents.read(folder.result, Result) for folder in run.measured()}
     faults: defaultdict[str, list[str]] = defaultdict(list)
-    for check in (_numbers, _copies, _overlaps):
-        for folder, fault in check(results):
-            faults[f"{folder.place}/{folder.result.name}"].append(fault)
-    for folder, fault in _unplanned(run_dir, results, begun):
+    checks = (
+        _missing(run.repetitions()),
+        _copies(results),
+        _overlaps(results),
+        _unplanned(run_dir, results, begun),
+    )
+    for folder, fault in chain(*checks):
         faults[f"{folder.place}/{folder.result.name}"].append(fault)
     progress = documents.read_or_none(run.progress, Progress)
     done = sum(result.error is None for result in results.values())
@@ -51,16 +54,13 @@ def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
     return {name: tuple(texts) for name, texts in faults.items()}
 
 
-def _numbers(results: Results) -> Faults:
-    """Yield the repetitions whose number does not follow the one before."""
-    cells: defaultdict[str, list[RepetitionDir]] = defaultdict(list)
-    for folder in results:
-        cells[folder.of].append(folder)
-    for folders in cells.values():
-        for expected, folder in enumerate(sorted(folders, key=lambda own: own.number), start=1):
-            if folder.number != expected:
-                yield folder, f"repetition {folder.number} of its cell, and {expected} is not there"
-                break
+def _missing(folders: Sequence[RepetitionDir]) -> Faults:
+    """Yield the repetitions whose number does not follow the one before; they are in order."""
+    for before, folder in pairwise([None, *folders]):
+        assert folder is not None
+        expected = before.number + 1 if before is not None and before.of == folder.of else 1
+        if folder.number != expected:
+            yield folder, f"repetition {folder.number} of its cell, and {expected} is not there"
 
 
 def _copies(results: Results) -> Faults:
@@ -100,7 +100,12 @@ def _overlaps(results: Results) -> Faults:
 
 
 def _unplanned(run_dir: Path, results: Results, begun: Run) -> Faults:
-    """Yield the repetitions of cells that the plan has not, or that were not next by the plan."""
+    """Yield the repetitions of cells that the plan has not, or that were not next by the plan.
+
+    A later call that resumed the run may have planned other cells.
+    """
+    if begun.resumed:
+        return
     everything = records.load(run_dir)
     plan = plans.with_rate_ceiling(begun.plan, records.rate_ceiling(run_dir))
     items = {
@@ -115,10 +120,10 @@ def _unplanned(run_dir: Path, results: Results, begun: Run) -> Faults:
         item = items.get(folder.of)
         if item and (item.cell, item.purpose) != (result.cell, result.purpose):
             yield folder, "plan.json has another cell of this name"
-    # A later call may have planned anew, and a failure is repeated when the run is resumed.
+    # A cell that failed twice is left out.
     failed = any(result.error is not None for result in results.values())
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
-    if not (strange or failed or idle or begun.resumed):
+    if not (strange or failed or idle):
         yield from _out_of_turn(plan, results, everything)
 
 
