@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from loadlab.bundle import archive as archives
-from loadlab.bundle import signature
+from loadlab.bundle import contradictions, signature
 from loadlab.bundle.archive import BundleError, names
 from loadlab.bundle.document_comparison import Comparison
 from loadlab.bundle.signature import Signer
@@ -48,8 +48,8 @@ NAMED = 20  # how many files that were not verified are printed for one reason
 LISTING = "files.txt"
 
 # - same: a document that was derived again, and is the same
-# - differs: a document that the raw files do not give, or a raw file with another SHA-256 than its
-#   result names
+# - differs: a document that the raw files do not give, or that contradicts another one or the plan;
+#   a raw file with another SHA-256 than its result names
 # - hashed: a raw file with the SHA-256 that its result names
 # - not verified: a document of another revision of the lab, which may word and draw it otherwise; a
 #   raw file that no result names, or that is not in the bundle
@@ -218,6 +218,7 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
     _Derivation(bundled, derived, root, outcome).all(manifest, begun)
     listed = archives.listed(sums)
     _check_hashes(bundled, listed, outcome)
+    _check_run(begun, outcome)
     for name in listed:
         outcome.files.setdefault(name, Checked("differs", ("the lab gives no file this name",)))
     return outcome
@@ -271,6 +272,20 @@ def _check_hashes(bundled: Path, sums: Mapping[str, str], outcome: Outcome) -> N
             else:
                 difference = f"SHA-256 {sums[file]}, and its {RESULT} names {one_line(sha256, 64)}"
                 outcome.files[file] = Checked("differs", (difference,))
+
+
+def _check_run(begun: Run, outcome: Outcome) -> None:
+    """Mark the documents that contradict each other or the plan, though each was derived again."""
+    try:
+        faults = contradictions.find(outcome.run_dir, begun)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+        # What is damaged was marked when it was derived.
+        outcome.notes.append(f"Its documents were not compared with each other: {problem}"[:300])
+        return
+    for name, texts in faults.items():
+        before = outcome.files.get(name)
+        reasons = before.reasons if before and before.state == "differs" else ()
+        outcome.files[name] = Checked("differs", (*reasons, *texts))
 
 
 def _named(result: Path) -> dict[str, str]:

@@ -224,7 +224,7 @@ class SearchStep(Record, kw_only=True, frozen=True):
         Annotated[float, Meta(ge=1)] | None,
         doc(
             "p99 of the response time, µs; of the answers where the generator does not tell right "
-            "ones from wrong ones. Null where there is none."
+            "ones from wrong ones. Null where there is none, and of too few requests."
         ),
     ]
     goodput: Annotated[

@@ -146,6 +146,15 @@ COMPARISONS: ReasonTable = {
         _LONGER,
         meaning="A repetition has too few answers for an interval of this percentile.",
     ),
+    "few_stalls": ReasonRow(
+        template(
+            "too few stalls for an interval: answers {factor:g} times as slow as the "
+            "{percentile:percentile} are of {value:.1f} of {repetitions:g} repetitions"
+        ),
+        "Measure for longer (-e duration=), so that each repetition meets stalls",
+        meaning="Stalls are in some repetitions and not in others, so these do not say how often "
+        "there is one.",
+    ),
     "among_censored": ReasonRow(
         template(
             "{value:n request} that were due have no answer and rank behind every answer: this "

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from loadlab.model import Answer, Facts, Load, MetricComparison, Reason, Repetition
 from loadlab.model.metric_rows import ROWS, LatencyOf
 from loadlab.run.methods import comparison_rule
-from loadlab.stats import histograms, inference
+from loadlab.stats import percentiles
 
 SIDES = ("base", "head")
 
@@ -33,9 +33,8 @@ def few_answers(
 ) -> Reason | None:
     """Return that a repetition has too few requests for a percentile; None where all suffice, or
     the metric is none. ``reps``: the load and the valid repetitions of a side."""
-    percentile = histograms.PERCENTILES.get(metric)
     fewest = min((_requests(load, rep, latency_of) for load, rep in reps), default=None)
-    if percentile is None or fewest is None or inference.supports_percentile(fewest, percentile):
+    if fewest is None or percentiles.refusal(fewest, metric) is None:
         return None
     facts: Facts = {"side": side, "percentile": metric}
     return Reason(code="few_answers_compared", value=fewest, facts=facts)

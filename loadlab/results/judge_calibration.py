@@ -24,6 +24,7 @@ from loadlab.model import (
 from loadlab.model.base import Json
 from loadlab.plan import plan_document as plans
 from loadlab.results import client_part, derive_result
+from loadlab.results.latencies_due import supported
 from loadlab.results.validity import disturbance
 from loadlab.run import documents
 from loadlab.run.errors import LabError
@@ -209,8 +210,8 @@ def _document(
         )
         or None,
         ceiling_reasons=ceiling.validity.reasons or None,
-        send_delay_us=floor.send_delay_us if floor else None,
-        baseline_latency_us=floor.latency_us if floor else None,
+        send_delay_us=supported(floor.send_delay_us, floor.requests) if floor else None,
+        baseline_latency_us=supported(floor.latency_us, floor.responses) if floor else None,
         round_trip_us=round_trip(documents.text(link / PING)),
         clock_offset_s=ClockOffsets(
             server=node_exporter.clock_offset(node_exporter.read(top.server_telemetry)),

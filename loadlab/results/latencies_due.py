@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import msgspec
+from msgspec.structs import replace
 
 from loadlab.model import Latency, OwnPart, Thresholds
-from loadlab.stats import censoring, histograms
+from loadlab.stats import censoring, histograms, percentiles
 from loadlab.stats.histograms import Histogram, Summary
 
 
@@ -24,6 +25,12 @@ def withheld(late: float, late_max: float) -> list[str]:
         for name, percentile in histograms.PERCENTILES.items()
         if percentile > 99 and late > late_max * (100 - percentile) * (1 + 1e-9)
     ]
+
+
+def supported(latency: Latency | None, count: int | None) -> Latency | None:
+    """Return the latencies without the percentiles that so many do not support."""
+    few = [name for name in histograms.PERCENTILES if percentiles.refusal(count, name)]
+    return latency and replace(latency, **dict.fromkeys(few))
 
 
 def exceeding(latency: Latency, own: OwnPart | None, thresholds: Thresholds) -> list[str]:

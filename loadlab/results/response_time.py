@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from loadlab.generators.measurement import Measurement, Waited
 from loadlab.model import EncodedHistogram, Load, ResponseTime, Thresholds
-from loadlab.stats import histograms, inference
+from loadlab.stats import histograms, percentiles
 from loadlab.stats.histograms import Histogram
 
 Floats = npt.NDArray[np.float64]
@@ -148,8 +148,7 @@ def merge(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
         return None
 
     def carried(name: str, value: float | None) -> float | None:
-        enough = inference.supports_percentile(total.requests, histograms.PERCENTILES[name])
-        return value if enough else None
+        return None if percentiles.refusal(total.requests, name) else value
 
     return msgspec.structs.replace(
         total,

@@ -31,6 +31,7 @@ from loadlab.plan.modes.search import Search
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, Records, finished
 from loadlab.results import metrics
+from loadlab.stats import percentiles
 
 _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
 
@@ -172,10 +173,14 @@ def traced(item: Item, rep: Repetition) -> SearchStep:
 
 
 def _p99(rep: Repetition) -> float | None:
-    """Return p99 of the response time, or of the answers where there is none, in µs."""
-    if rep.response_time is not None:
-        return rep.response_time.p99_us
-    return rep.latency_us.p99 if rep.latency_us is not None else None
+    """Return p99 of the response time, or of the answers where there is none, in µs; None of too
+    few."""
+    waits, latencies = rep.response_time, rep.latency_us
+    if percentiles.refusal(waits.requests if waits else rep.responses, "p99"):
+        return None
+    if waits is not None:
+        return waits.p99_us
+    return latencies.p99 if latencies is not None else None
 
 
 def _rate(rates: Sequence[Scaled], records: Records) -> ScaledRate:

@@ -163,12 +163,3 @@ def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:
     low = int(scipy.stats.binom.ppf(beyond, count, q))
     high = int(scipy.stats.binom.ppf(1 - beyond, count, q)) + 1
     return low if low >= 1 else None, high if high <= count else None
-
-
-def supports_percentile(count: int, percentile: float) -> bool:
-    """Return whether ``count`` values support a percentile (0 to 100).
-
-    At least ABOVE values must lie beyond it.
-    """
-    # Percentiles are binary fractions, so allow for rounding.
-    return count * (100 - percentile) / 100 >= ABOVE - 1e-6

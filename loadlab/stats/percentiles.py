@@ -4,6 +4,10 @@ Requests of one repetition wait in the same queues, so an interval that counts r
 narrow: for a server that is busy 80 % of the time it held the true p50 in 0.31 and the p99 in 0.17
 of cases. These intervals count repetitions: the jackknife that leaves out one repetition at a time
 (Tukey 1958), with Student's t, on logarithms. docs/statistics.md has their coverage.
+
+The jackknife needs repetitions that are alike. Where a stall is in some and not in others, they say
+where the percentile lies with the stalls that happened, and not how often one happens: there is no
+interval then. No interval knows of a stall that no repetition met.
 """
 
 from __future__ import annotations
@@ -21,6 +25,10 @@ from loadlab.stats import histograms, inference
 Counts: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
 EACH = 100  # an interval needs this many values beyond the percentile in each repetition
+# Stalls are too few for an interval where the answers that are so many times as slow as the
+STALL_FACTOR = 4  # percentile of the quickest repetition move it by more than this
+MOVED_MAX = 0.01  # fraction, and are of fewer repetitions than
+ALIKE_MIN = 2 / 3  # of them.
 _RANGE = histograms.empty()
 
 
@@ -30,7 +38,8 @@ def refusal(answers: int | None, name: str) -> Reason | None:
     None where they do, and for min and max, which need no minimum.
     """
     percentile = histograms.PERCENTILES.get(name)
-    if percentile is None or inference.supports_percentile(answers or 0, percentile):
+    # Percentiles are binary fractions, so allow for rounding.
+    if percentile is None or (answers or 0) * (100 - percentile) / 100 >= inference.ABOVE - 1e-6:
         return None
     return Reason(
         code="few_answers",
@@ -52,8 +61,9 @@ def intervals(
 
     The bounds are None below LEAST repetitions, where the sample does not support the percentile,
     and where a repetition has fewer than EACH values beyond it: with 20 the coverage was 0.83 to
-    0.87. They are None too where the percentile, with all repetitions or without one, is among the
-    censored requests: what is known of it is a lower bound.
+    0.87. They are None where the slow answers are of few repetitions (ALIKE_MIN), and where the
+    percentile, with all repetitions or without one, is among the censored requests: what is known
+    of it is a lower bound.
     """
     return of_counts(
         [histograms.counts_of(repetition) for repetition in repetitions], censored, withheld
@@ -77,6 +87,7 @@ def of_counts(
             or _withheld(name, withheld)
             or _lacking(answers, name)
             or _among_censored(answers, lost, name)
+            or _few_stalls(values, counts, lost, name)
         )
         low, high = (None, None) if reason else _bounds(values, counts, lost, name)
         bounds[name] = PercentileInterval(low=low, high=high, reason=reason)
@@ -120,6 +131,41 @@ def _among_censored(
     return Reason(code="among_censored", value=lost, facts={"percentile": name})
 
 
+def _few_stalls(
+    values: histograms.Integers,
+    counts: histograms.Integers,
+    censored: histograms.Integers,
+    name: str,
+) -> Reason | None:
+    """Return that the slow answers are of too few repetitions for an interval; None where not.
+
+    The number of repetitions is the effective one (Kish 1965): that of repetitions with as many
+    slow answers each which would be as uneven. ``censored``: requests behind all values.
+    """
+    rows = zip(counts, censored, strict=True)
+    quickest = min(_at(values, own, int(behind), name) for own, behind in rows)
+    is_slow = values > STALL_FACTOR * quickest
+    slow = counts[:, is_slow].sum(axis=1) + censored
+    total = counts.sum(axis=0)
+    rest = np.where(is_slow, 0, total)
+    moved = _at(values, total, int(censored.sum()), name) / _at(values, rest, 0, name) - 1
+    if moved <= MOVED_MAX:
+        return None
+    alike = float(slow.sum() ** 2 / (slow**2).sum())
+    if alike >= ALIKE_MIN * len(counts):
+        return None
+    facts: Facts = {"percentile": name, "repetitions": len(counts), "factor": STALL_FACTOR}
+    return Reason(code="few_stalls", value=alike, limit=ALIKE_MIN, facts=facts)
+
+
+def _at(values: histograms.Integers, counts: histograms.Integers, behind: int, name: str) -> int:
+    """Return a percentile of counted values, with so many requests behind them; the largest value
+    where it is among these."""
+    ranks = np.cumsum(counts)
+    place = int(np.searchsorted(ranks, _rank(int(ranks[-1]) + behind, name)))
+    return int(values[min(place, values.size - 1)])
+
+
 def _bounds(
     values: histograms.Integers,
     counts: histograms.Integers,
@@ -132,16 +178,11 @@ def _bounds(
     """
     n = len(counts)
     total, lost = counts.sum(axis=0), int(censored.sum())
-
-    def at(some: histograms.Integers, behind: int) -> int:
-        ranks = np.cumsum(some)
-        return int(values[np.searchsorted(ranks, _rank(int(ranks[-1]) + behind, name))])
-
     rows = zip(counts, censored, strict=True)
-    without = np.log([at(total - row, lost - int(behind)) for row, behind in rows])
+    without = np.log([_at(values, total - row, lost - int(behind), name) for row, behind in rows])
     error = float(np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum()))
     spread = float(np.exp(scipy.stats.t.ppf((1 + inference.LEVEL) / 2, n - 1) * error))
-    low = at(total, lost)
+    low = _at(values, total, lost, name)
     # The edges of a bucket of the histogram are up to 0.1 % apart.
     high = _RANGE.get_highest_equivalent_value(low)
     return max(low / spread, 1.0), high * spread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -19,9 +20,11 @@ from loadlab.results import metrics
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import histograms, inference, paired, percentiles, unpaired
 from tests.unit import builders
+from tests.unit.builders import present
 from tests.unit.history import pasts
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def cells(
@@ -83,10 +86,10 @@ def true_percentile(kind: str, fraction: float) -> float:
 
 
 def percentile_coverage(kind: str, name: str, size: int, repetitions: int, runs: int) -> float:
-    """Return how often the interval of a percentile holds the true one."""
+    """Return how often the interval of a percentile, where there is one, holds the true one."""
     random = np.random.default_rng(size + repetitions)
     true = true_percentile(kind, histograms.PERCENTILES[name] / 100)
-    held = 0
+    held = shown = 0
     for _ in range(runs):
         # To 100 µs, which is far less than the width of an interval.
         several = [
@@ -94,8 +97,67 @@ def percentile_coverage(kind: str, name: str, size: int, repetitions: int, runs:
             for _ in range(repetitions)
         ]
         found = getattr(percentiles.of_counts(several), name)
-        held += found.low <= true <= found.high
-    return held / runs
+        if found.reason is None:
+            shown += 1
+            held += found.low <= true <= found.high
+    assert shown >= 0.7 * runs
+    return held / shown
+
+
+# Edges of classes of latencies, µs, each 0.5 % wide.
+EDGES = np.geomspace(200, 3e8, 2600)
+_MIDDLES = np.sqrt(EDGES[1:] * EDGES[:-1]).astype(np.int64)
+REQUESTS, LOAD_S = 12_000, 10.0
+
+
+def stalled(random: np.random.Generator, stalls: float, mean_s: float) -> tuple[Integers, int]:
+    """Return a repetition's requests by class of latency, and its number of stalls.
+
+    Latencies are lognormal around 1 ms with a p99 of 3.2 ms. A number of ``stalls`` on average
+    stops the server, each for an exponential time of ``mean_s``: the requests that were due in it
+    wait for its end.
+    """
+    lengths = random.exponential(mean_s, random.poisson(stalls))
+    lengths = lengths[np.cumsum(lengths) < LOAD_S]
+    counts = np.zeros(EDGES.size - 1, np.int64)
+    for length in lengths:
+        below = np.clip((EDGES - 1e3) / (1e6 * length), 0, 1) * length * REQUESTS / LOAD_S
+        counts += np.diff(np.round(below)).astype(np.int64)
+    base = np.diff(scipy.special.ndtr(np.log(EDGES / 1e3) / 0.5))
+    rest = random.multinomial(max(0, REQUESTS - counts.sum()), base / base.sum())
+    return counts + rest, len(lengths)
+
+
+@dataclass(frozen=True)
+class StallCoverage:
+    """Shares of the runs: with a stall in no repetition; of the others, with an interval of the p99
+    that holds the true one, and without an interval as stalls are too few."""
+
+    unmet: float
+    held: float
+    refused: float
+
+
+def stall_coverage(stalls: float, mean_s: float, repetitions: int, runs: int) -> StallCoverage:
+    """Return what the intervals of the p99 say of a server with so many stalls a repetition."""
+    random = np.random.default_rng(int(100 * stalls) + repetitions)
+    whole = sum(
+        (stalled(random, stalls, mean_s)[0] for _ in range(4000)),
+        np.zeros(EDGES.size - 1, np.int64),
+    )
+    ranks = np.cumsum(whole)
+    true = _MIDDLES[np.searchsorted(ranks, 0.99 * ranks[-1])]
+    unmet = held = refused = 0
+    for _ in range(runs):
+        rows = [stalled(random, stalls, mean_s) for _ in range(repetitions)]
+        if stalls and not any(number for _, number in rows):
+            unmet += 1
+            continue
+        p99 = percentiles.of_counts([(_MIDDLES, counts) for counts, _ in rows]).p99
+        refused += p99.reason is not None and p99.reason.code == "few_stalls"
+        held += p99.low is not None and p99.low <= int(true) <= present(p99.high)
+    met = runs - unmet
+    return StallCoverage(unmet / runs, held / met, refused / met)
 
 
 def sittings(runs_a_side: int, between: float, runs: int) -> tuple[float, float]:

@@ -6,6 +6,8 @@ tests/unit has a small version of most.
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.simulation import samples
@@ -78,6 +80,26 @@ def test_a_percentiles_interval_holds_the_true_one(
     held = samples.percentile_coverage(kind, name, size, repetitions, RUNS)
     print(f"{name} of {kind}, {repetitions} x {size}: held {held:.3f}")
     assert held >= least
+
+
+@pytest.mark.parametrize(
+    ("stalls", "mean_s", "repetitions"),
+    [
+        (0, 0.1, 3), (0, 0.1, 10),
+        (0.25, 0.1, 3), (0.25, 0.1, 5), (0.25, 0.1, 10), (0.25, 0.3, 3),
+        (0.75, 0.1, 3), (0.75, 0.1, 5), (0.75, 0.1, 10), (0.75, 0.3, 3),
+        (3, 0.1, 3), (3, 0.1, 5), (3, 0.1, 10), (3, 0.3, 3),
+    ],
+)  # fmt: skip
+def test_the_interval_of_a_p99_with_stalls_holds_the_true_one_or_there_is_none(
+    stalls: float, mean_s: float, repetitions: int
+) -> None:
+    """Of runs that met a stall; no interval knows of one that no repetition met."""
+    found = samples.stall_coverage(stalls, mean_s, repetitions, RUNS // 2)
+    print(f"{stalls} stalls of {mean_s} s, {repetitions} repetitions: {found}")
+    assert found.held + found.refused >= 0.93 - (0 if stalls else NEAR)
+    assert found.refused <= (1 if stalls else 0.03)
+    assert found.unmet == pytest.approx(math.exp(-stalls * repetitions) if stalls else 0, abs=0.05)
 
 
 def test_the_best_level_of_a_sweep_is_not_too_fast() -> None:

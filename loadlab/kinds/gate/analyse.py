@@ -103,17 +103,17 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         loads = _loads(planned, head.cells, kept)
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
-        found = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
-        tables[head.name] = void_shares.undecided(found, _voids(planned, head, kept))
+        rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
+        tables[head.name] = void_shares.undecided(rows, _voids(planned, head, kept))
     return tables
 
 
 def _voids(planned: PlannedGate, head: Variant, kept: Records) -> list[VoidCount]:
     """Return the void repetitions of a head and of what it is compared with."""
-    own = {one.name: one.cells for one in planned.heads}
+    heads = {planned_head.name: planned_head.cells for planned_head in planned.heads}
     compared: dict[VerdictSide, VariantCells] = {"base": planned.base.cells}
-    if head.name in own:
-        compared["head"] = own[head.name]
+    if head.name in heads:
+        compared["head"] = heads[head.name]
     return void_shares.counts({**compared, "control": planned.control}, kept)
 
 

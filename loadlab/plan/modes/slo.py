@@ -115,7 +115,7 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
     at least some value, decide nothing.
     """
     # Imported here because NumPy is slow to import and only a search needs it.
-    from loadlab.stats import histograms, inference
+    from loadlab.stats import histograms, percentiles
 
     percentile = LATENCIES[name]
     fraction = histograms.PERCENTILES[percentile] / 100
@@ -134,8 +134,7 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
         return Reason(code="slo_unknown", limit=1000 * limit_ms, facts=facts)
     if value > 1000 * limit_ms and _is_withheld(repetition, percentile):
         return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
-    supported = inference.supports_percentile(requests, histograms.PERCENTILES[percentile])
-    facts["supported"] = supported
+    facts["supported"] = percentiles.refusal(requests, percentile) is None
     return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from loadlab.model import Calibration, HostTelemetry, Load, PerSecond, Result, Telemetry
 from loadlab.report.html import Block, Figure, Fold, Key, Link, link
 from loadlab.report.words.labels import Entry
+from loadlab.results.latencies_due import supported
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import FLOOR, HERE, RunDir
 from loadlab.stats import histograms, inference
@@ -59,7 +60,7 @@ def baseline(run_dir: Path, calibration: Calibration | None) -> Baseline | None:
         path = calibrations.part(FLOOR, number).result
         if path.exists():
             result = documents.read(path, Result)
-            if result.latency_us == calibration.baseline_latency_us:
+            if supported(result.latency_us, result.responses) == calibration.baseline_latency_us:
                 source = link(path.relative_to(run_dir))
                 return Baseline(_curve(result), result.cell.load, source)
     return None

@@ -28,7 +28,6 @@ from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
-from loadlab.stats import histograms, inference
 
 SWEPT = {"connections": "connections", "rate": "rate"}
 OVER = {"connections": "connections", "rate": "rates"}
@@ -229,7 +228,7 @@ def _level_columns(lost: Lost) -> list[Column[SweepLevel]]:
         Number("goodput, requests/s", lambda level: formatting.rate(level.goodput.median)),
         Number("interval", _interval),
         Number("valid", lambda level: lost[level.cell_id] or str(level.goodput.n)),
-        Number("p99, ms", _level_p99),
+        Number("p99, ms", lambda level: ms(level.p99_us)),
         Number("server CPU", lambda level: formatting.percent(level.server_cpu)),
     ]
 
@@ -239,11 +238,6 @@ def _interval(level: SweepLevel) -> str:
     if goodput.low is None:
         return formatting.NONE
     return f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
-
-
-def _level_p99(level: SweepLevel) -> TableCell:
-    supported = inference.supports_percentile(level.responses or 0, histograms.PERCENTILES["p99"])
-    return TableCell(ms(level.p99_us), css="" if supported else "unsupported")
 
 
 def _search(name: str, subject: str, search: SearchSummary) -> list[Block]:

@@ -40,7 +40,8 @@ def result(repetition: Repetition) -> str:
     else:
         parts = [f"{repetition.goodput or 0:,.1f} requests/s"]
     if latency := repetition.latency_us:
-        names = [name for name in ("p50", "p99") if getattr(latency, name)]
+        few = _unsupported(repetition)
+        names = [name for name in ("p50", "p99") if getattr(latency, name) and name not in few]
         parts += [f"{name} {formatting.bounded(latency, name)} ms" for name in names]
     failed = headlines.total(repetition.errors)
     parts.append(f"{failed:,} errors" if failed else "no errors")

@@ -41,6 +41,7 @@ from loadlab.model import (
     StudyClaim,
     StudyPublication,
 )
+from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.plan_document import Run
 from loadlab.report.render import render
 from loadlab.results import derive_result, judge_calibration
@@ -77,9 +78,21 @@ STUDY = PlannedStudy(
 THRESHOLDS = builders.thresholds(steal_max=0.1, late_max=0.02)
 
 
+def experiments() -> list[Fixed]:
+    """Return the plan of the recorded cells."""
+    setups = [
+        files.read(FIXTURES / f"rep-{name}" / "cell.json", RepetitionSetup)
+        for name in ("oha", "python")
+    ]
+    return [
+        Fixed(item=builders.item(cell_id=own.cell_id, cell=own.cell, purpose=own.purpose))
+        for own in setups
+    ]
+
+
 def begun() -> Run:
     """Return plan.json of a run of one study."""
-    plan = replace(builders.plan(), run_id="a-run", study=STUDY)
+    plan = replace(builders.plan(), run_id="a-run", study=STUDY, experiments=[*experiments()])
     return Run(
         started="2026-11-20T17:06:00Z",
         argv=["ansible-playbook", "lab.yml"],
@@ -596,6 +609,24 @@ def test_what_was_replaced_together_is_found_out_by_the_signature(
     assert outcome.refusal(run_dir) == f"No signer of {keys['signers']} signed it."
     bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz")
     assert not verify_packed(run_dir, keys["signers"]).verified
+
+
+def test_a_repetition_that_is_another_again_is_found_though_all_is_derived_again(
+    run_dir: Path,
+) -> None:
+    """Neither a signature nor a document that was left over shows it."""
+    copied = run_dir / CLIENT.replace("rep-1", "rep-2")
+    shutil.copytree(run_dir / CLIENT, copied)
+    setup = files.read(copied / "cell.json", RepetitionSetup)
+    (copied / "cell.json").write_bytes(files.encode(replace(setup, repetition=2)))
+    forge(run_dir)
+    outcome = verify(run_dir)
+    assert not outcome.verified
+    name = f"{CLIENT.replace('rep-1', 'rep-2')}/result.json"
+    assert list(outcome.of("differs")) == [name]
+    first, *more = outcome.of("differs")[name]
+    assert first.endswith(f"is the same file as in {CLIENT}")
+    assert more[0].endswith(f"s before the end of {CLIENT}")
 
 
 def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None:

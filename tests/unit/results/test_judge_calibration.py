@@ -109,8 +109,10 @@ def test_calibration_is_derived_from_its_raw_files(folder: Path) -> None:
         server_cpu_busy=telemetry.server.cpu_busy,
         generator="wrk",
     )
-    assert found.baseline_latency_us == floor.latency_us
-    assert found.send_delay_us == floor.send_delay_us
+    # 1,594 answers do not support the percentiles above the p99.
+    few = {"p99_9": None, "p99_99": None}
+    assert found.baseline_latency_us == replace(present(floor.latency_us), **few)
+    assert found.send_delay_us == replace(present(floor.send_delay_us), **few)
     assert present(found.send_delay_us).p99 is not None
     there = json.loads((FIXTURES / "iperf3" / "forward.json").read_text())["end"]
     back = json.loads((FIXTURES / "iperf3" / "reverse.json").read_text())["end"]

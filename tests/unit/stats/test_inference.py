@@ -220,20 +220,6 @@ def test_no_interval_of_the_median_of_five() -> None:
     assert inference.quantile_interval(6, 0.5) == (1, 6)
 
 
-@pytest.mark.parametrize(
-    ("count", "percentile", "wanted"),
-    [
-        (1000, 99.99, False), (1000, 99, True), (999, 99, False), (100_000, 99.99, True),
-        (99_999, 99.99, False), (20, 50, True), (19, 50, False), (0, 50, False),
-        (10_000, 99.9, True), (9_999, 99.9, False),
-    ],
-)  # fmt: skip
-def test_a_percentile_needs_ten_values_beyond_it(
-    count: int, percentile: float, wanted: bool
-) -> None:
-    assert inference.supports_percentile(count, percentile) is wanted
-
-
 def holds(found: Estimate, true: float) -> bool:
     low, _, high = known(found)
     return low <= true <= high

@@ -1,0 +1,155 @@
+"""What in a bundle cannot be of one run, though every document follows from the raw files.
+
+A run numbers the repetitions of a cell from 1 without a gap, measures one at a time on a pair of
+hosts, never records the same file twice, and takes its cells in the order that its plan and the
+results so far give.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+from loadlab.kinds import all_kinds
+from loadlab.model import Progress, Result
+from loadlab.plan import ablation, records, repeats, schedule
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Plan, Run
+from loadlab.plan.records import CellRecords, Records, cell_records
+from loadlab.run import documents
+from loadlab.run.run_dir import RepetitionDir, RunDir
+
+# Files with the time of what they tell: no two are alike.
+_HERE = RepetitionDir(Path())
+_TIMED = [path.name for path in (_HERE.run, _HERE.telemetry, _HERE.server_telemetry, _HERE.cores)]
+Results: TypeAlias = dict[RepetitionDir, Result]
+Faults: TypeAlias = Iterator[tuple[RepetitionDir, str]]
+
+
+def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
+    """Return path of a document below the run's folder -> what contradicts it.
+
+    ``begun``: plan.json. Raises ValueError where a document is not understood.
+    """
+    run = RunDir(run_dir)
+    results = {folder: documents.read(folder.result, Result) for folder in run.measured()}
+    faults: defaultdict[str, list[str]] = defaultdict(list)
+    checks = (
+        _missing(run.repetitions()),
+        _copies(results),
+        _overlaps(results),
+        _unplanned(run_dir, results, begun),
+    )
+    for folder, fault in chain(*checks):
+        faults[f"{folder.place}/{folder.result.name}"].append(fault)
+    progress = documents.read_or_none(run.progress, Progress)
+    done = sum(result.error is None for result in results.values())
+    if progress is not None and progress.done != done:
+        faults[run.summary.name].append(
+            f"{progress.done} measurements were made by {run.progress.name}, and there are {done}"
+        )
+    return {name: tuple(texts) for name, texts in faults.items()}
+
+
+def _missing(folders: Sequence[RepetitionDir]) -> Faults:
+    """Yield the repetitions whose number does not follow the one before; they are in order."""
+    for before, folder in pairwise([None, *folders]):
+        assert folder is not None
+        expected = before.number + 1 if before is not None and before.of == folder.of else 1
+        if folder.number != expected:
+            yield folder, f"repetition {folder.number} of its cell, and {expected} is not there"
+
+
+def _copies(results: Results) -> Faults:
+    """Yield the repetitions with a recording of another."""
+    owners: dict[str, RepetitionDir] = {}
+    for folder, result in results.items():
+        for name, sha256 in result.raw_sha256.items():
+            if name.rpartition("/")[2] not in _TIMED:
+                continue
+            owner = owners.setdefault(sha256, folder)
+            if owner != folder:
+                yield folder, f"{name} is the same file as in {owner.place}"
+                break
+
+
+def _timed(results: Results) -> list[tuple[float, float, RepetitionDir]]:
+    """Return (start, end, folder) of what has both, in the order of the start."""
+    return sorted(
+        (
+            (result.started, result.finished, folder)
+            for folder, result in results.items()
+            if result.started is not None and result.finished is not None
+        ),
+        key=lambda timed: timed[:2],
+    )
+
+
+def _overlaps(results: Results) -> Faults:
+    """Yield the repetitions that began before another one on the same server ended."""
+    servers: defaultdict[str, Results] = defaultdict(dict)
+    for folder, result in results.items():
+        servers[result.server][folder] = result
+    for own in servers.values():
+        for (_, end, before), (start, _, folder) in pairwise(_timed(own)):
+            if start < end:
+                yield folder, f"began {end - start:.1f} s before the end of {before.place}"
+
+
+def _unplanned(run_dir: Path, results: Results, begun: Run) -> Faults:
+    """Yield the repetitions of cells that the plan has not, or that were not next by the plan.
+
+    A later call that resumed the run may have planned other cells.
+    """
+    if begun.resumed:
+        return
+    everything = records.load(run_dir)
+    plan = plans.with_rate_ceiling(begun.plan, records.rate_ceiling(run_dir))
+    items = {
+        item.cell_id: item
+        for experiment in plan.experiments
+        for item in experiment.known_items(everything)
+    }
+    strange = [folder for folder in results if folder.of not in items]
+    for folder in strange:
+        yield folder, "plan.json has no such cell"
+    for folder, result in results.items():
+        item = items.get(folder.of)
+        if item and (item.cell, item.purpose) != (result.cell, result.purpose):
+            yield folder, "plan.json has another cell of this name"
+    # A cell that failed twice is left out.
+    failed = any(result.error is not None for result in results.values())
+    idle = ablation.idle(plan.study, records.ledgers(run_dir))
+    if not (strange or failed or idle):
+        yield from _out_of_turn(plan, results, everything)
+
+
+def _out_of_turn(plan: Plan, results: Results, everything: Records) -> Faults:
+    """Yield the first repetition of each pair that was not next by the plan and the results before
+    it."""
+    blocks = [result.block or 0 for result in results.values()]
+    plan = plans.with_blocks(plan, max([plan.options.repetitions, *blocks]))
+    keeps_order = all_kinds.of_plan(plan).keeps_order
+    for pair in sorted({experiment.pair for experiment in plan.experiments}):
+        kept: dict[str, CellRecords] = {}
+        before: defaultdict[str, list[Result]] = defaultdict(list)
+        own = {
+            cell_id
+            for experiment in schedule.experiments_of(plan, pair)
+            for cell_id in experiment.cell_ids(everything)
+        }
+        of_pair = {folder: result for folder, result in results.items() if folder.of in own}
+        for _, _, folder in _timed(of_pair):
+            result = results[folder]
+            item = schedule.next_item(
+                plan, repeats.limited(plan, kept), {}, None, pair, keeps_order=keeps_order
+            )
+            following = (item.cell_id, item.block) if item else (None, None)
+            if following != (folder.of, result.block) and result.purpose != "saturation":
+                yield folder, f"by the plan {following[0] or 'nothing'} was to be measured then"
+                break
+            before[folder.of].append(result)
+            kept[folder.of] = cell_records(before[folder.of])
