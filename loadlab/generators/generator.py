@@ -41,7 +41,7 @@ class ClosedLanes:
     """
 
     urls: Mapping[str, str]
-    slice_s: float = 0.2
+    slice_s: float = 0.05
     drain_s: float = 1
 
 

@@ -273,7 +273,7 @@ TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
             Lanes(TWO_URLS, 4, 2),
             {"rate": 750, "slice_s": 0.02, "sliced_s": 4, "by_request_s": 2, "settle_s": 0.004},
         ),
-        (None, ClosedLanes(TWO_URLS), {"closed": True, "slice_s": 0.2, "drain_s": 1}),
+        (None, ClosedLanes(TWO_URLS), {"closed": True, "slice_s": 0.05, "drain_s": 1}),
     ],
 )
 def test_a_plan_has_its_lanes(
