@@ -15,7 +15,7 @@ const MOST_LANES: usize = 16;
 const SLICE_S: f64 = 0.02;
 const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
-const CLOSED_SLICE_S: f64 = 0.2;
+const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
 

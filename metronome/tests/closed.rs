@@ -233,7 +233,7 @@ fn one_lane_has_its_files_in_the_folder_itself() {
     plan.closed = true;
     plan.keepalive = false;
     let measured = plan.play();
-    assert!((2..=5).contains(&slices(&measured).len()));
+    assert!((2..=20).contains(&slices(&measured).len()));
     assert_eq!(measured.outcome("right"), server.requests());
     assert_eq!(measured.number(&["sent"]), measured.number(&["scheduled"]));
     assert!(measured
