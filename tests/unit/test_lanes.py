@@ -74,7 +74,7 @@ def said(
         "total": 1,
         "lanes": lanes,
     }
-    plan = {
+    plan: dict[str, Any] = {
         "run_dir": "/run1",
         "matrix": None,
         "stacks": STACKS,
