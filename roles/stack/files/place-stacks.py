@@ -88,6 +88,8 @@ def main() -> None:
     for path in there:
         if str(path) not in wanted:
             remove(path)
+    if not places:
+        remove(folder)
     output("systemctl", "daemon-reload")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from loadlab.plan import check_options
+from loadlab.run.catalog import load_yaml
 from loadlab.stacks import places, stacks
 from tests.unit import builders
 
@@ -63,6 +65,20 @@ def test_without_a_reverse_proxy_clients_reach_the_application() -> None:
 def test_without_an_application_the_reverse_proxy_answers() -> None:
     served = places.served(ROOT, asked("nginx"), ADDRESS, 1)
     assert served.running == ["loadlab-nginx-1.service"]
+
+
+def test_no_connection_takes_a_port_of_a_place() -> None:
+    """Where a profile gives connections all ports, it reserves those of the places."""
+    tuning = load_yaml(ROOT / "files/tuning/production.yml")["sysctl"]
+    values = {entry["key"]: str(entry["value"]) for entry in tuning}
+    ranges = [part.split("-") for part in values["net.ipv4.ip_local_reserved_ports"].split(",")]
+    reserved = {port for ends in ranges for port in range(int(ends[0]), int(ends[-1]) + 1)}
+    stacks_of_place = [asked("aiohttp", transport="tcp"), asked("aiohttp", reverse_proxy="none")]
+    for place, stack in itertools.product((1, 99), stacks_of_place):
+        entry: places.Placed = {"place": place, "stack_name": "a", "definition": stack}
+        (made,) = places.arrangements(ROOT, [entry], ADDRESS, "", False).places
+        assert made.ports
+        assert reserved >= set(made.ports)
 
 
 class Server:
@@ -222,7 +238,8 @@ def test_other_places_are_removed(server: Server) -> None:
     # The application of the lab's own place goes on.
     done(server.put())
     assert server.called() == ["stop loadlab-*-[0-9]*.service", "daemon-reload"]
-    assert not [*server.units.iterdir(), *(server.folder / "places").iterdir()]
+    assert not [*server.units.iterdir()]
+    assert not (server.folder / "places").exists()
     done(server.put())
     assert server.called() == []
 
