@@ -106,8 +106,17 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     foreign_cpu_time_max: Annotated[
         Fraction,
         doc(
-            "Void above: core time that others had in the disturbed seconds / duration, either "
-            "host. Half of the requests above the p99."
+            "Void above: core time that others had in the disturbed seconds / duration, on a host."
+        ),
+    ]
+    foreign_cpu_heavy: Annotated[
+        NotNegative, doc("Foreign CPU above which a second moves any p99, cores.")
+    ]
+    foreign_cpu_heavy_time_max: Annotated[
+        Fraction,
+        doc(
+            "Void above: core time that others had in such seconds / duration, on a host. Half of "
+            "the requests above the p99."
         ),
     ]
     link_seconds_max: Annotated[

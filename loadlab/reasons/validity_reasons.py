@@ -282,7 +282,10 @@ VOID: ReasonTable = {
         ),
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
-        thresholds=("foreign_cpu_disturbing", "foreign_cpu_time_max"),
+        thresholds=(
+            *("foreign_cpu_disturbing", "foreign_cpu_time_max"),
+            *("foreign_cpu_heavy", "foreign_cpu_heavy_time_max"),
+        ),
         cause="outside",
     ),
     "clock_jump": ReasonRow(

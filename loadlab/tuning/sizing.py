@@ -63,19 +63,24 @@ class OpenFiles(Struct, frozen=True, kw_only=True):
 
 
 def sizes(
-    host: HostProbe, hosts: Iterable[HostProbe], stacks: Iterable[PooledStack], pool_size: int
+    host: HostProbe,
+    hosts: Iterable[HostProbe],
+    stacks: Iterable[PooledStack],
+    pool_size: int,
+    together: int = 1,
 ) -> Sizes:
     """Return the sizes of a host.
 
     ``hosts``: all hosts. ``stacks``: those to be run; empty where nothing is planned.
-    ``pool_size``: connections of a worker's pool, see largest_pool.
+    ``pool_size``: connections of a worker's pool, see largest_pool. ``together``: how many stacks
+    are up at once.
     """
     cores = len(host.cpus)
     sharing = sum(_one_machine(host, other) for other in hosts)
     return Sizes(
         memory=host.manifest.memory_bytes // 1024**2 // max(sharing, 1),
         cores=cores,
-        connections=connections(stacks, cores, pool_size),
+        connections=together * connections(stacks, cores, pool_size),
     )
 
 
@@ -151,14 +156,16 @@ def max_connections(profile: TuningProfile, size: Sizes) -> int:
     return int(value(values[0], size)) if values else MAX_CONNECTIONS
 
 
-def pools_refusal(stack: PooledStack, cores: int, admitted: int, where: str) -> str | None:
+def pools_refusal(
+    stack: PooledStack, cores: int, admitted: int, where: str, together: int = 1
+) -> str | None:
     """Return why the pools of a stack's workers exceed PostgreSQL's max_connections; None if they
     fit.
 
     ``cores``: of the server. ``admitted``: max_connections. ``where``: what sets it, for the
-    message.
+    message. ``together``: how many such stacks are up at once.
     """
-    pool_size, processes = stack.app.pool_size, workers(stack, cores)
+    pool_size, processes = stack.app.pool_size, together * workers(stack, cores)
     room = admitted - RESERVED
     opened = processes * pool_size
     if opened <= max(room, 0):
@@ -167,8 +174,8 @@ def pools_refusal(stack: PooledStack, cores: int, admitted: int, where: str) -> 
         f"{stack.framework} would open {processes} workers x {pool_size} = {opened} "
         f"database connections, more than max_connections = {admitted} of {where} leaves ({room}; "
         f"{RESERVED} are kept for the superuser and for telemetry). Give fewer with -e "
-        f"workers={room // pool_size}, lower pool_size in apps/{stack.framework}/app.yml, or "
-        "choose another profile with -e tuning=<name>."
+        f"workers={room // (together * pool_size)}, lower pool_size in "
+        f"apps/{stack.framework}/app.yml, or choose another profile with -e tuning=<name>."
     )
 
 
@@ -178,20 +185,22 @@ def pools_refusals(
     planned: Iterable[tuple[str, str]],
     host: HostProbe,
     pool_size: int,
+    together: int = 1,
 ) -> list[str]:
     """Return a sentence for each stack and tuning profile of a plan whose pools do not fit the
     server.
 
-    ``planned``: the (stack, tuning) of each item. ``host``: the server. ``pool_size``: see
-    largest_pool.
+    ``planned``: the (stack, tuning) of each item. ``host``: the server. ``pool_size``,
+    ``together``: see sizes.
     """
-    size = sizes(host, [], stacks.values(), pool_size)
+    size = sizes(host, [], stacks.values(), pool_size, together)
     refusals = [
         pools_refusal(
             stacks[stack],
             size.cores,
             max_connections(tunings[tuning], size),
             f"the tuning profile {tuning}",
+            together,
         )
         for stack, tuning in dict.fromkeys(planned)
     ]

@@ -59,6 +59,10 @@ class GateKind(StudyKind):
     def complete(self, draft: Draft, plan: Plan) -> Plan:
         return variants.complete(draft, plan)
 
+    def announcement(self, plan: Plan) -> str:
+        assert plan.gate is not None
+        return words.apart(plan.gate)
+
     def blocks(self, plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace) -> int:
         return blocks_decided.blocks(plan, records, failures, pace)
 

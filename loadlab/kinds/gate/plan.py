@@ -66,6 +66,9 @@ class GateRule(Record, kw_only=True, frozen=True):
     gate_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
     gate_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
     gate_fraction: Annotated[Above0, doc("Constant rate, as a fraction of the base's saturation.")]
+    gate_lanes_fraction: Annotated[
+        Above0, doc("Constant rate of all variants side by side, as a fraction as above.")
+    ]
     gate_lanes_duration_s: Annotated[
         Above0, doc("Duration of a measurement of all variants side by side, seconds.")
     ]
@@ -297,7 +300,8 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
         closed_slice_s=rule.gate_closed_slice_s,
     )
     duration_s = None if "duration" in options else rule.gate_lanes_duration_s
-    return side_by_side.shared(planned, turns, duration_s)
+    more = rule.gate_lanes_fraction / rule.gate_fraction
+    return side_by_side.shared(planned, turns, duration_s, more)
 
 
 def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:

@@ -56,12 +56,14 @@ def _obstacles(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -
             yield Reason(code="lanes_sessions", facts={"framework": item.cell.framework})
 
 
-def shared(planned: PlannedCells, turns: LaneTurns, duration_s: float | None) -> PlannedCells:
+def shared(
+    planned: PlannedCells, turns: LaneTurns, duration_s: float | None, more: float
+) -> PlannedCells:
     """Return the cells with their constant rates as lanes of one load, which a closed loop follows
     in place of theirs.
 
     ``turns``: of all variants, the A/A control included. ``duration_s``: of the load; None keeps
-    the cells' own.
+    the cells' own. ``more``: how many times as high a fraction of the saturation is.
     """
     assert planned.study is not None
     before = [
@@ -69,7 +71,7 @@ def shared(planned: PlannedCells, turns: LaneTurns, duration_s: float | None) ->
         for own in planned.experiments
         if own.items[0].purpose != "measure" or is_constant(own.items[0])
     ]
-    after = [_shared(own, turns, duration_s) for own in before]
+    after = [_shared(own, turns, duration_s, more) for own in before]
     names = dict(
         zip(*([item.cell_id for item in items(own)] for own in (before, after)), strict=True)
     )
@@ -82,7 +84,7 @@ def shared(planned: PlannedCells, turns: LaneTurns, duration_s: float | None) ->
 
 
 def _shared(
-    experiment: PlannedExperiment, turns: LaneTurns, duration_s: float | None
+    experiment: PlannedExperiment, turns: LaneTurns, duration_s: float | None, more: float
 ) -> PlannedExperiment:
     if not isinstance(experiment, Fixed | Scaled):
         return experiment
@@ -95,8 +97,8 @@ def _shared(
     load = replace(
         load,
         lanes=turns,
-        rate=_part(load.rate, turns),
-        fraction=_part(load.fraction, turns),
+        rate=load.rate and load.rate / turns.stacks,
+        fraction=load.fraction and more * load.fraction / turns.stacks,
         duration_s=duration_s or load.duration_s,
     )
     cell = replace(item.cell, load=load)
@@ -107,7 +109,7 @@ def _shared(
         expected_s=(load.duration_s or 0) + load.warmup_s + turns.closed_s,
     )
     if isinstance(experiment, Scaled):
-        return replace(experiment, item=item, fraction=experiment.fraction / turns.stacks)
+        return replace(experiment, item=item, fraction=more * experiment.fraction / turns.stacks)
     return replace(experiment, item=item)
 
 
@@ -119,7 +121,3 @@ def is_constant(item: Item) -> bool:
 def whole_rate(load: Load) -> float | None:
     """Return the rate of all lanes together, requests/s; of one stack its own."""
     return load.rate and load.rate * (load.lanes.stacks if load.lanes else 1)
-
-
-def _part(whole: float | None, turns: LaneTurns) -> float | None:
-    return None if whole is None else whole / turns.stacks

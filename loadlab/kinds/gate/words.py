@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadlab.model import Answer, HeadVerdict, Manifest, Variant, Verdict, VerdictRow
+from loadlab.model import (
+    Answer,
+    HeadVerdict,
+    Manifest,
+    PlannedGate,
+    Variant,
+    Verdict,
+    VerdictRow,
+)
 from loadlab.model.metric_rows import GATES
 from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
@@ -80,6 +88,15 @@ REASONS = ReasonPart(
         ),
     },
 )
+
+
+def apart(planned: PlannedGate) -> str:
+    """Return why variants are measured one after the other; empty where they are not, and with a
+    baseline, where there is one."""
+    if planned.apart is None or planned.baseline is not None:
+        return ""
+    reason = words.reason(planned.apart, REASONS.rows)
+    return f"The variants are measured one after the other, which takes longer: {reason}"
 
 
 def answer(row: VerdictRow) -> str:

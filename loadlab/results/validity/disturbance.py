@@ -135,20 +135,24 @@ def _foreign(
     mean of all, so what others had counts in cores.
     """
     used = [fraction * cores for fraction in per_second]
-    disturbing = thresholds.foreign_cpu_disturbing
-    time = sum(cores for cores in used if cores > disturbing) / len(used) if used else 0.0
-    if time > thresholds.foreign_cpu_time_max:
-        yield Reason(
-            code="foreign_cpu",
-            value=time,
-            limit=thresholds.foreign_cpu_time_max,
-            facts={
-                "host": role,
-                "second_max": disturbing,
-                "mean": sum(per_second) / len(per_second),
-                "worst": max(used),
-            },
-        )
+    for second_max, time_max in (
+        (thresholds.foreign_cpu_heavy, thresholds.foreign_cpu_heavy_time_max),
+        (thresholds.foreign_cpu_disturbing, thresholds.foreign_cpu_time_max),
+    ):
+        time = sum(cores for cores in used if cores > second_max) / len(used) if used else 0.0
+        if time > time_max:
+            yield Reason(
+                code="foreign_cpu",
+                value=time,
+                limit=time_max,
+                facts={
+                    "host": role,
+                    "second_max": second_max,
+                    "mean": sum(per_second) / len(per_second),
+                    "worst": max(used),
+                },
+            )
+            return
 
 
 def clock_jump(client: ClientEvidence) -> Iterator[Reason]:

@@ -105,16 +105,17 @@ def test_production_fits_every_host(cores: int, memory_mb: int) -> None:
 @pytest.mark.parametrize("app", sorted(MANIFESTS))
 @pytest.mark.parametrize("cores", [1, 2, 16, 128])
 @pytest.mark.parametrize("workers", [None, 1, 300])
+@pytest.mark.parametrize("together", [1, 3])
 def test_the_pools_of_all_workers_fit_productions_max_connections(
-    app: str, cores: int, workers: int | None
+    app: str, cores: int, workers: int | None, together: int
 ) -> None:
     run = replace(stack(workers, 4, MANIFESTS[app]["pool_size"]), framework=app)
-    size = sizing.sizes(host(cores), [], [run], sizing.largest_pool(ROOT))
+    size = sizing.sizes(host(cores), [], [run], sizing.largest_pool(ROOT), together)
     admitted = sizing.max_connections(PROFILES["production"], size)
-    assert sizing.pools_refusal(run, cores, admitted, "production") is None
+    assert sizing.pools_refusal(run, cores, admitted, "production", together) is None
     # One more connection for each thread, as an endpoint without a pool opens it.
     pools = sizing.workers(run, cores) * (run.app.pool_size + run.threads)
-    assert pools + sizing.RESERVED <= admitted
+    assert together * pools + sizing.RESERVED <= admitted
 
 
 def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None:
@@ -126,6 +127,9 @@ def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None
         "max_connections = 100 of the tuning profile stock leaves (96; 4 are kept for the "
         "superuser and for telemetry). Give fewer with -e workers=9, lower pool_size in "
         "apps/aiohttp/app.yml, or choose another profile with -e tuning=<name>."
+    )
+    assert "3 workers x 10 = 30 database connections" in str(
+        sizing.pools_refusal(stack(1), 1, 30, "stock", together=3)
     )
     assert sizing.max_connections(PROFILES["gasc-2015"], SIZE) == 1000
 

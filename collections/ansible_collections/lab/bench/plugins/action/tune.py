@@ -42,7 +42,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     - root: top folder of the lab
     - profile: none restores the original settings
     - host, hosts: this one and all of the lab, as host_check describes them
-    - stacks: all of the run, for the number of their database connections
+    - stacks: all of the run, for the number of their database connections; together: how many of
+      them are up at once
     - hand_back_s: seconds until the host itself starts what is stopped; 0 for never
     - may_reboot: whether the host may be booted again for a kernel parameter
     - forget: whether to delete the original values of what is restored
@@ -57,6 +58,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
     host: HostProbe | None = None
     hosts: list[HostProbe] = []
     stacks: list[PooledStack] = []
+    together: int = 1
     hand_back_s: int = 0
     may_reboot: bool = False
     forget: bool = False
@@ -256,7 +258,9 @@ class ActionModule(ControllerAction):
 
 def _sizes(args: Arguments) -> sizing.Sizes:
     assert args.host is not None
-    return sizing.sizes(args.host, args.hosts, args.stacks, sizing.largest_pool(args.root))
+    return sizing.sizes(
+        args.host, args.hosts, args.stacks, sizing.largest_pool(args.root), args.together
+    )
 
 
 def _of_originals(function: str, values: Mapping[str, str]) -> str:
