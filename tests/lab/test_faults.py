@@ -192,8 +192,9 @@ def test_a_fetch_that_fails_costs_one_repetition_at_most(run_id: str) -> None:
     finally:
         ssh(SERVER, f"rm {RSYNC}")
     failed, *others = sorted(records(run_id), key=lambda record: record["error"] is None)
-    assert [record["repetition"] for record in others] == [1, 3, 4]
-    assert [record["error"] for record in others] == [None, None, None]
+    # Void ones, of which a neighbour is the cause, are repeated.
+    assert {record["repetition"] for record in others} >= {1, 3, 4}
+    assert {record["error"] for record in others} == {None}
     left = f"{runs}/{run_id}.left-1"
     words = f"server: its raw files could not be fetched and stay there in {left}: made to fail"
     assert failed["repetition"] == 2
@@ -233,11 +234,13 @@ def test_postgresql_that_was_stopped_is_started(run_id: str) -> None:
         ssh(SERVER, command)
     finish(loading)
     found = records(run_id)
-    assert [record["error"] for record in found] == [None, None, None]
-    errors = [sum(record["errors"].values()) for record in found]
-    assert errors[0] > 0, "it was stopped meanwhile"
-    assert errors[1] > 0, "it was running again, and its cluster was stopped"
-    assert errors[2] == 0, "it is running again"
+    assert {record["error"] for record in found} == {None}
+    # Void ones, of which a neighbour is the cause, are repeated.
+    first, second, *others = (sum(record["errors"].values()) for record in found)
+    assert first > 0, "it was stopped meanwhile"
+    assert second > 0, "it was running again, and its cluster was stopped"
+    assert others
+    assert not any(others), "it is running again"
 
 
 def somaxconn(run_id: str, ledger: str, host: str) -> dict[str, Any]:
