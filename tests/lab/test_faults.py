@@ -151,9 +151,13 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     ssh(SERVER, f"mkdir -p {Path(BROKEN).parent}; printf %s {shlex.quote(refuse)} >{BROKEN}")
     output = run(*stages("deploy", "calibrate", "load"), **asked)
     found = {(r["cell"]["workers"], r["repetition"]): r["error"] for r in records(run_id)}
-    assert set(found) == {(2, 1), (3, 1), (3, 2)}
-    assert found[2, 1] is None
-    assert all("does not start on server" in found[3, n] for n in (1, 2)), found
+    # Void ones, of which a neighbour is the cause, are repeated.
+    assert {error for (workers, _), error in found.items() if workers == 2} == {None}
+    refusals = [error for (workers, _), error in found.items() if workers == 3]
+    assert len(refusals) == 2
+    for error in refusals:
+        assert "does not start on server" in error
+        assert error.count("Starting loadlab-app.service") == 1, "its last start alone"
     assert "Skipped after 2 failed attempts: aiohttp" in output
     # What was measured is in the report, and the command that wrote it says what is not.
     reporting = playbook(*stages("collect", "report"), run_id=run_id)
@@ -188,8 +192,9 @@ def test_a_fetch_that_fails_costs_one_repetition_at_most(run_id: str) -> None:
     finally:
         ssh(SERVER, f"rm {RSYNC}")
     failed, *others = sorted(records(run_id), key=lambda record: record["error"] is None)
-    assert [record["repetition"] for record in others] == [1, 3, 4]
-    assert [record["error"] for record in others] == [None, None, None]
+    # Void ones, of which a neighbour is the cause, are repeated.
+    assert {record["repetition"] for record in others} >= {1, 3, 4}
+    assert {record["error"] for record in others} == {None}
     left = f"{runs}/{run_id}.left-1"
     words = f"server: its raw files could not be fetched and stay there in {left}: made to fail"
     assert failed["repetition"] == 2
@@ -229,11 +234,13 @@ def test_postgresql_that_was_stopped_is_started(run_id: str) -> None:
         ssh(SERVER, command)
     finish(loading)
     found = records(run_id)
-    assert [record["error"] for record in found] == [None, None, None]
-    errors = [sum(record["errors"].values()) for record in found]
-    assert errors[0] > 0, "it was stopped meanwhile"
-    assert errors[1] > 0, "it was running again, and its cluster was stopped"
-    assert errors[2] == 0, "it is running again"
+    assert {record["error"] for record in found} == {None}
+    # Void ones, of which a neighbour is the cause, are repeated.
+    first, second, *others = (sum(record["errors"].values()) for record in found)
+    assert first > 0, "it was stopped meanwhile"
+    assert second > 0, "it was running again, and its cluster was stopped"
+    assert others
+    assert not any(others), "it is running again"
 
 
 def somaxconn(run_id: str, ledger: str, host: str) -> dict[str, Any]:
