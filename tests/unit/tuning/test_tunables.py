@@ -567,8 +567,9 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
     monkeypatch.setenv("CONTAINER", "0")
     result = tuned.tune(boot, may_reboot=True)
     assert (order, states(result)["boot.nosmt"]) == (["reboot"], "not_namespaced")
-    assert "(not_namespaced). A container cannot set them: use a machine of its own, or choose" in (
-        result["msg"]
+    assert (
+        "(not_namespaced). A container cannot set them: use a machine of its own, or choose"
+        in (result["msg"])
     )
 
 
