@@ -59,7 +59,7 @@ site: setup
 
 # Targets that measure nothing run in parallel, the longest first.
 test: tools
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages metronome aws unit-whole lint
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages aws lint unit-whole metronome
 	@$(MAKE) --no-print-directory core
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
