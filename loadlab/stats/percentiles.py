@@ -26,8 +26,8 @@ Counts: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
 EACH = 100  # an interval needs this many values beyond the percentile in each repetition
 # Stalls are too few for an interval where the answers that are so many times as slow as the
-STALL_FACTOR = 4  # percentile of the quickest repetition move it by more than this
-MOVED_MAX = 0.01  # fraction, and are of fewer repetitions than
+STALL_FACTOR = 4  # percentile of the quickest repetition move that of one by more than this
+MOVED_MAX = 0.005  # fraction, and are of fewer repetitions than
 ALIKE_MIN = 2 / 3  # of them.
 _RANGE = histograms.empty()
 
@@ -143,13 +143,12 @@ def _few_stalls(
     slow answers each which would be as uneven. ``censored``: requests behind all values.
     """
     rows = zip(counts, censored, strict=True)
-    quickest = min(_at(values, own, int(behind), name) for own, behind in rows)
+    percentile_of = [_at(values, own, int(behind), name) for own, behind in rows]
+    quickest = min(percentile_of)
     is_slow = values > STALL_FACTOR * quickest
     slow = counts[:, is_slow].sum(axis=1) + censored
-    total = counts.sum(axis=0)
-    rest = np.where(is_slow, 0, total)
-    moved = _at(values, total, int(censored.sum()), name) / _at(values, rest, 0, name) - 1
-    if moved <= MOVED_MAX:
+    quick = [_at(values, np.where(is_slow, 0, own), 0, name) for own in counts]
+    if all(own <= (1 + MOVED_MAX) * rest for own, rest in zip(percentile_of, quick, strict=True)):
         return None
     alike = float(slow.sum() ** 2 / (slow**2).sum())
     if alike >= ALIKE_MIN * len(counts):

@@ -81,8 +81,9 @@ def test_a_stall_in_one_of_five_repetitions_leaves_no_interval() -> None:
         "too few stalls for an interval: answers 4 times as slow as the p99 are of 1.0 of 5 "
         "repetitions"
     )
-    # It hardly moves the p50.
-    assert percentiles.intervals([still] * 4 + [stopped]).p50.reason is None
+    # Fewer stalled requests hardly move the p50.
+    briefly = histograms.from_values(np.r_[quick, stalls[::8]])
+    assert percentiles.intervals([still] * 4 + [briefly]).p50.reason is None
     # Stalls in all of them are as much a part of each as the rest.
     assert percentiles.intervals([stopped] * 5).p99.reason is None
     assert percentiles.intervals([stopped] * 4 + [still]).p99.reason is None
