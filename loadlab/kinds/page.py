@@ -20,10 +20,10 @@ from loadlab.report.html import Block, Fold, Headline, Results, Section, Text, p
 from loadlab.report.sections import (
     calibration_section,
     cell_figures,
+    cell_outcome,
     cells_section,
     comparison_section,
     curves_section,
-    headlines,
     hosts_section,
     manifest_section,
     processes_section,
@@ -118,7 +118,7 @@ class _Builder:
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")
         self._curves = curves_section.headlines(self._summary, self._paths)
-        self._drawn = sum(len(headlines.valid(entry.cell)) for entry in self._measured)
+        self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
     def _entries(self, purpose: str) -> list[Entry]:
         chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]

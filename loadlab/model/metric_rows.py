@@ -295,7 +295,7 @@ def _names(*kinds: str) -> tuple[str, ...]:
 SPEEDS = _names("speed")
 # What two cells are compared by; what a cell costs, with the parts.
 COMPARED = _names("speed", "cost")
-COSTS = tuple(row.name for row in ROWS.values() if row.kind in ("cost", "part"))
+COST_METRICS = tuple(row.name for row in ROWS.values() if row.kind in ("cost", "part"))
 GATES: dict[str, GateRow] = {row.name: row.gate for row in ROWS.values() if row.gate}
 
 

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, Reason, Record, doc
 from loadlab.model.latency import Latency, OwnPart, PercentileIntervals, ResponseTime
-from loadlab.model.metric_rows import COMPARED, COSTS, ROWS, LatencyOf, meanings
+from loadlab.model.metric_rows import COMPARED, COST_METRICS, ROWS, LatencyOf, meanings
 from loadlab.model.result import ErrorCounts
 
 
@@ -132,7 +132,7 @@ class CellCostBase(Record, kw_only=True, frozen=True):
     ] = None
 
     def sample(self, metric: str) -> Sample | None:
-        """Return the values of one of COSTS. Raises AttributeError for another metric."""
+        """Return the values of one of COST_METRICS. Raises AttributeError for another metric."""
         sample: Sample | None = getattr(self, metric)
         return sample
 
@@ -144,7 +144,7 @@ if TYPE_CHECKING:
 else:
     CellCost = msgspec.defstruct(
         "CellCost",
-        [(name, Annotated[Sample | None, doc(ROWS[name].meaning)], None) for name in COSTS],
+        [(name, Annotated[Sample | None, doc(ROWS[name].meaning)], None) for name in COST_METRICS],
         bases=(CellCostBase,),
         module=__name__,
         namespace={"__doc__": CellCostBase.__doc__},
@@ -152,7 +152,7 @@ else:
         frozen=True,
     )
     ComparedMetric = Literal[COMPARED]
-    Metric = Literal[COMPARED + COSTS]
+    Metric = Literal[COMPARED + COST_METRICS]
 
 
 class Difference(Record, kw_only=True, frozen=True):

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from loadlab.model import CellCost, CellSummary, Difference, Load, Repetition, Sample
-from loadlab.model.metric_rows import COSTS, ROWS, SPEEDS, Reading
+from loadlab.model.metric_rows import COST_METRICS, ROWS, SPEEDS, Reading
 from loadlab.results import usage
 from loadlab.run.errors import ResultError
 from loadlab.stats import inference, paired, unpaired
@@ -57,7 +57,7 @@ def _under_way(rep: Repetition) -> float | None:
 
 
 _COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
-    **usage.COSTS,
+    **usage.COMPUTED,
     "under_way": _under_way,
     "failed_fraction": _failed_fraction,
 }
@@ -218,7 +218,7 @@ def is_measured(metric: str, sides: Sides) -> bool:
 def cost(cell: CellSummary) -> CellCost:
     """Return what a request of a cell cost the server."""
     fields: dict[str, object] = {}
-    for metric in COSTS:
+    for metric in COST_METRICS:
         row = reading(metric, valid(cell))
         numbers = values(cell, row.path)
         if numbers:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from loadlab.model import Cell, CellSummary, Load, NoiseFloor, Summary
-from loadlab.model.metric_rows import COSTS, SPEEDS
+from loadlab.model.metric_rows import COST_METRICS, SPEEDS
 from loadlab.results import metrics
 from loadlab.stats import inference
 
@@ -49,7 +49,7 @@ def rows(
     return [
         _noise_floor(metric, cell_id, control_id, measured)
         for cell_id, control_id in controls
-        for metric in (*SPEEDS, *COSTS)
+        for metric in (*SPEEDS, *COST_METRICS)
         if metrics.is_measured(
             metric, metrics.sides(measured.get(cell_id), measured.get(control_id))
         )

@@ -103,7 +103,7 @@ def _joules(rep: Repetition) -> float | None:
 
 
 # The path of a reading -> its value in a repetition; None where it is not known.
-COSTS: Mapping[str, Callable[[Repetition], float | None]] = {
+COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
     "cpu_us_per_request": all_cpu_us,
     "reverse_proxy_cpu_us_per_request": _of_service("reverse_proxy"),
     "application_cpu_us_per_request": _of_service("application"),

@@ -63,7 +63,7 @@ def test_a_row_is_in_summary_table_gauges_schema_and_report(tmp_path: Path) -> N
     insert(copy / "model" / "metric_rows.py", "_ROWS = (", ROW)
     insert(
         copy / "results" / "usage.py",
-        "COSTS: Mapping[str, Callable[[Repetition], float | None]] = {",
+        "COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {",
         READING,
     )
     (tmp_path / "files").symlink_to(builders.ROOT / "files")

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import pytest
 from ansible_collections.lab.bench.plugins.action import fail_repetition
-from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
+from ansible_collections.lab.bench.plugins.callback.playbook import CallbackModule
 from ansible_collections.lab.bench.plugins.plugin_utils import controller
 from hypothesis import given
 from hypothesis import strategies as st

@@ -23,7 +23,7 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.sections import headlines
+from loadlab.report.sections import cell_outcome
 from loadlab.report.sections.cells_section import CellSection
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.labels import Paths
@@ -92,7 +92,7 @@ def _cell(anchor: str, series: Series, title: str) -> CellSection:
     steps = {step.at: words.sentence(step) for step in series.steps}
     bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
     texts = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
-    void = [at + 1 for at, cell in enumerate(series.cells) if not headlines.valid(cell)]
+    void = [at + 1 for at, cell in enumerate(series.cells) if not cell_outcome.valid(cell)]
     return _section(
         Text(_explained(series.cell), css="lead", anchor=anchor),
         title,
@@ -150,7 +150,7 @@ def _panels(series: Series) -> list[plots.Panel]:
 
 
 def _goodput(cell: CellSummary) -> float | None:
-    return headlines.median(cell.statistics.goodput)
+    return cell_outcome.median(cell.statistics.goodput)
 
 
 def _saturation(run: PastRun, cell: CellSummary) -> float | None:
@@ -167,7 +167,7 @@ def _ms(us: float | None) -> float | None:
 
 
 def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:
-    if not headlines.valid(cell):
+    if not cell_outcome.valid(cell):
         return "void"
     interval = quantities.interval(cell.statistics.latency_interval_us.p99)
     values = [f"{panel.name} {formatting.significant(panel.values[at].value)}" for panel in panels]

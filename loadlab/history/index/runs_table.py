@@ -13,7 +13,7 @@ from loadlab.history.past_runs import PastRun
 from loadlab.model import Manifest, Summary
 from loadlab.report.first_screen import tiles
 from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, link, table
-from loadlab.report.sections import headlines, python_clients_section
+from loadlab.report.sections import cell_outcome, python_clients_section
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
@@ -187,10 +187,10 @@ def _figures(summary: Summary, entries: Sequence[Entry]) -> str:
 def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     """Return the figures of the best cell of an endpoint: 1,000/s held, p99 15.3 ms."""
     entry, _ = tiles.best(summary, entries)
-    statistics, headline = entry.cell.statistics, headlines.headline(entry)
+    statistics, headline = entry.cell.statistics, cell_outcome.headline(entry)
     if headline.state == "void":
         return headline.short
-    goodput = f"{formatting.rate(headlines.median(statistics.goodput))}/s"
+    goodput = f"{formatting.rate(cell_outcome.median(statistics.goodput))}/s"
     rate = {
         "held": f"{formatting.asked(entry.cell.cell.load)}/s held",
         "missed": f"{goodput} of {formatting.asked(entry.cell.cell.load)} asked",

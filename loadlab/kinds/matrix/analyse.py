@@ -26,7 +26,7 @@ from loadlab.stats.inference import Estimate
 
 ByBlock = Mapping[int, float]
 # What a row has besides goodput.
-_COSTS = ("p99", "memory")
+_COMPARED = ("p99", "memory")
 
 
 class Compared(Struct, kw_only=True, frozen=True):
@@ -212,7 +212,7 @@ def _rows(plan: Plan, matrix: Matrix, now: Standing, kept: Records) -> list[Matr
     candidates = plan.matrix.candidates
     reps = {candidate.cell_id: recorded.valid(candidate.cell_id, kept) for candidate in candidates}
     every = [*chain(*reps.values())]
-    paths = {name: metrics.reading(name, every).path for name in _COSTS}
+    paths = {name: metrics.reading(name, every).path for name in _COMPARED}
     figures = {
         candidate.name: _figures(reps[candidate.cell_id], candidate.cell_id, kept, paths)
         for candidate in candidates
@@ -244,7 +244,7 @@ def _figures(
     load = cell.load if cell else None
     costs = [
         [x for rep in reps if load and (x := metrics.value(rep, load, paths[name])) is not None]
-        for name in _COSTS
+        for name in _COMPARED
     ]
     p99, memory = (statistics.median(values) if values else None for values in costs)
     return median, p99, memory

@@ -15,7 +15,7 @@ from msgspec import structs
 from loadlab.model import Cell, CellSummary, PercentileInterval, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report.html import Figure, Group, Key, Section, Text, link
-from loadlab.report.sections import headlines
+from loadlab.report.sections import cell_outcome
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import metrics
@@ -164,7 +164,7 @@ def _meets(cell: CellSummary, objective_ms: float) -> bool:
 
 
 def _held(cell: CellSummary) -> bool:
-    valid = headlines.valid(cell)
+    valid = cell_outcome.valid(cell)
     return bool(valid) and all(held(rep) for rep in valid)
 
 
@@ -246,7 +246,7 @@ def _point(cell: CellSummary) -> plots.Point:
         interval.low,
         interval.high,
         _held(cell),
-        not headlines.valid(cell),
+        not cell_outcome.valid(cell),
         "p99" in statistics.latency_us.at_least,
     )
 
@@ -276,7 +276,7 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> Section | No
     from loadlab.report.plots import stacks_plot as plots
     from loadlab.report.plots.curves_plot import Curve
 
-    drawn = [entry for entry in entries if headlines.valid(entry.cell)]
+    drawn = [entry for entry in entries if cell_outcome.valid(entry.cell)]
     lines = [
         plots.Percentiles(
             entry.title,
@@ -303,7 +303,7 @@ def _closed_loops(entries: Sequence[Entry]) -> list[Section]:
     alike: dict[bytes, list[Entry]] = {}
     for entry in entries:
         cell = entry.cell.cell
-        if cell.load.mode == "closed" and headlines.valid(entry.cell):
+        if cell.load.mode == "closed" and cell_outcome.valid(entry.cell):
             load = msgspec.json.encode((entry.path, cell.network, cell.load))
             alike.setdefault(load, []).append(entry)
     return [

@@ -11,7 +11,7 @@ from loadlab.generators import registry
 from loadlab.model import Cell, CellSummary, NoiseFloor, Repetition
 from loadlab.model.metric_rows import ROWS, SPEEDS
 from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, link, table
-from loadlab.report.sections import cells_section, headlines, latency_columns
+from loadlab.report.sections import cell_outcome, cells_section, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
 from loadlab.results import metrics, noise
@@ -72,7 +72,7 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
         _columns(floor_of),
         entries,
         lambda entry: Row(
-            headlines.headline(entry).state,
+            cell_outcome.headline(entry).state,
             facets={name: of(entry) for name, of in FACETS.items()},
             group=_group(entry),
             more=dots(entry.cell),
@@ -146,12 +146,12 @@ def _group(entry: Entry) -> str:
 
 
 def _verdict(entry: Entry) -> TableCell:
-    headline = headlines.headline(entry)
+    headline = cell_outcome.headline(entry)
     return TableCell(cells_section.outcome(headline, entry.cell), css=f"state {headline.state}")
 
 
 def _goodput(entry: Entry) -> TableCell:
-    median = headlines.median(entry.cell.statistics.goodput)
+    median = cell_outcome.median(entry.cell.statistics.goodput)
     return _cell(formatting.rate(median), median)
 
 
@@ -172,12 +172,12 @@ def _response_time(entry: Entry) -> TableCell:
 
 
 def _errors(entry: Entry) -> TableCell:
-    errors = headlines.total(entry.cell.statistics.errors)
+    errors = cell_outcome.total(entry.cell.statistics.errors)
     return _cell(formatting.count(errors), errors)
 
 
 def _cpus(entry: Entry) -> str:
-    reps = headlines.valid(entry.cell)
+    reps = cell_outcome.valid(entry.cell)
     return f"{cells_section.server_cpu(reps)}, {cells_section.client_cpu(reps)}"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
 from loadlab.report.html import Block, Headline
-from loadlab.report.sections import cells_section, headlines
+from loadlab.report.sections import cell_outcome, cells_section
 from loadlab.report.words import cost_words, labels, quantities
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words.labels import Entry
@@ -82,8 +82,8 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
                 )
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
-        state, statistics = headlines.headline(entry).state, entry.cell.statistics
-        goodput = headlines.median(statistics.goodput)
+        state, statistics = cell_outcome.headline(entry).state, entry.cell.statistics
+        goodput = cell_outcome.median(statistics.goodput)
         rate = entry.cell.cell.load.rate if state == "held" else goodput
         return (
             state == "held",
@@ -96,7 +96,7 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
 
 
 def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str, float]) -> Board:
-    headline = headlines.headline(entry)
+    headline = cell_outcome.headline(entry)
     return Board(
         f"{labels.stack(entry.cell.cell)} on {entry.path}{best}",
         entry.anchor,
@@ -138,7 +138,7 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     if drawn and drawn.within:
         remark = f"with {labels.objective(drawn.slo)}, of those measured"
         return Tile("highest rate", f"{drawn.within:,g}", "requests/s", remark)
-    goodput = formatting.rate(headlines.median(statistics.goodput))
+    goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
         return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
     remark = f"of {formatting.asked(load)} asked" if load.rate else "in a closed loop"
@@ -161,7 +161,7 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
     used = entry.cell.cost.sample("cpu")
-    server = cells_section.server_cpu(headlines.valid(entry.cell))
+    server = cells_section.server_cpu(cell_outcome.valid(entry.cell))
     if used is None:
         return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
     remark = [_known(summary, entry, "cpu", used), f"server CPU {server}"]
@@ -208,7 +208,7 @@ def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) ->
 
 def _verdict(entry: Entry, headline: Headline) -> Tile:
     reps = entry.cell.repetitions
-    valid = len(headlines.valid(entry.cell))
+    valid = len(cell_outcome.valid(entry.cell))
     return Tile("verdict", headline.short, "", f"{valid} valid of {len(reps)}", headline.state)
 
 

@@ -31,8 +31,8 @@ from loadlab.report.html import (
 )
 from loadlab.report.sections import (
     cell_figures,
+    cell_outcome,
     clients,
-    headlines,
     latency_columns,
     observed_section,
 )
@@ -162,7 +162,7 @@ _REPETITION: Sequence[Column[Repetition]] = [
     Number("goodput", lambda rep: formatting.rate(rep.goodput)),
     *latency_columns.columns(latency_columns.COLUMNS, _latency),
     Number("response time, ms", lambda rep: latency_columns.response_time(rep.response_time)),
-    Number("errors", lambda rep: formatting.count(headlines.total(rep.errors))),
+    Number("errors", lambda rep: formatting.count(cell_outcome.total(rep.errors))),
     Number("unsent", lambda rep: formatting.count(rep.unsent)),
     Number("server CPU", lambda rep: server_cpu([rep])),
     Number("client CPU", lambda rep: client_cpu([rep])),
@@ -321,10 +321,10 @@ _LOOP: Sequence[Column[_Loop]] = [
     Number("p50, ms", lambda loop: loop.latency("p50")),
     Number("p99, ms", lambda loop: loop.latency("p99")),
     Number("max, ms", lambda loop: loop.latency("max")),
-    Number("errors", lambda loop: formatting.count(headlines.total(loop.rep.errors))),
+    Number("errors", lambda loop: formatting.count(cell_outcome.total(loop.rep.errors))),
     Number("server CPU", lambda loop: server_cpu([loop.rep])),
     Number("client CPU", lambda loop: client_cpu([loop.rep])),
-    Column("verdict", lambda loop: headlines.valid_or_void(loop.rep.validity)),
+    Column("verdict", lambda loop: cell_outcome.valid_or_void(loop.rep.validity)),
     Column(
         "from",
         lambda loop: link(
@@ -368,7 +368,7 @@ def section(
     return framed(
         frame,
         entry,
-        headlines.headline(entry),
+        cell_outcome.headline(entry),
         cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions),
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
@@ -417,7 +417,7 @@ def _check_latency(cell: CellSummary, name: str) -> TableCell:
 _CROSS_CHECK: Sequence[Column[CellSummary]] = [
     Column("generator", lambda cell: cell.cell.load.generator),
     Number("goodput, /s", lambda cell: formatting.count(
-        headlines.median(cell.statistics.goodput))),
+        cell_outcome.median(cell.statistics.goodput))),
     *latency_columns.columns(("p50", "p99"), _check_latency),
     Column("valid", lambda cell: f"{cell.statistics.n} of "
                                  f"{cell.statistics.n + cell.statistics.n_void}"),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from loadlab.model import CellSummary, ClientLoad
 from loadlab.report.html import Column, Number, Row, Table, TableCell, table
-from loadlab.report.sections import headlines, latency_columns
+from loadlab.report.sections import cell_outcome, latency_columns
 from loadlab.run import formatting
 
 
@@ -35,11 +35,11 @@ _PART: Sequence[Column[_Part]] = [
     Number("connections", lambda part: f"{part.client.connections:,}"),
     Number("achieved", lambda part: formatting.rate(part.client.rate_achieved)),
     *latency_columns.columns(("p50", "p99", "max"), _latency),
-    Number("errors", lambda part: formatting.count(headlines.total(part.client.errors))),
+    Number("errors", lambda part: formatting.count(cell_outcome.total(part.client.errors))),
     Number("unsent", lambda part: formatting.count(part.client.unsent)),
     Number("CPU", lambda part: formatting.percent(part.client.telemetry.cpu_busy)),
     Number("began, ms", lambda part: formatting.significant(1000 * part.after_s)),
-    Column("verdict", lambda part: headlines.valid_or_void(part.client.validity)),
+    Column("verdict", lambda part: cell_outcome.valid_or_void(part.client.validity)),
 ]
 
 

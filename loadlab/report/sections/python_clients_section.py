@@ -24,7 +24,7 @@ from loadlab.report.html import (
     table,
     titled,
 )
-from loadlab.report.sections import cell_figures, cells_section, headlines, latency_columns
+from loadlab.report.sections import cell_figures, cell_outcome, cells_section, latency_columns
 from loadlab.report.sections.cells_section import CellSection, Frame
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
@@ -45,14 +45,14 @@ def headline(entry: Entry) -> Headline:
     )
     client, failed = statistics.client, (statistics.requests or 0) - (statistics.ok or 0)
     if not client:
-        return headlines.void(cell, task)
+        return cell_outcome.void(cell, task)
     used = (
         f"peak memory {formatting.size(client.max_rss_bytes.median)}, "
-        f"{formatting.significant(client.cpu_s.median)} s of CPU time.{headlines.skipped(cell)}"
+        f"{formatting.significant(client.cpu_s.median)} s of CPU time.{cell_outcome.skipped(cell)}"
     )
     took = f"took {formatting.significant(client.seconds.median)} s"
     if not failed:
-        rate = formatting.rate(headlines.median(statistics.rate_achieved))
+        rate = formatting.rate(cell_outcome.median(statistics.rate_achieved))
         text = f"{task} {took}, all answered: {rate} requests/s, {used}"
         return Headline("held", text, "all answered")
     causes = ", ".join(client.failures)
@@ -63,7 +63,7 @@ def headline(entry: Entry) -> Headline:
 
 def of_entry(entry: Entry) -> Headline:
     """Return the headline of a client or, of another cell, that of its stack."""
-    return headline(entry) if labels.is_client(entry.cell) else headlines.headline(entry)
+    return headline(entry) if labels.is_client(entry.cell) else cell_outcome.headline(entry)
 
 
 def _cpu(seconds: float, cpu_s: float) -> str:
@@ -98,7 +98,7 @@ _CLIENT: Sequence[Column[Entry]] = [
     Number("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
     Number(
         "answers/s",
-        lambda entry: formatting.rate(headlines.median(entry.cell.statistics.rate_achieved)),
+        lambda entry: formatting.rate(cell_outcome.median(entry.cell.statistics.rate_achieved)),
     ),
     *latency_columns.columns(_LATENCIES, _latency),
     Number("peak memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
@@ -106,7 +106,7 @@ _CLIENT: Sequence[Column[Entry]] = [
         "CPU, s (of a core)",
         _of_client(lambda client: _cpu(client.seconds.median, client.cpu_s.median)),
     ),
-    Number("server CPU", lambda entry: cells_section.server_cpu(headlines.valid(entry.cell))),
+    Number("server CPU", lambda entry: cells_section.server_cpu(cell_outcome.valid(entry.cell))),
 ]
 
 

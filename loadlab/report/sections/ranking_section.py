@@ -31,7 +31,7 @@ EXPLAINED = (
     "switches, memory of the application. The cost does not rank."
 )
 FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
-COSTS = [row.name for row in ROWS.values() if row.beside_rank]
+COSTS_SHOWN = [row.name for row in ROWS.values() if row.beside_rank]
 
 
 def _rank(row: RankingRow) -> str:
@@ -64,7 +64,7 @@ def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
 
 def _floors(summary: Summary) -> str:
     """Return a sentence on the noise floors of the cost; empty where no A/A control has one."""
-    floors = {name: noise.largest(summary.noise_floor, name) for name in COSTS}
+    floors = {name: noise.largest(summary.noise_floor, name) for name in COSTS_SHOWN}
     parts = [
         f"{quantities.label(name)} {formatting.percent(floor)}"
         for name, floor in floors.items()
@@ -87,7 +87,9 @@ class _Ranked(NamedTuple):
 
 def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
     """Return the columns. A figure of the cost has one where some cell knows it."""
-    costs = [name for name in COSTS if any(row.entry.cell.cost.sample(name) for row in ranked)]
+    costs = [
+        name for name in COSTS_SHOWN if any(row.entry.cell.cost.sample(name) for row in ranked)
+    ]
     price: list[Column[_Ranked]] = [
         Number("USD/million requests at the objective", lambda row: row.price or formatting.NONE)
     ]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from loadlab.model import CellSummary, PythonClient, Reason, Repetition, Summary
 from loadlab.report import words
 from loadlab.report.sections import (
+    cell_outcome,
     comparison_section,
     curves_section,
-    headlines,
     ranking_section,
     sweeps_searches_section,
 )
@@ -43,7 +43,7 @@ def result(repetition: Repetition) -> str:
         few = _unsupported(repetition)
         names = [name for name in ("p50", "p99") if getattr(latency, name) and name not in few]
         parts += [f"{name} {formatting.bounded(latency, name)} ms" for name in names]
-    failed = headlines.total(repetition.errors)
+    failed = cell_outcome.total(repetition.errors)
     parts.append(f"{failed:,} errors" if failed else "no errors")
     return ", ".join([*parts, _verdict(repetition)])
 
@@ -189,7 +189,7 @@ _COLUMNS: Sequence[TextColumn[_Measured]] = [
     TextColumn("load", -18, _load),
     TextColumn("goodput", 9, _answered(lambda rep: f"{rep.goodput:.1f}")),
     *map(_latency, ("p50", "p99", "p99_9")),
-    TextColumn("errors", 8, _answered(lambda rep: str(headlines.total(rep.errors)))),
+    TextColumn("errors", 8, _answered(lambda rep: str(cell_outcome.total(rep.errors)))),
     TextColumn(
         "unsent",
         8,

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from loadlab.model import Cell, CellLimit, PySpyProfile, Reason, Repetition, TimePart
 from loadlab.reasons.limit_reasons import LIMITS, LimitRow
-from loadlab.results.limits import core_limits, outside_limits, wait_limits
+from loadlab.results.limits import core_limits, load_limits, wait_limits
 from loadlab.results.limits import cpu_account as account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 from loadlab.run.methods import LimitRule, limit_rule
 
-RULES: tuple[LimitCheck, ...] = (*outside_limits.RULES, *core_limits.RULES, *wait_limits.RULES)
+RULES: tuple[LimitCheck, ...] = (*load_limits.RULES, *core_limits.RULES, *wait_limits.RULES)
 
 
 class Judged(NamedTuple):

@@ -29,8 +29,8 @@ from loadlab.report.html import Figure, Fold, Heading, Headline, Results, Sectio
 from loadlab.report.render import render
 from loadlab.report.sections import (
     calibration_section,
+    cell_outcome,
     comparison_section,
-    headlines,
     manifest_section,
     processes_section,
     python_clients_section,
@@ -152,7 +152,7 @@ def measured(run: Path) -> list[Entry]:
 
 def texts(run: Path) -> list[str]:
     """The sentence on each cell, by its path alone."""
-    return [headlines.headline(by_path(entry)).text for entry in measured(run)]
+    return [cell_outcome.headline(by_path(entry)).text for entry in measured(run)]
 
 
 def by_path(entry: Entry) -> Entry:

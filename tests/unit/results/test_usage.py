@@ -24,7 +24,7 @@ def test_cpu_time_of_all_services_is_by_request_to_nginx_or_by_answer() -> None:
 
 
 def cost(name: str, rep: Repetition) -> float | None:
-    return usage.COSTS[name](rep)
+    return usage.COMPUTED[name](rep)
 
 
 def test_the_kernels_share_is_that_of_the_services_that_it_sampled() -> None:

@@ -1,6 +1,6 @@
 """Action plugin lab.bench.verdict: gives ansible-playbook the exit status of a run's verdict.
 
-The callback lab.bench.terminal ends with it, unless a task failed.
+The callback lab.bench.playbook ends with it, unless a task failed.
 """
 
 from __future__ import annotations

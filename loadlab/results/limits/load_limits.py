@@ -1,4 +1,4 @@
-"""Limits outside of the stack: the instrument, somebody else, the link; and none at all."""
+"""Limits of the load and its way to the server; none where a constant rate is kept."""
 
 from __future__ import annotations
 

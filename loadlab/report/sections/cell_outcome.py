@@ -1,4 +1,4 @@
-"""The sentence on each measured stack."""
+"""What a cell's repetitions show: which are valid and held the rate, what failed, in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callback for the terminal: stages, the running task, the lab's own lines, and failures."""
+"""Callback of a playbook: its stages, lines and failures on the terminal, and its exit status."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
 
 DOCUMENTATION = """
-name: terminal
+name: playbook
 type: stdout
-short_description: Shows stages with a clock, and a status line for the running task
+short_description: Shows a playbook's stages and running task, and ends it with its exit status
 description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
@@ -36,7 +36,7 @@ options:
     type: bool
     default: false
     ini:
-      - section: callback_terminal
+      - section: callback_playbook
         key: show_changed
 extends_documentation_fragment:
   - default_callback
@@ -73,7 +73,7 @@ def failure_of(result: Any, host: str, lost: bool) -> Failure:
 class CallbackModule(Default):  # type: ignore[misc]
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
-    CALLBACK_NAME = "lab.bench.terminal"
+    CALLBACK_NAME = "lab.bench.playbook"
 
     def __init__(self) -> None:
         super().__init__()
