@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -15,7 +14,7 @@ from loadlab.generators.load_run import LoadRun, LoadRunInput, Offer
 from loadlab.model import HostCpus, HostInterfaces, Load
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
-from tests.unit import builders
+from tests.unit import builders, stand_ins
 
 HOST = {"cpus": [0, 1], "interface": "eth1"}
 HOSTS = {
@@ -253,24 +252,20 @@ def test_the_stack_is_restarted(
     early, down = asked.pop("early"), asked.pop("down")
     found = run(CONSTANT, **asked)
     assert bool(found.restart_early) == bool(restart)
-    (tmp_path / "systemctl").write_text(
-        f"""#!/bin/sh
-cd {tmp_path}
+    systemctl = f"""cd {tmp_path}
 case $1 in
 --quiet) exit 3 ;;
 show) for unit in nginx.service postgresql@17-main.service; do
     printf 'Id=%s\nInvocationID=%s\n\n' $unit "$(cat $unit 2>/dev/null)"; done ;;
 *)  echo "$*" >>done; [ "$1" != start ] || [ -z "{down}" ] || echo 2 >{down}.service ;;
-esac
-"""
-    )
-    (tmp_path / "systemctl").chmod(0o755)
+esac"""
+    stand_ins.put(tmp_path, {"systemctl": systemctl})
     (tmp_path / "systemd-run").symlink_to("/bin/true")
     mark = tmp_path / "restarted"
     if early:
         mark.touch()
     command = found.prepare.replace("/run/loadlab-restarted", str(mark))
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment = {"PATH": stand_ins.before(tmp_path)}
     subprocess.run(["sh", "-c", command], env=environment, check=True)
     assert not restart or not mark.exists()
     log = tmp_path / "done"

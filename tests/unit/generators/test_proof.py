@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from loadlab.generators import proof, registry
 from loadlab.generators.proof import InstalledProgram, Outcome
 from loadlab.model import GeneratorProgram
 from loadlab.report.words import generators_words
+from tests.unit import stand_ins
 
 FILES = Path(__file__).parents[3] / "roles/load_tools/files"
 ASKS = """
@@ -80,21 +80,11 @@ def test_each_generator_proves_itself_with_its_own_command_and_rights() -> None:
 
 def identified(folder: Path, **programs: str) -> dict[str, InstalledProgram]:
     """Run the script that identifies generators where these programs are in the PATH."""
-    for name, words in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{words}\n")
-        (folder / name).chmod(0o755)
     # Runs as another user, which only root may choose.
-    (folder / "runuser").write_text('#!/bin/sh\nshift 3; exec "$@"\n')
-    (folder / "runuser").chmod(0o755)
-    environment = {
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "GENERATORS": "first=one=  second=two=snap third=nowhere=",
-    }
-    script = str(FILES / "identify-generators.sh")
-    done = subprocess.run(
-        ["sh", script], env=environment, capture_output=True, check=True, timeout=60, text=True
-    )
-    return proof.parse(done.stdout)
+    stand_ins.put(folder, {**programs, "runuser": 'shift 3; exec "$@"'})
+    script = (FILES / "identify-generators.sh").read_text()
+    generators = "first=one=  second=two=snap third=nowhere="
+    return proof.parse(stand_ins.printed(script, folder, GENERATORS=generators))
 
 
 def test_generators_are_identified_by_version_and_checksum(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import time
@@ -20,6 +19,7 @@ from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Load, Reason
 from loadlab.results import response_time
 from loadlab.stats import histograms
+from tests.unit import stand_ins
 from tests.unit.builders import load, thresholds
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk2"
@@ -326,17 +326,13 @@ def test_any_histogram_comes_back(
 
 def offered(folder: Path, program: str, **changed: str) -> Path:
     """The directory that the load script leaves, with stand-ins for wrk2 and curl."""
-    folder.mkdir()
-    stands_in = {
-        "wrk2": f'echo "$@" >>{folder}/asked\n{program}',
-        "curl": 'while [ "$1" != -o ]; do shift; done; '
-        'if [ "$2" = - ]; then printf ok; printf 200 >&2; else printf ok >"$2"; fi',
-    }
-    for name, words in stands_in.items():
-        (folder / name).write_text(f"#!/bin/sh\n{words}\n")
-        (folder / name).chmod(0o755)
+    curl = (
+        'while [ "$1" != -o ]; do shift; done; '
+        'if [ "$2" = - ]; then printf ok; printf 200 >&2; else printf ok >"$2"; fi'
+    )
+    stand_ins.put(folder, {"wrk2": f'echo "$@" >>{folder}/asked\n{program}', "curl": curl})
     environment = {
-        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PATH": stand_ins.before(folder),
         "DIR": str(folder / "rep-1"),
         "GENERATOR": "wrk2",
         "URL": "http://10.0.0.1/index",

@@ -19,6 +19,7 @@ from types import ModuleType
 import pytest
 
 from loadlab.report.words import failures
+from tests.unit import stand_ins
 
 SCRIPT = Path(__file__).parents[3] / "roles" / "host_check" / "files" / "ask-sources.py"
 HERE = "127.0.0.1"
@@ -154,9 +155,8 @@ def test_the_proxy_of_apt_is_asked(
         targets = f"'mirror+file:{mirrors}/{release}'http://index.invalid/debian/{release}"
         proxies = f'Acquire::http::Proxy \\"http://{HERE}:{port}\\";\\n'
         direct = f'Acquire::http::Proxy::{HERE} \\"DIRECT\\";\\n'
-        for name, text in (("apt-get", targets), ("apt-config", proxies + direct)):
-            (tmp_path / name).write_text(f'#!/bin/sh\nprintf "{text}"\n')
-            (tmp_path / name).chmod(0o755)
+        said = {"apt-get": targets, "apt-config": proxies + direct}
+        stand_ins.put(tmp_path, {name: f'printf "{text}"' for name, text in said.items()})
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         told = asked(script, "apt", monkeypatch, capsys)
     # The mirror answers, with 404; the other is the proxy's to reach.

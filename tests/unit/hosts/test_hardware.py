@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts import hardware
 from loadlab.model import Hardware, HostDescription, Nic
+from tests.unit import stand_ins
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "hardware.sh"
@@ -326,10 +327,8 @@ QUIET = {"systemctl": "exit 1", "nft": "exit 1", "iptables_save": "exit 1"}
 
 def look(root: Path, **programs: str) -> Hardware:
     """The script on a stand-in for /sys, with these programs beside the usual ones."""
-    (root / "bin").mkdir()
-    for name, words in {**QUIET, **programs}.items():
-        (root / "bin" / name.replace("_", "-")).write_text(f"#!/bin/sh\n{words}\n")
-        (root / "bin" / name.replace("_", "-")).chmod(0o755)
+    there = {name.replace("_", "-"): words for name, words in {**QUIET, **programs}.items()}
+    stand_ins.put(root / "bin", there)
     text = CARDS.read_text() + SCRIPT.read_text()
     for was, is_now in (("SYS=/sys", f"SYS={root}/sys"), ("PROC=/proc", f"PROC={root}/sys"),
                         ("PATH=$PATH", f"PATH={root}/bin:$PATH")):  # fmt: skip

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.model import HostDescription
 from loadlab.run.fingerprint import fingerprint
+from tests.unit import stand_ins
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "probe.sh"
@@ -115,22 +114,11 @@ WAYS = {
 @pytest.mark.parametrize("answers", ["", "yes"])
 def test_probe_reports_the_routes_to_its_peers(tmp_path: Path, said: str, answers: str) -> None:
     asked = tmp_path / "asked"
-    (tmp_path / "ip").write_text(f"#!/bin/sh\necho \"$@\" >>{asked}\necho '{said}'\n")
-    (tmp_path / "ip").chmod(0o755)
-    done = subprocess.run(
-        ["sh", "-c", SCRIPT.read_text()],
-        env={
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "TEST_ADDRESS": "10.0.0.1",
-            "PEERS": "10.0.0.2 10.0.0.3",
-            "ANSWERS": answers,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    stand_ins.put(tmp_path, {"ip": f"echo \"$@\" >>{asked}\necho '{said}'"})
+    peers = {"TEST_ADDRESS": "10.0.0.1", "PEERS": "10.0.0.2 10.0.0.3", "ANSWERS": answers}
+    text = stand_ins.printed(SCRIPT.read_text(), tmp_path, **peers)
     way = WAYS[said]
-    assert f"route\t10.0.0.2 {way}\nroute\t10.0.0.3 {way}\n" in done.stdout
+    assert f"route\t10.0.0.2 {way}\nroute\t10.0.0.3 {way}\n" in text
     source = " from 10.0.0.1" if answers else ""
     assert f"-o route get 10.0.0.2{source}\n-o route get 10.0.0.3{source}\n" in asked.read_text()
 
@@ -157,10 +145,7 @@ def test_another_line_is_no_probe(line: str) -> None:
 
 def test_the_probe_itself_makes_what_is_parsed() -> None:
     """The script on this machine: each line has its form, whatever the machine lacks."""
-    done = subprocess.run(
-        ["sh", "-c", SCRIPT.read_text()], capture_output=True, text=True, check=False
-    )
-    lines = done.stdout.splitlines()
+    lines = stand_ins.printed(SCRIPT.read_text()).splitlines()
     assert all("\t" in line for line in lines)
     names = {line.split("\t")[0] for line in lines}
     assert set(LINES) - {"governor", "deployed"} <= names <= {*LINES, "package"}
@@ -175,17 +160,10 @@ def test_the_probe_itself_makes_what_is_parsed() -> None:
 )
 def test_the_probe_names_the_processor(tmp_path: Path, cpuinfo: str, told: str) -> None:
     lscpu = "Vendor ID:   ARM\\n  Model name:  Neoverse-V1\\n  Model name:  Cortex-A55"
-    (tmp_path / "lscpu").write_text(f"#!/bin/sh\nprintf '{lscpu}\\n'\n")
-    (tmp_path / "lscpu").chmod(0o755)
+    stand_ins.put(tmp_path, {"lscpu": f"printf '{lscpu}\\n'"})
     (tmp_path / "cpuinfo").write_text(cpuinfo.encode().decode("unicode_escape"))
-    done = subprocess.run(
-        ["sh", "-c", SCRIPT.read_text().replace("/proc/cpuinfo", f"{tmp_path}/cpuinfo")],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert f"cpu_model\t{told}\n" in done.stdout
+    script = SCRIPT.read_text().replace("/proc/cpuinfo", f"{tmp_path}/cpuinfo")
+    assert f"cpu_model\t{told}\n" in stand_ins.printed(script, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -205,14 +183,12 @@ def test_the_probe_names_the_processor(tmp_path: Path, cpuinfo: str, told: str) 
 )
 def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], told: str) -> None:
     script = SCRIPT.read_text()
-    for name, words in {"uname": "echo 6.1", "grep": 'exec /usr/bin/grep "$@"', **programs}.items():
-        if words is not None:
-            (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
-            (tmp_path / name).chmod(0o755)
+    usual = {"uname": "echo 6.1", "grep": 'exec /usr/bin/grep "$@"'}
+    there = {name: words for name, words in programs.items() if words is not None}
+    stand_ins.put(tmp_path, {**usual, **there})
     alone = script.replace("PATH=$PATH:/usr/sbin:/sbin", f"PATH={tmp_path}")
     assert alone != script
-    done = subprocess.run(["sh", "-c", alone], capture_output=True, text=True, check=False)
-    assert f"netem\t{told}\n" in done.stdout
+    assert f"netem\t{told}\n" in stand_ins.printed(alone)
 
 
 @pytest.mark.parametrize(
@@ -235,17 +211,9 @@ def test_the_probe_finds_what_keeps_bpftrace_out(
         file = tmp_path / "sys/kernel/security/lockdown"
         file.parent.mkdir(parents=True)
         file.write_text(f"{lockdown}\n")
-    program = tmp_path / "systemd-detect-virt"
-    program.write_text(f"#!/bin/sh\nexit {int(not container)}\n")
-    program.chmod(0o755)
-    done = subprocess.run(
-        ["sh", "-c", SCRIPT.read_text().replace("/sys/", f"{tmp_path}/sys/")],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert f"untraced\t{told}\n" in done.stdout
+    stand_ins.put(tmp_path, {"systemd-detect-virt": f"exit {int(not container)}"})
+    script = SCRIPT.read_text().replace("/sys/", f"{tmp_path}/sys/")
+    assert f"untraced\t{told}\n" in stand_ins.printed(script, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -463,16 +431,10 @@ def test_the_probe_finds_the_sources(tmp_path: Path) -> None:
         "  http://six.example.org/b\nSuites: x\n#URIs: http://seven.example.org\n",
         "sources.list.d/c.save": "deb http://eight.example.org y z\n",
     }
-    script = SCRIPT.read_text()
-    done = subprocess.run(
-        ["sh", "-c", script.replace("cd /etc/apt ", f"cd {tree(tmp_path, files)} ")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = SCRIPT.read_text().replace("cd /etc/apt ", f"cd {tree(tmp_path, files)} ")
     names = ("http://five", "http://six", "http://three", "https://four")
     told = " ".join(f"{name}.example.org" for name in names)
-    assert f"sources\t{told}:8443\n" in done.stdout
+    assert f"sources\t{told}:8443\n" in stand_ins.printed(script)
 
 
 def test_what_machine_a_program_is_for(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from loadlab.model import Drops
 from loadlab.telemetry import host_recording
 from loadlab.telemetry.host_recording import Reading, pressure
 from loadlab.telemetry.recordings import TelemetryError
+from tests.unit import stand_ins
 from tests.unit.telemetry.test_counters import Host, during
 
 ROOT = Path(__file__).parents[3]
@@ -164,8 +165,7 @@ def lines(folder: Path, text: str) -> list[str]:
     (folder / "sys/class/net/ens5/device").mkdir(parents=True, exist_ok=True)
     (folder / "sys/class/net/veth0").mkdir(exist_ok=True)
     (folder / "said").write_text(text)
-    (folder / "ethtool").write_text(f'#!/bin/sh\n[ "$1 $2" = "-S ens5" ] && cat {folder}/said\n')
-    (folder / "ethtool").chmod(0o755)
+    stand_ins.put(folder, {"ethtool": f'[ "$1 $2" = "-S ens5" ] && cat {folder}/said'})
     script = RECORDER.read_text()
     begin = script.index("allowances() {")
     function = script[begin : script.index("\n}\n", begin) + 3].replace("/sys/", f"{folder}/sys/")

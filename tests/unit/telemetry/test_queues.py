@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from loadlab.model import AcceptQueue
 from loadlab.telemetry import queues
 from loadlab.telemetry.recordings import TelemetryError
+from tests.unit import stand_ins
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "roles" / "telemetry" / "files"
@@ -121,12 +122,11 @@ def recorded(folder: Path, suffix: str = "") -> list[queues.Reading]:
     (log / "error.log").write_text("error of an earlier load\n")
     text = script.read_text().replace("/sys/fs/cgroup", str(control))
     script.write_text(text)
-    (tools / "systemctl").write_text('#!/bin/sh\n[ "$4" != nginx.service ] || echo /of-nginx\n')
-    (tools / "systemctl").chmod(0o755)
+    stand_ins.put(tools, {"systemctl": '[ "$4" != nginx.service ] || echo /of-nginx'})
     with subprocess.Popen(
         ["bash", str(script)],
         env={
-            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PATH": stand_ins.before(tools),
             "DIR": str(folder / "out"),
             "SUFFIX": suffix,
             # The application has no processes.
