@@ -2,7 +2,7 @@
 
 A run numbers the repetitions of a cell from 1 without a gap, measures one at a time on a pair of
 hosts, never records the same file twice, and takes its cells in the order that its plan and the
-results so far give.
+results so far give. The stacks that a load measured side by side share its time and recordings.
 """
 
 from __future__ import annotations
@@ -37,21 +37,39 @@ def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
     run = RunDir(run_dir)
     results = {folder: documents.read(folder.result, Result) for folder in run.measured()}
     faults: defaultdict[str, list[str]] = defaultdict(list)
+    lanes = begun.plan.lanes
+    alone = {folder: result for folder, result in results.items() if _load(folder, lanes) == folder}
     checks = (
-        _missing(run.repetitions()),
-        _copies(results),
-        _overlaps(results),
+        _missing([folder for folder in run.repetitions() if _load(folder, lanes) == folder]),
+        _missing_lanes(alone, results, lanes),
+        _copies(results, lanes),
+        _overlaps(alone),
         _unplanned(run_dir, results, begun),
     )
     for folder, fault in chain(*checks):
         faults[f"{folder.place}/{folder.result.name}"].append(fault)
     progress = documents.read_or_none(run.progress, Progress)
-    done = sum(result.error is None for result in results.values())
+    done = sum(result.error is None for result in alone.values())
     if progress is not None and progress.done != done:
         faults[run.summary.name].append(
             f"{progress.done} measurements were made by {run.progress.name}, and there are {done}"
         )
     return {name: tuple(texts) for name, texts in faults.items()}
+
+
+def _load(folder: RepetitionDir, lanes: Sequence[Sequence[str]]) -> RepetitionDir:
+    """Return the repetition that has the raw files of the same load; ``lanes``: of the plan."""
+    first = next((names[0] for names in lanes if folder.of in names), folder.of)
+    return folder.run_dir.repetition(first, folder.number)
+
+
+def _missing_lanes(alone: Results, results: Results, lanes: Sequence[Sequence[str]]) -> Faults:
+    """Yield the loads that lack a stack; of a failed set-up only the first has a record."""
+    for first, *beside in lanes:
+        for folder, result in alone.items():
+            others = [folder.run_dir.repetition(name, folder.number) for name in beside]
+            if folder.of == first and result.error is None and not set(others) <= results.keys():
+                yield folder, "a stack of the same load is not there"
 
 
 def _missing(folders: Sequence[RepetitionDir]) -> Faults:
@@ -63,15 +81,15 @@ def _missing(folders: Sequence[RepetitionDir]) -> Faults:
             yield folder, f"repetition {folder.number} of its cell, and {expected} is not there"
 
 
-def _copies(results: Results) -> Faults:
-    """Yield the repetitions with a recording of another."""
+def _copies(results: Results, lanes: Sequence[Sequence[str]]) -> Faults:
+    """Yield the repetitions with a recording of another load."""
     owners: dict[str, RepetitionDir] = {}
     for folder, result in results.items():
         for name, sha256 in result.raw_sha256.items():
             if name.rpartition("/")[2] not in _TIMED:
                 continue
             owner = owners.setdefault(sha256, folder)
-            if owner != folder:
+            if _load(owner, lanes) != _load(folder, lanes):
                 yield folder, f"{name} is the same file as in {owner.place}"
                 break
 
@@ -151,5 +169,7 @@ def _out_of_turn(plan: Plan, results: Results, everything: Records) -> Faults:
             if following != (folder.of, result.block) and result.purpose != "saturation":
                 yield folder, f"by the plan {following[0] or 'nothing'} was to be measured then"
                 break
-            before[folder.of].append(result)
-            kept[folder.of] = cell_records(before[folder.of])
+            for other, beside in results.items():
+                if _load(other, plan.lanes) == folder:
+                    before[other.of].append(beside)
+                    kept[other.of] = cell_records(before[other.of])
