@@ -60,6 +60,7 @@ class GateRow(Struct, kw_only=True, frozen=True):
     - label: its name there; meaning: for the schema
     - relative: whether the difference is a fraction of the base
     - slower, faster: the words for these answers
+    - side_by_side: its reading where one load measures both side by side; the metric's if empty
     - fine: whether lanes_margin is its margin where one load measures both side by side
     """
 
@@ -69,6 +70,7 @@ class GateRow(Struct, kw_only=True, frozen=True):
     relative: bool = True
     slower: str = "slower"
     faster: str = "faster"
+    side_by_side: str = ""
     fine: bool = False
 
 
@@ -161,12 +163,13 @@ _ROWS = (
         unit=PER_SECOND,
         better="higher",
         kind="speed",
-        readings=(Reading(path="saturated.goodput", needs="saturated"), Reading(path="goodput")),
+        readings=(Reading(path="goodput"),),
         gauge=("lab_goodput_requests_per_second", "Median of verified 2xx answers a second"),
         gate=GateRow(
             load="saturated",
             label="goodput at saturation",
             meaning="of the closed loop, requests/s.",
+            side_by_side="saturated.goodput",
         ),
         ranks=1,
     ),

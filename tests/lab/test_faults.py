@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh, stages, study_file
+from .figures import figures
 
 pytestmark = pytest.mark.lab
 
@@ -164,7 +165,9 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     told = " ".join(reporting.communicate(timeout=120)[0].split())
     assert reporting.returncode != 0
     (cell_id,) = {r["cell_id"] for r in records(run_id) if r["cell"]["workers"] == 3}
-    assert f"No valid measurement of {cell_id} (" in told
+    # If others' load made all of the other cell void, that is what it says.
+    with figures():
+        assert f"No valid measurement of {cell_id} (" in told
     assert f"Go on with ansible-playbook lab.yml -e run_id={run_id} " in told
     assert (ROOT / "results" / run_id / "report.html").exists()
 
