@@ -20,7 +20,7 @@ from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.records import CellRecords, Records, cell_records
 from loadlab.run import documents
-from loadlab.run.run_dir import RepetitionDir, RunDir
+from loadlab.run.run_dir import PLAN, RepetitionDir, RunDir
 
 # Files with the time of what they tell: no two are alike.
 _HERE = RepetitionDir(Path())
@@ -133,11 +133,11 @@ def _unplanned(run_dir: Path, results: Results, begun: Run) -> Faults:
     }
     strange = [folder for folder in results if folder.of not in items]
     for folder in strange:
-        yield folder, "plan.json has no such cell"
+        yield folder, f"{PLAN} has no such cell"
     for folder, result in results.items():
         item = items.get(folder.of)
         if item and (item.cell, item.purpose) != (result.cell, result.purpose):
-            yield folder, "plan.json has another cell of this name"
+            yield folder, f"{PLAN} has another cell of this name"
     # A cell that failed twice is left out.
     failed = any(result.error is not None for result in results.values())
     idle = ablation.idle(plan.study, records.ledgers(run_dir))

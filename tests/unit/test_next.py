@@ -128,20 +128,22 @@ def test_blocks_of_variants_are_added_until_they_are_decided(
     builders.write_plan(tmp_path, machine.plan)
     last = run.next(0, None)
     while item := last["item"]:
-        run.begin(item)
         planned = documents.decode(item, NextMeasurement, "item")
         machine.now += 5
-        result = machine.measure(planned, planned.repetition, planned.block)
-        folder = RunDir(tmp_path).repetition(planned.cell_id, planned.repetition)
-        folder.result.write_bytes(documents.encode(result))
+        for lane, stack in zip(item["lanes"], planned.lanes, strict=True):
+            run.begin(lane)
+            result = machine.measure(stack, stack.repetition, planned.block)
+            folder = RunDir(tmp_path).repetition(stack.cell_id, stack.repetition)
+            folder.result.write_bytes(documents.encode(result))
         last = run.next(0, last)
     assert last["left"] == 0
+    assert "  base (A/A control): 20," in "\n".join(run.printed)
     blocks = [line for line in run.printed if line.startswith("After block ")]
     names = "CPU per request, goodput at saturation, p50, p99, memory, failed requests"
     assert blocks[0] == f"After block 1: open: {names}"
     assert "CPU per request more (+" in blocks[-1]
     assert "open" not in blocks[-1]
-    assert len(list(tmp_path.glob("cells/*/rep-*"))) == 6 * len(blocks)
+    assert len(list(tmp_path.glob("cells/*/rep-*"))) == 3 * len(blocks)
 
 
 def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_decided(

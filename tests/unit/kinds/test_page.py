@@ -249,7 +249,7 @@ def test_the_servers_processes_by_request(run: Path) -> None:
     processes, details, database = map(cells_of, tables)
     # 5,727 requests.
     assert processes[0] == [
-        "/agents", "oha, 1,000/s", "733", "210", "524", "-", "-", "19.7", "20 %", "20 %", "-", "",
+        "/agents", "oha, 1,000/s", "733", "210", "524", "-", "-", "22.7", "20 %", "20 %", "-", "",
     ]  # fmt: skip
     assert details[0] == [
         "/agents", "oha, 1,000/s", "reverse proxy", "3", "4", "32.0 MiB", "-", "-", "2.00", "-",
