@@ -207,6 +207,7 @@ def offer(folder: Path, url: str, **more: str) -> None:
         "SATURATE": "",
         "PAUSE_AFTER": "0",
         "URL": url,
+        "STATUS_URL": "",
         "METHOD": "GET",
         "BODY": "",
         "STATUS": "200",
