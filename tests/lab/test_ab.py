@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .conftest import ROOT, playbook
+from .conftest import ROOT, SERVER, playbook, ssh
 
 pytestmark = pytest.mark.lab
 
@@ -32,8 +32,50 @@ def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:
     rows = {row["metric"]: row for row in verdict["heads"][0]["rows"]}
     assert verdict["answer"] == "slower"
     assert rows["goodput"]["answer"] == "slower"
-    assert rows["memory"]["answer"] == "no difference"
     assert "After block 6: " in output
     comment = (folder / "comment.md").read_text()
     assert "| CPU per request |" in comment
     assert "Environment: " in comment
+
+
+@pytest.mark.core
+def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
+    """Two lanes of one stack and one of a copy of it: each has its own application, reverse proxy
+    and sessions of the database, and its own figures."""
+    process = playbook(
+        "playbooks/ab.yml",
+        framework="aiohttp",
+        endpoint="agents",
+        workers=1,
+        base="backlog=4096",
+        head="backlog=1024",
+        rate=600,
+        budget="30s",
+        run_id=run_id,
+    )
+    output, _ = process.communicate(timeout=900)
+    assert process.returncode in (0, 3), output[-6000:]
+    assert "one after the other" not in output
+    assert "3 stacks side by side" in output
+    folder = ROOT / "results" / run_id
+    plan = json.loads((folder / "plan.json").read_text())["plan"]
+    (lanes,) = plan["lanes"]
+    costs, places = [], []
+    for cell_id in lanes:
+        repetition = folder / "cells" / cell_id / "rep-1"
+        result = json.loads((repetition / "result.json").read_text())
+        places.append(json.loads((repetition / "cell.json").read_text())["lane"]["place"])
+        assert result.get("error") is None
+        # 600 requests/s in all for 8 s, but for a round of slices.
+        assert result["ok"] == result["scheduled"] == pytest.approx(1600, abs=40)
+        assert result["reverse_proxy_requests"] == result["requests"]
+        assert result["saturated"]["right"] > 100
+        processes = result["telemetry"]["server"]["processes"]
+        services = [processes[name] for name in ("reverse_proxy", "application", "postgresql")]
+        costs.append(sum(service["cpu_s"] for service in services) / result["requests"])
+        assert all(service["cpu_s"] > 0 for service in services)
+    assert sorted(places) == [1, 2, 3]
+    # Measured one after the other, they differ by more beside other work.
+    assert max(costs) < 1.25 * min(costs)
+    units = ssh(SERVER, "systemctl list-units --all --plain --no-legend 'loadlab-*-[0-9].service'")
+    assert units.strip() == ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import metronome
@@ -42,6 +43,13 @@ def _obstacles(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -
             yield Reason(code="lanes_generator", facts={"generator": load.generator})
         if load.clients is not None:
             yield Reason(code="lanes_clients", value=load.clients, limit=1)
+    differing = [
+        name
+        for name in Load.__struct_fields__
+        if len({msgspec.json.encode(getattr(load, name)) for load in loads}) > 1
+    ]
+    if differing:
+        yield Reason(code="lanes_load", facts={"names": differing})
     for option in ("tuning", "network"):
         names = sorted({getattr(cell, option) for cell in cells})
         if len(names) > 1:

@@ -63,6 +63,10 @@ REASONS = ReasonPart(
             "one client",
             meaning="Several clients offer the load.",
         ),
+        "lanes_load": ReasonRow(
+            template("they differ in {names:list}, and one load has one of it"),
+            meaning="The variants differ in their load: keepalive, tls or headers.",
+        ),
         "lanes_hosts": ReasonRow(
             template("they differ in {option}, which is of the whole machine"),
             meaning="The variants differ in the tuning or the network of their hosts.",
