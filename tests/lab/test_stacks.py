@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loadlab.run.catalog import load_yaml, names
-from loadlab.stacks import servers
+from loadlab.stacks import application, servers
 from loadlab.stacks.stacks import CHOICES, of_application
 
 from .conftest import ROOT, SERVER, finish, playbook, run, ssh, stages
@@ -44,7 +44,7 @@ def every() -> Iterator[dict[str, Any]]:
     """
     for framework, app in APPS.items():
         seen = set()
-        for stack in of_application(ROOT, app):
+        for stack in of_application(ROOT, application.manifest(ROOT, f"apps/{framework}")):
             if stack.python_below is None:
                 one: dict[str, Any] = {"framework": framework}
                 one |= {key: getattr(stack, key) for key in CHOICES}
