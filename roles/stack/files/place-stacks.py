@@ -91,6 +91,7 @@ def main() -> None:
     if not places:
         remove(folder)
     output("systemctl", "daemon-reload")
+    print("places changed")
 
 
 if __name__ == "__main__":
