@@ -91,6 +91,8 @@ def main() -> None:
     if not places:
         remove(folder)
     output("systemctl", "daemon-reload")
+    # What did not end in time would stay as failed.
+    output("systemctl", "reset-failed", units.name)
     print("places changed")
 
 

@@ -195,6 +195,7 @@ def test_two_places_share_no_address_and_no_path(server: Server) -> None:
     # The application of the lab's own place ends first, and nothing is started.
     assert server.called() == [
         "stop loadlab-*-[0-9]*.service loadlab-app*.service", "daemon-reload",
+        "reset-failed loadlab-*-[0-9]*.service",
     ]  # fmt: skip
 
 
@@ -237,7 +238,8 @@ def test_other_places_are_removed(server: Server) -> None:
     server.called()
     # The application of the lab's own place goes on.
     done(server.put())
-    assert server.called() == ["stop loadlab-*-[0-9]*.service", "daemon-reload"]
+    units = "loadlab-*-[0-9]*.service"
+    assert server.called() == [f"stop {units}", "daemon-reload", f"reset-failed {units}"]
     assert not [*server.units.iterdir()]
     assert not (server.folder / "places").exists()
     done(server.put())
