@@ -58,7 +58,7 @@ def server(
 def served(setup: RepetitionSetup) -> Served:
     """Return under which names the services of a repetition's stack were recorded."""
     proxy = reverse_proxies.running(setup.cell.reverse_proxy)[-1]
-    return Served(proxy, setup.lane.place if setup.lane else None)
+    return Served(proxy, setup.lane.place, len(setup.lane.cells)) if setup.lane else Served(proxy)
 
 
 def client(

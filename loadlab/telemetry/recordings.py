@@ -81,11 +81,12 @@ class Served:
     """The services of a stack, as they are recorded.
 
     ``proxy``: name of its reverse proxy. ``place``: its number among stacks that are up together;
-    None where it is alone.
+    None where it is alone. ``places``: how many are up together.
     """
 
     proxy: str = NGINX
     place: int | None = None
+    places: int = 1
 
     @property
     def names(self) -> dict[ServiceName, str]:

@@ -53,7 +53,10 @@ def server(
         parts = {name: seconds / available_s for name, seconds in loaded.items()}
         services = _with(services, spent, system, parts)
     if served.sessions is not None and services.postgresql is not None:
-        share = _share(recording, window, database_readings, served.sessions)
+        # Without a recording of the database, the endpoint does not ask it.
+        share: float | None = 1 / served.places
+        if database_readings:
+            share = _share(recording, window, database_readings, served.sessions)
         services = replace(services, postgresql=_part(services.postgresql, share))
     return services, database.summarise(database_readings, window)
 

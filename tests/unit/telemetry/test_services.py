@@ -220,3 +220,9 @@ def test_sessions_of_a_place_have_their_part_of_the_database(tmp_path: Path) -> 
         assert used.postgresql is not None
         cpu_s[place] = used.postgresql.cpu_s
     assert cpu_s == {1: pytest.approx(1.35 * 3 / 4), 2: pytest.approx(1.35 / 4), 3: 0}
+    # An endpoint that does not ask the database: its own work belongs to all alike.
+    (tmp_path / run_dir.DATABASE).unlink()
+    used, _ = services.server(tmp_path, Window(0, 3, False), 1, Served("nginx", 2, 3))
+    assert used is not None
+    assert used.postgresql is not None
+    assert used.postgresql.cpu_s == pytest.approx(1.35 / 3)
