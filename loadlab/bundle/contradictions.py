@@ -22,7 +22,7 @@ from loadlab.plan.records import CellRecords, Records, cell_records
 from loadlab.run import documents
 from loadlab.run.run_dir import PLAN, RepetitionDir, RunDir
 
-# Files with the time of what they tell: no two are alike.
+# Recordings that contain times: those of two loads differ.
 _HERE = RepetitionDir(Path())
 _TIMED = [path.name for path in (_HERE.run, _HERE.telemetry, _HERE.server_telemetry, _HERE.cores)]
 Results: TypeAlias = dict[RepetitionDir, Result]
@@ -95,7 +95,7 @@ def _copies(results: Results, lanes: Sequence[Sequence[str]]) -> Faults:
 
 
 def _timed(results: Results) -> list[tuple[float, float, RepetitionDir]]:
-    """Return (start, end, folder) of what has both, in the order of the start."""
+    """Return (start, end, folder) of each repetition with both times, by its start."""
     return sorted(
         (
             (result.started, result.finished, folder)

@@ -73,7 +73,7 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
     if last is not None:
         for item in last.item.measured:
             repetition = run.repetition(item.cell_id, item.repetition)
-            # Only the first has a record where the set-up failed.
+            # After a failed set-up a stack may have no record.
             if repetition.cell.exists():
                 derive_run.repetition(repetition.path)
                 results[item.cell_id] = documents.read(repetition.result, Result)

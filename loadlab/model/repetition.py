@@ -38,7 +38,7 @@ class ClientShare(Record, kw_only=True, frozen=True):
 
 
 class Lane(Record, kw_only=True, frozen=True):
-    """Where a repetition's stack was, among those that one load measured side by side."""
+    """The place of a repetition's stack among the stacks that one load measured."""
 
     place: Annotated[Positive, doc("Number of its place on the server, from 1.")]
     first: Annotated[Name, doc("cell_id of the stack whose repetition gets the load's raw files.")]

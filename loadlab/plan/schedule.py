@@ -92,8 +92,10 @@ def setup(item: Item) -> Setup:
 
 
 def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
-    """Return the experiments of one pair, or of all (None); of cells that one load measures the
-    first."""
+    """Return the experiments of one pair, or of all (None).
+
+    One load may measure several cells: their first stands for all of them.
+    """
     beside = {cell_id for lanes in plan.lanes for cell_id in lanes[1:]}
     return [
         experiment
@@ -230,11 +232,11 @@ def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> 
     members = [member for member in plan.experiments if member.items[0].cell_id in names]
     if not any(member.next_item(block, records) for member in members):
         return []
-    known = {item.cell_id: item for member in members for item in member.known_items(records)}
+    by_id = {item.cell_id: item for member in members for item in member.known_items(records)}
     order = places(plan.options.seed, block - 1, names)
     repetition = max(_next_repetition(name, records) for name in names)
     return [
-        PlacedItem(**asdict(known[name]), repetition=repetition, place=order.index(name) + 1)
+        PlacedItem(**asdict(by_id[name]), repetition=repetition, place=order.index(name) + 1)
         for name in names
     ]
 

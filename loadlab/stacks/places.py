@@ -59,7 +59,7 @@ class PlaceFile(Struct, frozen=True, kw_only=True):
 
 
 class Arrangement(Struct, frozen=True, kw_only=True):
-    """How a stack comes to its place.
+    """The files, folders and ports of a stack at a place.
 
     - archive: of its kept files, which is unpacked into ``folder``
     - files, folders: what is made there besides

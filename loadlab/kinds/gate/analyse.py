@@ -109,7 +109,7 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
 
 
 def _voids(planned: PlannedGate, head: Variant, kept: Records) -> list[VoidCount]:
-    """Return the void repetitions of a head and of what it is compared with."""
+    """Return the void repetitions of a head, of the base and of the A/A control."""
     heads = {planned_head.name: planned_head.cells for planned_head in planned.heads}
     compared: dict[VerdictSide, VariantCells] = {"base": planned.base.cells}
     if head.name in heads:
