@@ -102,8 +102,8 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
         float | None,
         doc(
             "Lower bound of its interval. Those after all numbers of blocks hold the true "
-            "difference together with probability 1 - error_rate / number of rows of all heads. "
-            "Null after too few blocks, and with a baseline."
+            "difference together with probability 0.95. Null after too few blocks, and with a "
+            "baseline."
         ),
     ]
     high: Annotated[float | None, doc("Upper bound, with the same rule as low.")]
@@ -115,7 +115,8 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     answer: Annotated[
         Answer,
         doc(
-            "Of the head. slower, faster: the interval excludes 0 and goes beyond the margin; "
+            "Of the head. slower, faster: the interval excludes 0 and goes beyond the margin, and "
+            "the wider one of probability 1 - error_rate / number of rows of all heads excludes 0; "
             "where that of the A/A control excludes 0 too, the value is above the noise floor. Of "
             "memory and errors slower means more. no difference: the interval is within the "
             "margin. undecided: neither, and always with a baseline."

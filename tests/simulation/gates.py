@@ -95,10 +95,15 @@ def _first(base: Floats, head: Floats, control: Floats) -> tuple[Look, int]:
     twins, alone = _moments(np.log(control / base)), _moments(np.log(head / base))
     mean, deviation = _moments(np.log(head / np.sqrt(base * control)))
     pooled = mean, np.maximum(deviation, np.sqrt(3 / 4) * twins[1])
-    each = zip(_estimates(*alone), _estimates(*pooled), _estimates(*twins), strict=True)
-    for count, (found, both, twin) in enumerate(each, 1):
-        use = found if sequential.excludes_0(twin) else both
-        last = sequential.decide(use, twin, margin, "lower")
+    shown, shared = (
+        zip(*(_estimates(side, rate) for side in (alone, pooled, twins)), strict=True)
+        for rate in (sequential.MISS_RATE, ERROR)
+    )
+    for count, sides in enumerate(zip(shown, shared, strict=True), 1):
+        difference, sure = (
+            own if sequential.excludes_0(twin) else both for own, both, twin in sides
+        )
+        last = sequential.decide(difference, sure, sides[0][2], margin, "lower")
         if last.answer != "undecided":
             return last, count
     return last, len(base)
@@ -114,11 +119,11 @@ def _moments(logs: Floats) -> tuple[Floats, Floats]:
     return means, np.sqrt(np.maximum(squares, 0) / np.maximum(counts - 1, 1))
 
 
-def _estimates(means: Floats, deviations: Floats) -> list[Estimate]:
+def _estimates(moments: tuple[Floats, Floats], error: float) -> list[Estimate]:
     """Return the relative difference after each block."""
-    each = zip(means.tolist(), deviations.tolist(), strict=True)
+    each = zip(*(moment.tolist() for moment in moments), strict=True)
     return [
-        sequential.as_ratio(sequential.around(mean, deviation, count, ERROR))
+        sequential.as_ratio(sequential.around(mean, deviation, count, error))
         for count, (mean, deviation) in enumerate(each, 1)
     ]
 

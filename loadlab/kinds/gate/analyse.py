@@ -141,8 +141,10 @@ def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
     before, now = baseline.values.get(metric), None
     if reason is None:
         now = _median(base)
-        twin = sequential.compare(base, control, {}, error(1), relative=gate.relative).control
-        floor = inference.noise_floor([twin])
+        compared = sequential.compare(
+            base, control, {}, sequential.MISS_RATE, relative=gate.relative
+        )
+        floor = inference.noise_floor([compared.control])
         reason = Reason(code="two_sittings", facts={"noise_floor": floor})
         if before is None:
             reason = Reason(code="value_absent", facts={"side": "base"})
@@ -190,9 +192,14 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         difference, floor = Estimate(None, None, None), None
         look = Look("undecided", reason)
     else:
-        difference, twin = sequential.compare(base, control, head, share, relative=gate.relative)
+        compared, shared = (
+            sequential.compare(base, control, head, rate, relative=gate.relative)
+            for rate in (sequential.MISS_RATE, share)
+        )
+        difference, twin = compared
         floor = inference.noise_floor([twin])
-        look = sequential.decide(difference, twin, _margin(gate, cells), ROWS[metric].better)
+        margin = _margin(gate, cells)
+        look = sequential.decide(difference, shared.head, twin, margin, ROWS[metric].better)
         for side, codes in cells.void.items():
             # The next may be valid.
             void = Reason(code="side_not_valid", facts={"side": side, "void": codes})

@@ -240,7 +240,7 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
         f"{formatting.plural(verdict.blocks, 'block')} in "
         f"{formatting.lasting(verdict.measured_s)}.",
         "",
-        "| metric | base | head | difference (interval) | noise floor | answer |",
+        "| metric | base | head | difference (95 % interval) | noise floor | answer |",
         "|---|--:|--:|--:|--:|---|",
         *(_row(row) for row in head.rows),
         "",

@@ -191,7 +191,7 @@ def _best(sides: _Sides) -> str:
 def _lead(sides: _Sides, name: str, other: str) -> MatrixLead:
     margin = comparison_rule().margin
     estimate = sides.over(name, other)
-    look = sequential.decide(estimate, sides.twin, margin, "higher")
+    look = sequential.decide(estimate, estimate, sides.twin, margin, "higher")
     return MatrixLead(
         name=other,
         blocks=len(sides.values[name].keys() & sides.values[other].keys()),

@@ -36,20 +36,20 @@ def likelihood_ratio(values: list[float], mean: float) -> float:
     return float(above / scipy.stats.t.pdf(t, count - 1))
 
 
-def test_interval_ends_where_the_mixed_likelihood_ratio_is_the_inverse_of_the_error() -> None:
+def test_interval_ends_where_the_mixed_likelihood_ratio_is_the_spent_part_of_the_error() -> None:
     values = np.random.default_rng(1).normal(0.1, 0.05, 12).tolist()
     found = sequential.interval(values, 0.01)
     assert found.low is not None
     assert found.high is not None
     for bound in (found.low, found.high):
-        assert likelihood_ratio(values, bound) == pytest.approx(100, rel=0.01)
+        assert likelihood_ratio(values, bound) == pytest.approx(67, rel=0.01)
 
 
 def test_there_is_no_interval_of_too_few_blocks() -> None:
     found = sequential.interval([0.1, 0.11, 0.12], 0.004)
     assert found.value == pytest.approx(0.11)
     assert (found.low, found.high) == (None, None)
-    assert sequential.decide(found, QUIET, MARGIN, "lower").is_open
+    assert sequential.decide(found, found, QUIET, MARGIN, "lower").is_open
 
 
 def test_blocks_that_one_side_lacks_are_left_out() -> None:
@@ -104,22 +104,48 @@ def test_few_blocks_that_differ_by_the_same_are_no_narrower_than_base_and_contro
 def test_answer_follows_from_the_interval(
     low: float, high: float, better: Better, answer: str
 ) -> None:
-    found = sequential.decide(Estimate((low + high) / 2, low, high), QUIET, MARGIN, better)
+    difference = Estimate((low + high) / 2, low, high)
+    found = sequential.decide(difference, difference, QUIET, MARGIN, better)
     assert found.answer == answer
     assert found.is_open == (answer == "undecided")
 
 
 def test_difference_above_that_of_a_control_that_differs_is_told() -> None:
     control = Estimate(0.001, 0.0005, 0.0015)
-    found = sequential.decide(Estimate(0.1, 0.06, 0.2), control, MARGIN, "lower")
+    difference = Estimate(0.1, 0.06, 0.2)
+    found = sequential.decide(difference, difference, control, MARGIN, "lower")
     assert found.answer == "slower"
 
 
 @pytest.mark.parametrize("control", [Estimate(0.12, 0.09, 0.15), Estimate(0.0, None, None)])
 def test_difference_within_the_noise_stays_undecided(control: Estimate) -> None:
-    found = sequential.decide(Estimate(0.1, 0.06, 0.2), control, MARGIN, "lower")
+    difference = Estimate(0.1, 0.06, 0.2)
+    found = sequential.decide(difference, difference, control, MARGIN, "lower")
     assert (found.answer, found.is_open) == ("undecided", True)
     assert found.reason.code == "looks_within_noise"
+
+
+def test_interval_of_the_error_rate_tells_apart_and_the_narrower_one_what_is_alike() -> None:
+    wide = Estimate(0.03, -0.02, 0.08)
+    apart = sequential.decide(Estimate(0.03, 0.005, 0.055), wide, QUIET, MARGIN, "lower")
+    assert (apart.answer, apart.reason.code) == ("undecided", "looks_not_sure")
+    assert apart.is_open
+    alike = sequential.decide(Estimate(0.01, -0.02, 0.04), wide, QUIET, MARGIN, "lower")
+    assert alike.answer == "no difference"
+
+
+@pytest.mark.parametrize("error", [sequential.MISS_RATE, gates.ERROR])
+def test_intervals_of_all_looks_hold_the_truth_as_often_as_asked(error: float) -> None:
+    random = np.random.default_rng(5)
+    runs, blocks = 40_000, 100
+    sums, squares, missed = np.zeros(runs), np.zeros(runs), np.zeros(runs, dtype=bool)
+    for count in range(1, blocks + 1):
+        values = random.normal(0, 1, runs)
+        sums, squares = sums + values, squares + values**2
+        if count > 1:
+            deviations = np.sqrt((squares - sums**2 / count) / (count - 1))
+            missed |= np.abs(sums) > sequential.width(count, error) * deviations * count**0.5
+    assert 0.7 * error < missed.mean() < error
 
 
 @pytest.mark.parametrize("noise", [gates.normal(0.05), gates.heavy(0.1), gates.drifting(0.02)])
