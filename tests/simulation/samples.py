@@ -100,7 +100,8 @@ def percentile_coverage(kind: str, name: str, size: int, repetitions: int, runs:
         if found.reason is None:
             shown += 1
             held += found.low <= true <= found.high
-    assert shown >= 0.7 * runs
+    # Neighbours that are alike for long look like stalls of few repetitions.
+    assert shown >= (0.5 if kind == "autoregressive" else 0.8) * runs
     return held / shown
 
 
