@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::record::Record;
-use crate::turns::Part;
 
 pub const BLOCK: usize = 65_536;
 /// The last is there where the load has several lanes.
@@ -21,7 +20,7 @@ const COLUMNS: [&str; 12] = [
     "read",
     "pacing",
     "added",
-    "turn",
+    "number",
 ];
 
 /// Appends an unsigned LEB128 number.
@@ -107,7 +106,7 @@ impl Columns {
     pub fn add(
         &mut self,
         due: u64,
-        (number, part): (u64, Part),
+        number: u64,
         record: &Record,
         added: u64,
     ) -> io::Result<()> {
@@ -140,8 +139,8 @@ impl Columns {
         }
         put_varint(&mut columns[9], units(record.pacing));
         put_varint(&mut columns[10], units(added));
-        if let Some(turns) = columns.get_mut(11) {
-            put_varint(turns, ((number - self.number_before) << 2) | part as u64);
+        if let Some(numbers) = columns.get_mut(11) {
+            put_varint(numbers, number - self.number_before);
         }
         self.number_before = number;
         self.rows += 1;
@@ -183,11 +182,11 @@ impl Columns {
 }
 
 /// Reads the rows back: due times are not in the file, and `first` has no meaning for failures. The
-/// last column has the number in the schedule, times 4, and the part; 0 for a load of one lane.
+/// last column has the number in the schedule; 0 for a load of one lane.
 pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
     let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
     let header = std::str::from_utf8(&bytes[..start]).ok()?;
-    let lanes = usize::from(header.contains("\"turn\""));
+    let lanes = usize::from(header.contains("\"number\""));
     let mut rest = &bytes[start..];
     let number = |rest: &mut &[u8]| -> Option<usize> {
         let (head, tail) = rest.split_at_checked_compat(4)?;
@@ -210,8 +209,8 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
                     before += unzigzag(value);
                     before as u64
                 } else if position == COLUMNS.len() - 1 {
-                    before += (value >> 2) as i64;
-                    ((before as u64) << 2) | (value & 3)
+                    before += value as i64;
+                    before as u64
                 } else {
                     value
                 };

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::Arc;
 
 use tinyjson::JsonValue;
 
@@ -12,8 +11,6 @@ use crate::turns::Turns;
 
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
-const SLICE_S: f64 = 0.02;
-const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
@@ -66,7 +63,6 @@ pub struct Plan {
     pub rate: f64,
     pub duration_s: f64,
     pub closed: Option<Closed>,
-    pub turns: Arc<Turns>,
     /// Of each lane.
     pub connections: usize,
     pub threads: usize,
@@ -265,36 +261,6 @@ fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
     Ok(lanes)
 }
 
-/// Lengths are rounded to whole requests and whole rounds.
-fn parse_turns(keys: &Keys, rate: f64, lanes: usize) -> Result<Turns, String> {
-    let slice_s = keys.number_or("slice_s", SLICE_S, 0.001, 10.0)?;
-    let settle_s = keys.number_or("settle_s", SETTLE_S, 0.0, 10.0)?;
-    let sliced_s = keys.number("sliced_s", 0.0, 604_800.0)?;
-    let by_request_s = keys.number("by_request_s", 0.0, 604_800.0)?;
-    if settle_s >= slice_s {
-        return Err(format!(
-            "schedule.settle_s is {settle_s}; it must be less than slice_s, {slice_s}"
-        ));
-    }
-    if sliced_s + by_request_s == 0.0 {
-        return Err("schedule.sliced_s and by_request_s are 0; one must be more".to_string());
-    }
-    let slice = (slice_s * rate).round().max(1.0);
-    // Of a slice those that are due less than this after the last request of the lane before.
-    let begin = ((settle_s * rate).ceil() - 1.0).clamp(0.0, slice - 1.0);
-    let rounds = |seconds: f64, requests: f64| {
-        let rounds = seconds * rate / (requests * lanes as f64);
-        rounds.round().max(f64::from(u8::from(seconds > 0.0))) as u64
-    };
-    Ok(Turns::new(
-        lanes,
-        slice as u64,
-        begin as u64,
-        rounds(sliced_s, slice),
-        rounds(by_request_s, 1.0),
-    ))
-}
-
 fn parse_closed(keys: &Keys, duration_s: f64, lanes: usize) -> Result<Closed, String> {
     if !keys.flag("closed")? {
         return Err(keys.error(
@@ -455,28 +421,18 @@ impl Plan {
         let schedule = keys.value("schedule")?;
         let object: Option<&Object> = schedule.get();
         let is_closed = object.map_or(false, |object| object.contains_key("closed"));
-        let known: &[&str] = match (is_closed, lanes.len()) {
-            (true, _) => &["closed", "duration_s", "slice_s", "drain_s"],
-            (false, 1) => &["rate", "duration_s"],
-            (false, _) => &[
-                "rate",
-                "duration_s",
-                "slice_s",
-                "sliced_s",
-                "by_request_s",
-                "settle_s",
-            ],
+        let known: &[&str] = if is_closed {
+            &["closed", "duration_s", "slice_s", "drain_s"]
+        } else {
+            &["rate", "duration_s"]
         };
         let schedule = Keys::new("schedule", schedule, known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
-        let (mut rate, mut closed, mut turns) = (0.0, None, Turns::of_one_lane());
+        let (mut rate, mut closed) = (0.0, None);
         if is_closed {
             closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
         } else {
             rate = schedule.number("rate", 0.001, 10_000_000.0)?;
-            if lanes.len() > 1 {
-                turns = parse_turns(&schedule, rate, lanes.len())?;
-            }
         }
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
         let threads = keys.whole("threads", 1.0, 1024.0)? as usize;
@@ -496,7 +452,6 @@ impl Plan {
             rate,
             duration_s,
             closed,
-            turns: Arc::new(turns),
             connections,
             threads,
             keepalive,
@@ -510,7 +465,7 @@ impl Plan {
     }
 
     pub fn dues(&self, lane: usize) -> Dues {
-        Dues::new(self.schedule(), self.turns.clone(), lane)
+        Dues::new(self.schedule(), Turns::new(self.lanes.len()), lane)
     }
 
     /// Whether a row is kept for each request, or histograms by second as of a closed loop.

@@ -16,7 +16,7 @@ use metronome::plan::Plan;
 use metronome::record::{Outcome, Record, Ring};
 use metronome::schedule::{Claim, Dues, Rate, Schedule};
 use metronome::summary::rank_correlation;
-use metronome::turns::{Part, Turns};
+use metronome::turns::Turns;
 
 #[test]
 fn schedules() {
@@ -38,7 +38,7 @@ fn schedules() {
 }
 
 fn schedule_of(rate: Rate) -> Schedule {
-    Schedule::new(Dues::new(rate, Arc::new(Turns::of_one_lane()), 0), None)
+    Schedule::new(Dues::new(rate, Turns::new(1), 0), None)
 }
 
 #[test]
@@ -311,8 +311,7 @@ fn columns_round_trip() {
     for number in 0..70_000u64 {
         let due = number * 1234;
         let record = random_record(&mut random, due);
-        let turn = (number * 3, Part::ByRequest);
-        columns.add(due, turn, &record, number).unwrap();
+        columns.add(due, number * 3, &record, number).unwrap();
         records.push((due, record));
     }
     columns.finish().unwrap();
@@ -343,7 +342,7 @@ fn columns_round_trip() {
         }
         assert_eq!(row[9], units(record.pacing));
         assert_eq!(row[10], units(number as u64));
-        assert_eq!(row[11], ((number as u64 * 3) << 2) | Part::ByRequest as u64);
+        assert_eq!(row[11], number as u64 * 3);
     }
 }
 

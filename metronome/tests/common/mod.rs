@@ -297,9 +297,8 @@ pub struct Row {
     pub read: u64,
     pub pacing: u64,
     pub added: u64,
-    /// Number in the schedule, and part.
+    /// Number in the schedule.
     pub number: u64,
-    pub part: u64,
 }
 
 impl Row {
@@ -352,7 +351,7 @@ impl Measured {
             let several = text.contains("\"lane\"");
             for (position, row) in read.iter().enumerate() {
                 let number = if several {
-                    row[11] >> 2
+                    row[11]
                 } else {
                     position as u64
                 };
@@ -375,7 +374,6 @@ impl Measured {
                     pacing: row[9] * 100,
                     added: row[10] * 100,
                     number,
-                    part: row[11] & 3,
                 });
             }
         }
