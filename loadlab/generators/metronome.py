@@ -100,9 +100,10 @@ class Check(Struct):
 
 
 class Closed(Struct):
-    """What the slices of a closed loop brought: right answers in so many seconds, and how long
-    they drained. cut: slices that were over before all of their requests. by_slice: of each its
-    begin in seconds from the start of the load, seconds, right answers, drained seconds."""
+    """What the slices of a closed loop brought: right answers in so many seconds to the last answer
+    of each, and how long they drained. cut: slices that were over before all of their requests.
+    by_slice: of each its begin in seconds from the start of the load, seconds, right answers,
+    drained seconds."""
 
     slices: int
     seconds: float

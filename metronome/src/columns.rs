@@ -103,13 +103,7 @@ impl Columns {
     }
 
     /// Adds the next row in due order, with its number in the schedule.
-    pub fn add(
-        &mut self,
-        due: u64,
-        number: u64,
-        record: &Record,
-        added: u64,
-    ) -> io::Result<()> {
+    pub fn add(&mut self, due: u64, number: u64, record: &Record, added: u64) -> io::Result<()> {
         let columns = &mut self.columns;
         put_varint(&mut columns[0], record.outcome as u64);
         let values = [

@@ -160,7 +160,7 @@ impl Evaluation {
         Ok(Evaluation {
             load: Evaluated::new(rate, dues.scheduled),
             dues,
-            yields: slices.map(|slices| Yields::new(slices, lane)),
+            yields: slices.map(|slices| Yields::new(slices, lane, plan.connections)),
             own: Own::new(plan.connections),
             output,
         })

@@ -350,11 +350,7 @@ impl Measured {
             let read = read_rows(&bytes).unwrap();
             let several = text.contains("\"lane\"");
             for (position, row) in read.iter().enumerate() {
-                let number = if several {
-                    row[11]
-                } else {
-                    position as u64
-                };
+                let number = if several { row[11] } else { position as u64 };
                 let due = (number as f64 * 1e9 / rate).round() as u64;
                 let rounded = (due + 50) / 100 * 100;
                 let issued = rounded + row[4] * 100;
