@@ -29,6 +29,13 @@ class ComparisonRule(Record, kw_only=True, frozen=True):
         Above0,
         doc("The same where one load measures both side by side, of the metrics that this suits."),
     ]
+    lanes_crowd: Annotated[
+        Fraction,
+        doc(
+            "Rate of a load that measures several side by side, as a fraction of the least goodput "
+            "at saturation, above which equal percentiles are not called no difference."
+        ),
+    ]
     failed_max: Annotated[
         Fraction,
         doc(

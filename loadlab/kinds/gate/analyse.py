@@ -10,9 +10,9 @@ import statistics
 from collections.abc import Mapping
 from itertools import chain
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from loadlab.kinds.gate import sides, void_shares
+from loadlab.kinds.gate import side_by_side, sides, void_shares
 from loadlab.kinds.gate.sides import Cells
 from loadlab.model import (
     Answer,
@@ -104,6 +104,7 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
         rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
+        rows = _crowded(rows, loads)
         tables[head.name] = void_shares.undecided(rows, _voids(planned, head, kept))
     return tables
 
@@ -224,6 +225,30 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         reason=look.reason,
         is_open=look.is_open,
     )
+
+
+def _crowded(rows: list[VerdictRow], loads: Mapping[str, Cells]) -> list[VerdictRow]:
+    """Return the rows without equal percentiles where the load fills the server.
+
+    There a slow variant slows the others too, so equal percentiles show nothing.
+    """
+    load, saturated = loads["constant"].load, loads["saturated"]
+    if load is None or load.lanes is None:
+        return rows
+    rate, path = side_by_side.whole_rate(load), sides.reading("goodput", saturated).path
+    goodputs = [
+        _median(sides.by_block(saturated, side, path)) for side in (saturated.base, saturated.head)
+    ]
+    least, limit = min(filter(None, goodputs), default=None), comparison_rule().lanes_crowd
+    if rate is None or least is None or rate <= limit * least:
+        return rows
+    reason = Reason(code="lanes_crowded", value=rate / least, limit=limit)
+    return [
+        replace(row, answer="undecided", reason=reason)
+        if row.latency_of and row.answer == "no difference"
+        else row
+        for row in rows
+    ]
 
 
 def _median(values: Mapping[int, float]) -> float | None:

@@ -211,6 +211,20 @@ def test_head_that_fails_more_requests_is_slower_and_in_nothing_faster() -> None
     assert found.answer == "slower"
 
 
+def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:
+    found = Machine(plan(rate=12_000)).run()
+    assert {name: answer for name, answer in answers(found).items() if answer == "undecided"} == {
+        "p50": "undecided",
+        "p99": "undecided",
+    }
+    reason = rows(found)["p50"].reason
+    assert (reason.code, reason.limit) == ("lanes_crowded", 0.5)
+    assert reason.value == pytest.approx(0.6, rel=0.03)
+    assert not rows(found)["p50"].is_open
+    # A difference is one there, too.
+    assert answers(Machine(plan(rate=12_000), {"p50": 1.1}).run())["p50"] == "slower"
+
+
 def test_metric_without_a_value_does_not_hold_the_run() -> None:
     machine = Machine(plan())
     measure = machine.measure
