@@ -32,8 +32,8 @@ class ComparisonRule(Record, kw_only=True, frozen=True):
     lanes_crowd: Annotated[
         Fraction,
         doc(
-            "Rate of a load that measures several side by side, as a fraction of the least goodput "
-            "at saturation, above which equal percentiles are not called no difference."
+            "Part of the server's CPU time above which a load that measures several side by side "
+            "calls no equal percentiles no difference."
         ),
     ]
     failed_max: Annotated[

@@ -12,7 +12,7 @@ from itertools import chain
 
 from msgspec.structs import asdict, replace
 
-from loadlab.kinds.gate import side_by_side, sides, void_shares
+from loadlab.kinds.gate import sides, void_shares
 from loadlab.kinds.gate.sides import Cells
 from loadlab.model import (
     Answer,
@@ -104,7 +104,7 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
         rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
-        rows = _crowded(rows, loads)
+        rows = _crowded(rows, loads["constant"])
         tables[head.name] = void_shares.undecided(rows, _voids(planned, head, kept))
     return tables
 
@@ -227,25 +227,23 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
     )
 
 
-def _crowded(rows: list[VerdictRow], loads: Mapping[str, Cells]) -> list[VerdictRow]:
-    """Return the rows without equal percentiles where the load fills the server.
+def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:
+    """Return the rows without equal percentiles where several lanes fill the server.
 
     There a slow variant slows the others too, so equal percentiles show nothing.
     """
-    load, saturated = loads["constant"].load, loads["saturated"]
-    if load is None or load.lanes is None:
-        return rows
-    rate, path = side_by_side.whole_rate(load), sides.reading("goodput", saturated).path
-    goodputs = [
-        _median(sides.by_block(saturated, side, path)) for side in (saturated.base, saturated.head)
+    busy = [
+        fraction
+        for side in (cells.base, cells.head)
+        for fraction in sides.by_block(cells, side, "telemetry.server.cpu_busy").values()
     ]
-    least, limit = min(filter(None, goodputs), default=None), comparison_rule().lanes_crowd
-    if rate is None or least is None or rate <= limit * least:
+    limit = comparison_rule().lanes_crowd
+    if cells.load is None or cells.load.lanes is None or not busy:
         return rows
-    reason = Reason(code="lanes_crowded", value=rate / least, limit=limit)
+    reason = Reason(code="lanes_crowded", value=statistics.median(busy), limit=limit)
     return [
         replace(row, answer="undecided", reason=reason)
-        if row.latency_of and row.answer == "no difference"
+        if statistics.median(busy) > limit and row.latency_of and row.answer == "no difference"
         else row
         for row in rows
     ]

@@ -88,8 +88,8 @@ REASONS = ReasonPart(
         ),
         "lanes_crowded": ReasonRow(
             template(
-                "the load is {value:percent} of the goodput at saturation; above {limit:percent} "
-                "a slow variant slows the others too"
+                "the server's cores were {value:percent} busy; above {limit:percent} a slow "
+                "variant slows the others too"
             ),
             "Give a lower rate (-e rate=)",
             meaning="Variants side by side share a server that the load fills. Equal percentiles "
