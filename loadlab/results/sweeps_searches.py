@@ -34,6 +34,8 @@ from loadlab.results import metrics
 from loadlab.stats import percentiles
 
 _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
+# Cells that a study names.
+_RATED = ("measure", "injection")
 
 
 def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
@@ -62,7 +64,7 @@ def rates(cells: Sequence[CellSummary], plan: Plan) -> list[ScaledRate]:
     records = by_cell(cells)
     rows: dict[tuple[float, tuple[tuple[str, str], ...]], list[Scaled]] = {}
     for experiment in plan.experiments:
-        if isinstance(experiment, Scaled) and experiment.item.purpose == "measure":
+        if isinstance(experiment, Scaled) and experiment.item.purpose in _RATED:
             rule = experiment.fraction, tuple(experiment.saturations.items())
             rows.setdefault(rule, []).append(experiment)
     return [_rate(scaled, records) for scaled in rows.values()]
