@@ -90,15 +90,20 @@ def stages(*names: str) -> list[str]:
     return [f"playbooks/{name}.yml" for name in names]
 
 
-def ssh(address: str, command: str) -> str:
-    """Run a command on a local host, over a connection of its own."""
-    words = [
+def ssh_words(address: str, command: str) -> list[str]:
+    """The words that run a command on a local host, over a connection of its own."""
+    return [
         "ssh",
         *("-i", str(STATE / "id_ed25519")),
         *("-o", f"UserKnownHostsFile={STATE}/known_hosts", "-o", "BatchMode=yes"),
         f"root@{address}",
         command,
     ]
+
+
+def ssh(address: str, command: str) -> str:
+    """Run a command on a local host, over a connection of its own."""
+    words = ssh_words(address, command)
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
