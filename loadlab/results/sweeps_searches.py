@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from loadlab.model import (
     CellSummary,
@@ -53,7 +53,7 @@ def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
     """Return the result of each search of the plan, whose searches have the rate ceiling."""
     records = repeats.limited(plan, by_cell(cells))
     return [
-        _search(experiment, records, plan.options.repetitions)
+        _cross_checked(_search(experiment, records, plan.options.repetitions), experiment, cells)
         for experiment in plan.experiments
         if isinstance(experiment, Search)
     ]
@@ -143,6 +143,25 @@ def _search(planned: Search, records: Records, repetitions: int) -> SearchSummar
         ),
         reasons=reasons,
     )
+
+
+def _cross_checked(
+    search_summary: SearchSummary, planned: Search, cells: Sequence[CellSummary]
+) -> SearchSummary:
+    """Return the search, bounded by its load where a higher rate met the objective with twice the
+    connections."""
+    checks = (cell for cell in cells if cell.purpose == "cross_check")
+    check = next((cell for cell in checks if cell.base == search_summary.cell_id), None)
+    valid = [rep for rep in check.repetitions if rep.validity.valid] if check else []
+    if not check or not any(search.judge(planned.start, rep).met for rep in valid):
+        return search_summary
+    reasons = [
+        Reason(code="load_missed_slo", value=reason.value, facts={"met": check.cell.load.rate})
+        if reason.code == "rate_missed_slo"
+        else reason
+        for reason in search_summary.reasons
+    ]
+    return replace(search_summary, reasons=reasons)
 
 
 def _trace(planned: Search, records: Records) -> list[SearchStep]:

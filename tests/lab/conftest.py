@@ -25,9 +25,14 @@ SUBNET = "10.78"
 STATE = Path(f"/var/lib/loadlab-{SUBNET}")
 SERVER, CLIENT = f"{SUBNET}.0.11", f"{SUBNET}.0.12"
 TESTED = {"server": f"{SUBNET}.1.11", "client": f"{SUBNET}.1.12"}
-# Seconds in which the link is measured each way, and no curve beside a rate: no test looks at these
-# but those that ask for them.
-BRIEF = {"iperf3_seconds": 1, "curve": False, "local_hosts_subnet": SUBNET}
+# Seconds in which the link is measured each way, no curve beside a rate, and no cross-check: no
+# test looks at these but those that ask for them.
+BRIEF = {
+    "iperf3_seconds": 1,
+    "curve": False,
+    "cross_check": False,
+    "local_hosts_subnet": SUBNET,
+}
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
     "test_faults",

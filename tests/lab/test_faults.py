@@ -107,8 +107,8 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
         # By a service of its own, which outlives the connection. On a busy machine, connecting may
         # take as long as the load.
         service = f"systemd-run --quiet --collect sh -c {shlex.quote(command)}"
-        words = ssh_words(host, f"read begin; {service}")
-        with subprocess.Popen(words, stdin=subprocess.PIPE, text=True) as connected:
+        connecting = ssh_words(host, f"read begin; {service}")
+        with subprocess.Popen(connecting, stdin=subprocess.PIPE, text=True) as connected:
             wait_until_measuring(loading, run_id, repetition)
             connected.communicate("begin\n", timeout=60)
         assert connected.returncode == 0, repetition
