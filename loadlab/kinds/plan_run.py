@@ -77,8 +77,8 @@ def _plan(request: Request) -> Plan:
     budget.seconds(planned.options.budget)
     draft = Draft(request=request, run=run, study=study, cells=planned)
     planned = kind.schedule(draft)
-    if request.cross_check and kind.has_cross_checks(study):
-        planned = cross_check.beside(planned)
+    if kind.has_cross_checks(study):
+        planned = cross_check.beside(planned, by_generator=request.cross_check)
     draft = replace(draft, cells=planned)
     run_id = run.run_id or _new_run_id(request, study, planned.options)
     if planned.experiments:

@@ -16,7 +16,7 @@ class CertificateReference(Record, kw_only=True, frozen=True):
     tests: Annotated[Count, doc("Number of its tests.")]
     failed: Annotated[list[str], doc("Names of the tests that failed.")]
     void: Annotated[
-        list[str], doc("Those of them that say nothing of the lab, as other work made them void.")
+        list[str], doc("Those of them that say nothing of the lab, without a valid measurement.")
     ] = field(default_factory=list)
 
 
@@ -37,7 +37,7 @@ class CertifiedTest(Record, kw_only=True, frozen=True):
 
     name: Annotated[str, doc("Name of the cell in files/studies/certificate.yml.")]
     cell_id: Annotated[str, doc("Name of the cell and of its folder.")]
-    generator: Annotated[str, doc("Generator that offered the load.")]
+    generator: Annotated[str, doc("Generator of its load.")]
     fault: Annotated[str, doc("What is injected, in words.")]
     expected_valid: Annotated[bool, doc("Whether the repetition has to be valid.")]
     expected_reasons: Annotated[
@@ -46,7 +46,11 @@ class CertifiedTest(Record, kw_only=True, frozen=True):
     expected_findings: Annotated[list[str], doc("Codes of findings that it has to have.")]
     valid: Annotated[bool | None, doc("Whether it is valid; null where it was not measured.")]
     reasons: Annotated[
-        list[Reason], doc("Its void reasons, and those of its findings that are expected.")
+        list[Reason],
+        doc(
+            "Its void reasons, and those of its findings that are expected; why it was not "
+            "measured where it was not."
+        ),
     ]
     figures: Annotated[list[CertifiedFigure], doc("Its figures whose true value is known.")]
     passed: Annotated[bool, doc("Whether validity, reasons, findings and figures are as expected.")]

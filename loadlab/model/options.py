@@ -68,7 +68,8 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     cross_check: Annotated[
         bool,
         doc(
-            "Whether each constant rate is measured once more with wrk2, where every client has it."
+            "Whether each ceiling is measured once more with twice the connections, and each "
+            "constant rate with wrk2, where every client has it."
         ),
     ]
     recalibrate: Annotated[bool, doc("Whether a calibration of the last hour is not used again.")]

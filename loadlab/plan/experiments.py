@@ -27,6 +27,7 @@ from loadlab.model import (
 )
 from loadlab.model.base import doc
 from loadlab.plan import cell_ids, cells, check_options, user_options
+from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.modes.search import Search
@@ -136,9 +137,9 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
 def repeated(
     experiment: PlannedExperiment, purpose: Purpose, suffix: str = ""
 ) -> PlannedExperiment | None:
-    """Return the experiment that measures the first cell of another again; None of a search and of
-    a matrix."""
-    if isinstance(experiment, Search | Matrix):
+    """Return the experiment that measures the first cell of another again; None where its cells are
+    not known yet."""
+    if isinstance(experiment, Search | Matrix | Doubled):
         return None
     cell_id = cell_ids.cell_id(experiment.items[0].cell, purpose)
     return experiment.repeated(cell_id + suffix, purpose)

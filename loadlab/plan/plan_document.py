@@ -13,6 +13,7 @@ from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Reco
 from loadlab.model.base import Count, Name, NotNegative, Positive, doc
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
+from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.modes.mode import Experiment
@@ -22,7 +23,7 @@ from loadlab.run.run_dir import RunDir
 from loadlab.stacks.contract import Contracts
 from loadlab.stacks.stacks import Stack
 
-PlannedExperiment = Fixed | Sweep | Search | Scaled | Matrix
+PlannedExperiment = Fixed | Sweep | Search | Scaled | Matrix | Doubled
 
 
 class Setup(Record, kw_only=True, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from loadlab.model import Reason
-from loadlab.reasons.row import fact, number, template, value
+from loadlab.reasons.row import fact, number, shown, template, value
 from loadlab.run import formatting
 
 SERVICES = {
@@ -113,6 +113,12 @@ def _link(reason: Reason) -> str:
 
 
 def _connections(reason: Reason) -> str:
+    if "twice" in reason.facts:
+        return (
+            f"the load: with twice its connections {fact(reason, 'twice'):,.0f} right answers came "
+            f"per second, {shown(reason, 'percent')} more than in the fastest repetition "
+            f"({fact(reason, 'fastest'):,.0f})"
+        )
     number = int(fact(reason, "connections"))
     idle = f"{formatting.percent(1 - fact(reason, 'busy'))} of the server's CPU"
     if "rate" in reason.facts:
@@ -467,8 +473,14 @@ LIMITS: dict[str, LimitRow] = {
         part_of=None,
     ),
     "connections": LimitRow(
-        _connections, always(""),
-        "The load had too few connections to use the server up.",
+        _connections,
+        lambda reason: (
+            f"twice the connections: {formatting.signed(value(reason))} right answers per second"
+            if "twice" in reason.facts
+            else ""
+        ),
+        "The load had too few connections to use the server up: nothing waited while cores were "
+        "idle, or a cross-check with twice as many answered more.",
         lambda reason: f"-e connections={2 * int(fact(reason, 'connections'))}",
         always("knee"),
         part_of=None,

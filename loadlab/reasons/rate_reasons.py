@@ -86,6 +86,15 @@ SEARCHES: ReasonTable = {
         template("{value:,g} requests/s does not meet it"),
         meaning="A higher rate does not meet the objective.",
     ),
+    "load_missed_slo": ReasonRow(
+        template(
+            "{value:,g} requests/s does not meet it, but {met:,g} does with twice the connections: "
+            "the load is the limit"
+        ),
+        "Raise -e connections=",
+        meaning="A higher rate does not meet the objective with the load's connections, and a "
+        "cross-check at a still higher one does with twice as many.",
+    ),
     "lowest_rate_missed": ReasonRow(
         template("not even {value:,g} requests/s meets it"),
         meaning="Not even the lowest rate meets the objective.",

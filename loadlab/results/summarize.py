@@ -197,7 +197,7 @@ def summary(run_dir: Path) -> Summary:
     """
     run = RunDir(run_dir)
     merged = [_cell(results) for _, results in sorted(by_cell(run).items())]
-    cells = voids.compared(_profiled(merged))
+    cells = voids.compared(_cross_checked(_profiled(merged)))
     document = Summary(
         run_id=run.run_id,
         cells=cells,
@@ -299,6 +299,14 @@ def _profiled(cells: Sequence[CellSummary]) -> list[CellSummary]:
         if cell.limit
         else cell
         for cell in cells
+    ]
+
+
+def _cross_checked(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Return the cells, each limit with what its cross-check brought."""
+    checks = {cell.base: cell for cell in cells if cell.purpose == "cross_check"}
+    return [
+        replace(cell, limit=limits.of_ceiling(cell, checks.get(cell.cell_id))) for cell in cells
     ]
 
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from loadlab.model import (
     CellSummary,
@@ -34,6 +34,8 @@ from loadlab.results import metrics
 from loadlab.stats import percentiles
 
 _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
+# Cells that a study names.
+_RATED = ("measure", "injection")
 
 
 def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
@@ -51,7 +53,7 @@ def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
     """Return the result of each search of the plan, whose searches have the rate ceiling."""
     records = repeats.limited(plan, by_cell(cells))
     return [
-        _search(experiment, records, plan.options.repetitions)
+        _cross_checked(_search(experiment, records, plan.options.repetitions), experiment, cells)
         for experiment in plan.experiments
         if isinstance(experiment, Search)
     ]
@@ -62,7 +64,7 @@ def rates(cells: Sequence[CellSummary], plan: Plan) -> list[ScaledRate]:
     records = by_cell(cells)
     rows: dict[tuple[float, tuple[tuple[str, str], ...]], list[Scaled]] = {}
     for experiment in plan.experiments:
-        if isinstance(experiment, Scaled) and experiment.item.purpose == "measure":
+        if isinstance(experiment, Scaled) and experiment.item.purpose in _RATED:
             rule = experiment.fraction, tuple(experiment.saturations.items())
             rows.setdefault(rule, []).append(experiment)
     return [_rate(scaled, records) for scaled in rows.values()]
@@ -141,6 +143,25 @@ def _search(planned: Search, records: Records, repetitions: int) -> SearchSummar
         ),
         reasons=reasons,
     )
+
+
+def _cross_checked(
+    search_summary: SearchSummary, planned: Search, cells: Sequence[CellSummary]
+) -> SearchSummary:
+    """Return the search, bounded by its load where a higher rate met the objective with twice the
+    connections."""
+    checks = (cell for cell in cells if cell.purpose == "cross_check")
+    check = next((cell for cell in checks if cell.base == search_summary.cell_id), None)
+    valid = [rep for rep in check.repetitions if rep.validity.valid] if check else []
+    if not check or not any(search.judge(planned.start, rep).met for rep in valid):
+        return search_summary
+    reasons = [
+        Reason(code="load_missed_slo", value=reason.value, facts={"met": check.cell.load.rate})
+        if reason.code == "rate_missed_slo"
+        else reason
+        for reason in search_summary.reasons
+    ]
+    return replace(search_summary, reasons=reasons)
 
 
 def _trace(planned: Search, records: Records) -> list[SearchStep]:

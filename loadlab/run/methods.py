@@ -67,6 +67,7 @@ class LimitRule(Record, kw_only=True, frozen=True):
     limit_round_trip: Annotated[Fraction, doc("Part of the time of the requests.")]
     limit_far_ms: Annotated[NotNegative, doc("Round trip, ms.")]
     limit_explained: Annotated[Fraction, doc("Part of the time of the requests.")]
+    limit_doubled: Annotated[NotNegative, doc("Growth of the right answers per second.")]
 
 
 @cache

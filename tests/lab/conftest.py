@@ -25,9 +25,14 @@ SUBNET = "10.78"
 STATE = Path(f"/var/lib/loadlab-{SUBNET}")
 SERVER, CLIENT = f"{SUBNET}.0.11", f"{SUBNET}.0.12"
 TESTED = {"server": f"{SUBNET}.1.11", "client": f"{SUBNET}.1.12"}
-# Seconds in which the link is measured each way, and no curve beside a rate: no test looks at these
-# but those that ask for them.
-BRIEF = {"iperf3_seconds": 1, "curve": False, "local_hosts_subnet": SUBNET}
+# Seconds in which the link is measured each way, no curve beside a rate, and no cross-check: no
+# test looks at these but those that ask for them.
+BRIEF = {
+    "iperf3_seconds": 1,
+    "curve": False,
+    "cross_check": False,
+    "local_hosts_subnet": SUBNET,
+}
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
     "test_faults",
@@ -90,15 +95,20 @@ def stages(*names: str) -> list[str]:
     return [f"playbooks/{name}.yml" for name in names]
 
 
-def ssh(address: str, command: str) -> str:
-    """Run a command on a local host, over a connection of its own."""
-    words = [
+def ssh_words(address: str, command: str) -> list[str]:
+    """The words that run a command on a local host, over a connection of its own."""
+    return [
         "ssh",
         *("-i", str(STATE / "id_ed25519")),
         *("-o", f"UserKnownHostsFile={STATE}/known_hosts", "-o", "BatchMode=yes"),
         f"root@{address}",
         command,
     ]
+
+
+def ssh(address: str, command: str) -> str:
+    """Run a command on a local host, over a connection of its own."""
+    words = ssh_words(address, command)
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
 
 

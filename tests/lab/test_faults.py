@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -15,7 +18,19 @@ from typing import Any
 
 import pytest
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh, stages, study_file
+from .conftest import (
+    CLIENT,
+    ROOT,
+    SERVER,
+    STATE,
+    finish,
+    playbook,
+    run,
+    ssh,
+    ssh_words,
+    stages,
+    study_file,
+)
 from .figures import figures
 
 pytestmark = pytest.mark.lab
@@ -59,6 +74,12 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, repetition
     pytest.fail(f"repetition {repetition} never began: {process.communicate()[0][-3000:]}")
 
 
+def family(pid: int) -> list[int]:
+    """A process and all that come from it."""
+    listed = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    return [pid, *(each for child in listed.stdout.split() for each in family(int(child)))]
+
+
 @pytest.mark.core
 def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     asked = {**SHORT, "duration": 3, "repetitions": 4, "run_id": run_id}
@@ -67,7 +88,9 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     killed = playbook("playbooks/load.yml", run_id=run_id)
     wait_until_measuring(killed, run_id, 2)
     # Ansible's workers too, which have sessions of their own and would watch to the end.
-    subprocess.run(["pkill", "-KILL", "-f", f"load.yml .*{run_id}"], check=True)
+    for pid in family(killed.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     killed.wait()
     (before,) = records(run_id)
 
@@ -81,9 +104,14 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
         7: (SERVER, "systemctl kill --signal=KILL loadlab-record"),
     }
     for repetition, (host, command) in breaking.items():
-        wait_until_measuring(loading, run_id, repetition)
-        # By a service of its own, which outlives the connection.
-        ssh(host, f"systemd-run --quiet --collect sh -c {shlex.quote(command)}")
+        # By a service of its own, which outlives the connection. On a busy machine, connecting may
+        # take as long as the load.
+        service = f"systemd-run --quiet --collect sh -c {shlex.quote(command)}"
+        connecting = ssh_words(host, f"read begin; {service}")
+        with subprocess.Popen(connecting, stdin=subprocess.PIPE, text=True) as connected:
+            wait_until_measuring(loading, run_id, repetition)
+            connected.communicate("begin\n", timeout=60)
+        assert connected.returncode == 0, repetition
         if repetition == 3:
             collecting = playbook("playbooks/collect.yml", run_id=run_id)
     # What is under way is nobody else's.

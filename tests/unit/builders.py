@@ -329,12 +329,12 @@ def progress(run: RunDir, **changes: Any) -> None:
 
 def plan(root: Path = ROOT, /, **options: Any) -> Plan:
     """Return the plan of a new run of the lab with these options: aiohttp unless another framework,
-    a study or a lesson is given, and without a curve unless it is."""
+    a study or a lesson is given, and without a curve and cross-checks unless these are."""
     framework = {} if {"study", "lesson"} & options.keys() else {"framework": "aiohttp"}
     request = Request(
         root=root,
         specs=SPECS,
-        given_options={**framework, "curve": False, **options},
+        given_options={**framework, "curve": False, "cross_check": False, **options},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
     return planning.plan(request)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from loadlab.kinds.study import sampling
 from loadlab.model import (
-    CellSummary,
     Certificate,
     CertificateReference,
     CertifiedFigure,
@@ -105,17 +105,26 @@ def certified(certificate: Certificate) -> list[CertifiedTest]:
 
 
 def is_void(test: CertifiedTest) -> bool:
-    """Return whether a test says nothing of the lab: its measurement is void and should not be."""
-    return not test.passed and test.expected_valid and test.valid is False
+    """Return whether a test says nothing of the lab: it has no measurement, or a void one that
+    should not be."""
+    unexpected = test.valid is None or (test.expected_valid and not test.valid)
+    return not test.passed and unexpected
 
 
-def build(summary: Summary, study: PlannedStudy, logged: Mapping[str, Injected]) -> Certificate:
-    """Return the certificate of a run. ``logged``: see injected()."""
-    cells = {cell.cell_id: cell for cell in summary.cells}
-    tests = [
-        _test(name, expected, study.cells[name], cells, logged.get(name))
-        for name, expected in study.expectations.items()
-    ]
+def build(
+    summary: Summary,
+    study: PlannedStudy,
+    generators: Mapping[str, str],
+    logged: Mapping[str, Injected],
+) -> Certificate:
+    """Return the certificate of a run.
+
+    ``generators``: planned cell_id -> its generator. ``logged``: see injected().
+    """
+    tests = []
+    for name, expected in study.expectations.items():
+        cell_id = study.cells[name][0]
+        tests.append(_test(name, expected, cell_id, generators[cell_id], summary, logged.get(name)))
     return Certificate(
         run_id=summary.run_id,
         finished=formatting.latest(
@@ -130,24 +139,24 @@ def build(summary: Summary, study: PlannedStudy, logged: Mapping[str, Injected])
 def _test(
     name: str,
     expected: Expectation,
-    cell_ids: Sequence[str],
-    cells: Mapping[str, CellSummary],
+    cell_id: str,
+    generator: str,
+    summary: Summary,
     log: Injected | None,
 ) -> CertifiedTest:
-    cell_id = next(iter(cell_ids))
-    cell = cells.get(cell_id)
+    cell = next((cell for cell in summary.cells if cell.cell_id == cell_id), None)
     rep = cell.repetitions[-1] if cell else None
     figures = [_figure(truth, rep, log) for truth in expected.truths]
     return CertifiedTest(
         name=name,
         cell_id=cell_id,
-        generator=cell.cell.load.generator if cell else "",
+        generator=generator,
         fault=expected.fault,
         expected_valid=expected.valid,
         expected_reasons=expected.reasons,
         expected_findings=expected.findings,
         valid=rep.validity.valid if rep and rep.error is None else None,
-        reasons=_reasons(expected, rep) if rep else [],
+        reasons=_reasons(expected, rep) if rep else sampling.unstarted(summary, [cell_id]),
         figures=figures,
         passed=_is_as_expected(expected, rep) and all(figure.passed for figure in figures),
         beside=expected.beside,

@@ -29,7 +29,10 @@ class CertificateKind(StudyKind):
 
     def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
         assert plan.study is not None
-        certificate = analyse.build(summary, plan.study, analyse.injected(run))
+        generators = {
+            item.cell_id: item.cell.load.generator for item in plan_document.items(plan.experiments)
+        }
+        certificate = analyse.build(summary, plan.study, generators, analyse.injected(run))
         return {**super().documents(run, plan, summary), run.certificate: certificate}
 
     def headlines(self, run: RunDir) -> list[Headline]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadlab.kinds.certificate.analyse import certified, is_void
+from loadlab.kinds.study import words as study_words
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest
 from loadlab.report import words
 from loadlab.report.words import quantities
@@ -12,8 +13,8 @@ from loadlab.run.formatting import NONE, plural
 
 
 def sentence(certificate: Certificate) -> str:
-    """Return how many of the tests passed, which did not, and which say nothing as they are
-    void."""
+    """Return how many of the tests passed, which did not, and which say nothing as they have no
+    valid measurement."""
     tests = certified(certificate)
     count = plural(len(tests), "test")
     failed = [test for test in tests if not test.passed]
@@ -34,7 +35,8 @@ def sentence(certificate: Certificate) -> str:
 def _void(tests: Sequence[CertifiedTest]) -> str:
     codes = sorted({reason.code for test in tests for reason in test.reasons})
     names = ", ".join(test.name for test in tests)
-    return f"{plural(len(tests), 'test')} void ({', '.join(codes)}): {names}."
+    because = f" ({', '.join(codes)})" if codes else ""
+    return f"{plural(len(tests), 'test')} without a valid measurement{because}: {names}."
 
 
 def expected(test: CertifiedTest) -> str:
@@ -48,7 +50,7 @@ def expected(test: CertifiedTest) -> str:
 def reported(test: CertifiedTest) -> str:
     """Return the validity that the lab reports, with its reasons."""
     if test.valid is None:
-        return "; ".join(map(words.reason, test.reasons)) or "not measured"
+        return study_words.void_reasons(test.reasons) or "not measured"
     state = "valid" if test.valid else "void"
     return "; ".join([state, *map(words.coded, test.reasons)])
 

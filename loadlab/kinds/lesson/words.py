@@ -176,7 +176,7 @@ def check(result: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str
     lines = [_goal(claim) for claim in result.cured]
     lines += [f"price: {_goal(claim)}" for claim in result.price]
     name = plan.name(result.check)
-    lines += [claims_words.void_reasons(cell) for cell in unmeasured if cell.cell == name]
+    lines += [claims_words.void_reasons(cell.reasons) for cell in unmeasured if cell.cell == name]
     return [f"Check {result.check}: {VERDICTS[result.verdict]}", *(f"  {line}" for line in lines)]
 
 
@@ -202,7 +202,9 @@ def red(result: CheckResult, inventory_args: str) -> str:
 
 def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
     """Return why a lesson has no page, and the command that measures its cells once more."""
-    named = [f"the cell {cell.cell}: {claims_words.void_reasons(cell)}" for cell in unmeasured]
+    named = [
+        f"the cell {cell.cell}: {claims_words.void_reasons(cell.reasons)}" for cell in unmeasured
+    ]
     return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
 
 

@@ -96,7 +96,7 @@ def unmeasured(summary: Summary, study: PlannedStudy) -> list[UnmeasuredCell]:
     for name, levels in of_study(summary, study).items():
         if name not in study.expectations and representative(levels) is None:
             reasons = _void_reasons(level.cell for level in levels)
-            reasons = reasons or _unstarted(summary, study.cells[name])
+            reasons = reasons or unstarted(summary, study.cells[name])
             cells.append(UnmeasuredCell(cell=name, reasons=reasons))
     return cells
 
@@ -109,7 +109,7 @@ def _void_reasons(cells: Iterable[CellSummary]) -> list[Reason]:
     return reasons
 
 
-def _unstarted(summary: Summary, cell_ids: Collection[str]) -> list[Reason]:
+def unstarted(summary: Summary, cell_ids: Collection[str]) -> list[Reason]:
     """Return why cells have no repetition: saturations that are missing, or none is known."""
     missing = {
         of.cell_id: of.cell

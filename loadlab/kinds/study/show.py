@@ -100,7 +100,7 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
 
 
 def _unmeasured(cell: UnmeasuredCell) -> str:
-    return f"{cell.cell} ({one_line(words.void_reasons(cell))})"
+    return f"{cell.cell} ({one_line(words.void_reasons(cell.reasons))})"
 
 
 def _claims(document: Claims) -> Table:

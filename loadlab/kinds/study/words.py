@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
@@ -96,14 +96,14 @@ REASONS = ReasonPart(
 
 def unmeasured(cell: UnmeasuredCell) -> str:
     """Return a study's cell without a valid repetition, with the reason."""
-    return f"{cell.cell} ({void_reasons(cell)})"
+    return f"{cell.cell} ({void_reasons(cell.reasons)})"
 
 
-def void_reasons(cell: UnmeasuredCell) -> str:
+def void_reasons(reasons: Iterable[Reason]) -> str:
     """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
     return "; ".join(
         words.reason(reason, REASONS.rows) if reason.code in REASONS.rows else words.coded(reason)
-        for reason in cell.reasons
+        for reason in reasons
     )
 
 
@@ -122,7 +122,7 @@ def lines(claims: Claims) -> list[str]:
         ]
         shown.append(f"{claim.outcome}: {claim.statement} ({'; '.join(parts)})")
     return shown + [
-        f"not measured: {cell.cell}: {void_reasons(cell)}" for cell in claims.unmeasured
+        f"not measured: {cell.cell}: {void_reasons(cell.reasons)}" for cell in claims.unmeasured
     ]
 
 

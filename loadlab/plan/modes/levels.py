@@ -75,6 +75,12 @@ class Fixed(OneCell, kw_only=True, frozen=True, tag="fixed"):
             return int(once)
         return likely_left(self.item.cell_id, repetitions, records, self.void_tries)
 
+    def top(self, records: Records) -> Item | None:
+        """Return the item of a closed loop that has a valid measurement."""
+        item = self.item
+        is_asked = item.purpose == "measure" and item.cell.load.mode == "closed"
+        return item if is_asked and valid(item.cell_id, records) else None
+
     def tries(self, item: Item, repetitions: int) -> int:
         """Return how often the item is measured until a measurement is valid."""
         if item.purpose == "saturation":
@@ -241,6 +247,21 @@ class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
         """Return the items that are measured, as far as it is known."""
         stop = self.stop(records)
         return list(self.levels if stop is None else self.levels[: stop.index + 1])
+
+    def top(self, records: Records) -> Item | None:
+        """Return the item of a closed loop's highest level that is measured.
+
+        None where a lower level answered more, as the sweep then has more connections itself.
+        """
+        if self.levels[0].cell.load.mode != "closed":
+            return None
+        goodputs = [
+            (first[0].goodput or 0.0, item)
+            for item in self.measured_levels(records)
+            if (first := valid(item.cell_id, records)[:1])
+        ]
+        best, highest = max((goodput for goodput, _ in goodputs), default=0.0), goodputs[-1:]
+        return next((item for goodput, item in highest if goodput >= best), None)
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next level's item to measure in this block."""

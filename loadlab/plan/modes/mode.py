@@ -73,6 +73,13 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         """
         return None
 
+    def top(self, records: Records) -> Item | None:
+        """Return the item of the most that the experiment found, at the load that would show more.
+
+        None while it is not known, and where a cross-check cannot show more.
+        """
+        return None
+
     def with_rate_ceiling(self, ceiling: float | None) -> Experiment:
         """Return it with the calibrated ceiling of the generators, requests/s, as its limit."""
         return self

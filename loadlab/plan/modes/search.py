@@ -33,7 +33,7 @@ from loadlab.plan.modes.stopping import (
     is_close,
     tries_of,
 )
-from loadlab.plan.records import Records, by_block, measured
+from loadlab.plan.records import Records, by_block, measured, valid
 
 HIGHEST = 1_000_000.0  # used where no ceiling is known
 DIGITS = 3  # significant digits of a rate
@@ -178,6 +178,18 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         highest = self.step(self.bracket(records)).highest
         items = [] if highest is None else self._to_confirm(highest)
         return next((item for item in items if not self._is_rejected(item, records)), None)
+
+    def top(self, records: Records) -> Item | None:
+        """Return the item of the rate that is confirmed, at a rate above the lowest that missed.
+
+        It is as much above as two rates of a search are apart, for the missed one may be near to
+        what is met. None where nothing missed, and above the ceiling.
+        """
+        missed, item = self.bracket(records).missed, self.rate_to_confirm(records)
+        if missed is None or item is None or not valid(item.cell_id, records):
+            return None
+        above = self._rounded(missed * (1 + self.rule.apart_max))
+        return with_rate(item, above) if above <= self.highest() else None
 
     def _to_confirm(self, highest: float) -> list[Item]:
         return [self.item_at_rate(rate, "measure") for rate in self.candidates(highest)]

@@ -89,7 +89,7 @@ def certificate(reference: CertificateReference | None) -> str:
     untrue = [name for name in reference.failed if name not in reference.void]
     parts = [
         f", {len(names)} {word}: {', '.join(names)}"
-        for names, word in ((untrue, "failed"), (reference.void, "void by other work"))
+        for names, word in ((untrue, "failed"), (reference.void, "without a valid measurement"))
         if names
     ]
     return f"{reference.run_id} of {reference.finished}: {count}{''.join(parts) or ', all passed'}"

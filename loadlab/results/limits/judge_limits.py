@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from loadlab.model import Cell, CellLimit, PySpyProfile, Reason, Repetition, TimePart
+from loadlab.model import Cell, CellLimit, CellSummary, PySpyProfile, Reason, Repetition, TimePart
 from loadlab.reasons.limit_reasons import LIMITS, LimitRow
 from loadlab.results.limits import core_limits, load_limits, wait_limits
 from loadlab.results.limits import cpu_account as account
@@ -16,6 +16,8 @@ from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, c
 from loadlab.run.methods import LimitRule, limit_rule
 
 RULES: tuple[LimitCheck, ...] = (*load_limits.RULES, *core_limits.RULES, *wait_limits.RULES)
+# These leave open what more connections would bring.
+_BEFORE_LOAD = ("neighbour", "client")
 
 
 class Judged(NamedTuple):
@@ -108,6 +110,43 @@ def profiled(limit: CellLimit, profile: PySpyProfile | None) -> CellLimit:
         return limit
     facts = {**limit.limit.facts, "gil": profile.gil_fraction}
     return replace(limit, limit=replace(limit.limit, facts=facts))
+
+
+def of_ceiling(cell: CellSummary, cross_check: CellSummary | None) -> CellLimit | None:
+    """Return the limit of a closed loop: the load, where twice its connections brought more right
+    answers per second; else its own, with the load ruled out.
+
+    More is a cross-check above the fastest of the valid repetitions, which is their noise, by more
+    than `limit_doubled`. The limit stays as it is where one of both has no valid repetition.
+    """
+    limit, load = cell.limit, cell.cell.load
+    if limit is None or cross_check is None or load.mode != "closed":
+        return limit
+    fastest, twice = _fastest(cell), _fastest(cross_check)
+    if not fastest or not twice or limit.limit.code in _BEFORE_LOAD:
+        return limit
+    growth, growth_max = twice / fastest - 1, limit_rule().limit_doubled
+    is_limit, evidence = check(
+        "connections",
+        growth > growth_max,
+        growth,
+        growth_max,
+        connections=load.connections,
+        fastest=fastest,
+        twice=twice,
+    )
+    others = [reason for reason in limit.ruled_out if reason.code != "connections"]
+    if is_limit:
+        return replace(limit, limit=evidence, ruled_out=others)
+    if limit.limit.code == "connections":
+        limit = replace(limit, limit=check("unknown", True).evidence)
+    return replace(limit, ruled_out=[*others, evidence])
+
+
+def _fastest(cell: CellSummary) -> float:
+    """Return the most right answers per second of a valid repetition; 0 without one."""
+    valid = (rep for rep in cell.repetitions if rep.validity.valid)
+    return max((rep.goodput or 0.0 for rep in valid), default=0.0)
 
 
 def _number(value: object) -> float:

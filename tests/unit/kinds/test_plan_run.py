@@ -181,7 +181,7 @@ def make(
     ask = Request(
         root=lab,
         specs=SPECS,
-        given_options={"curve": False, **given},
+        given_options={"curve": False, "cross_check": False, **given},
         begin=begin,
         needs_framework=needs,
         now=NOW,

@@ -1,4 +1,5 @@
-"""Each constant rate measured once more with another generator."""
+"""Each constant rate measured once more with another generator, and each ceiling with twice the
+connections."""
 
 from __future__ import annotations
 
@@ -58,17 +59,41 @@ def test_a_cell_at_a_constant_rate_has_one() -> None:
     "options",
     [
         {**ONE, "cross_check": False},
-        {**ONE, "generator": "wrk"},
+        {**ONE, "generator": "wrk", "cross_check": False},
+        {**ONE, "generator": "wrk", "connections": 30_001},
         {**ONE, "generator": "wrk2"},
         {**ONE, "tls": True, "http2": True},
         {**ONE, "rate": "100,200"},
-        {**ONE, "slo": "p99_ms=10"},
         {"framework": "aiohttp", "endpoint": "crud_create"},
         {"lesson": "coordinated_omission"},
     ],
 )
 def test_other_cells_have_none(options: dict[str, Any]) -> None:
     assert checks(planned(**options)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "connections"),
+    [
+        ({"generator": "wrk"}, 128),
+        ({"generator": "wrk", "connections": "1,2,4"}, 8),
+        ({"slo": "p99_ms=10"}, 128),
+    ],
+)
+def test_a_ceiling_has_one_with_twice_the_connections(
+    options: dict[str, Any], connections: int
+) -> None:
+    planned_run = planned(**ONE, **options, everywhere=False, repetitions=3)
+    (check,) = checks(planned_run)
+    assert check.cell.load.connections == connections
+    without = planned(**ONE, **options, cross_check=False, repetitions=3)
+    assert planned_run.measurements == without.measurements + 1
+
+
+def test_a_study_names_its_connections() -> None:
+    cells = items(planned(study="quick", everywhere=False).experiments)
+    assert any(item.cell.load.mode == "closed" for item in cells)
+    assert not any(item.purpose == "cross_check" for item in cells)
 
 
 def test_a_rate_below_a_request_a_second_for_each_client_has_none() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import asdict, replace
 
 from loadlab.model import (
@@ -177,6 +178,43 @@ def test_sweep_summary_has_levels_best_and_why_it_stopped(tmp_path: Path) -> Non
     goodput = CAPACITY / 8
     assert found.levels[0].goodput == Sample(n=3, median=goodput, low=goodput, high=goodput)
     assert len(found.cells) == 6
+
+
+@pytest.mark.parametrize(
+    ("connections", "top", "is_load"),
+    [("1,2,4", 4, True), ("1,2,4,8,16,32", 8, False), ("2", 2, True)],
+)
+def test_a_ceiling_is_the_loads_where_twice_its_connections_answer_more(
+    tmp_path: Path, connections: str, top: int, is_load: bool
+) -> None:
+    options = {**SWEEP, "connections": connections, "cross_check": True}
+    found = summed(run_of(tmp_path / "r", builders.plan(repetitions=2, **options)))
+    (check,) = (cell for cell in found.cells if cell.purpose == "cross_check")
+    (base,) = (cell for cell in found.cells if cell.cell_id == check.base)
+    assert (base.cell.load.connections, check.cell.load.connections) == (top, 2 * top)
+    assert [rep.block for rep in check.repetitions] == [2]
+    limit = builders.present(base.limit)
+    assert (limit.limit.code == "connections") is is_load
+    (load,) = (reason for reason in (limit.limit, *limit.ruled_out) if reason.code == "connections")
+    assert load.value == (1.0 if is_load else 0.0)
+
+
+@pytest.mark.parametrize(("connections", "code"), [(4, "load_missed_slo"), (8, "rate_missed_slo")])
+def test_a_search_is_bounded_by_its_load_where_twice_its_connections_meet_more(
+    tmp_path: Path, connections: int, code: str
+) -> None:
+    plan = builders.plan(connections=connections, cross_check=True, **AGENTS)
+    run = summed(run_of(tmp_path / "r", plan))
+    (found,) = run.searches
+    (reason,) = found.reasons
+    (check,) = (cell for cell in run.cells if cell.purpose == "cross_check")
+    assert check.base == found.cell_id
+    assert reason.code == code
+    if code == "load_missed_slo":
+        assert told(found) == (
+            "621 requests/s does not meet it, but 652 does with twice the connections: the load is "
+            "the limit"
+        )
 
 
 def test_a_sweep_over_rates_that_never_stops(tmp_path: Path) -> None:

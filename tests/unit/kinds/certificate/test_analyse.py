@@ -8,7 +8,7 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from loadlab.kinds.certificate import analyse
+from loadlab.kinds.certificate import analyse, words
 from loadlab.kinds.certificate.analyse import Injected
 from loadlab.model import (
     SCHEMA,
@@ -17,10 +17,13 @@ from loadlab.model import (
     Expectation,
     Reason,
     Repetition,
+    SaturationGoodput,
+    ScaledRate,
     ServiceProcesses,
     Truth,
     Validity,
 )
+from loadlab.report import words as report_words
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
@@ -43,7 +46,8 @@ CELL = FOUND.cells[0]
 def certify(expected: Expectation, rep: Repetition, log: Injected | None = LOGGED) -> CertifiedTest:
     study = planned_study(cells={"stall": [CELL.cell_id]}, expectations={"stall": expected})
     found = replace(FOUND, cells=[replace(CELL, repetitions=[rep])])
-    built = analyse.build(found, study, {} if log is None else {"stall": log})
+    generators = {CELL.cell_id: "metronome"}
+    built = analyse.build(found, study, generators, {} if log is None else {"stall": log})
     assert built.passed == built.tests[0].passed
     return built.tests[0]
 
@@ -125,6 +129,34 @@ def test_an_expected_finding_has_to_be_there() -> None:
     found = Validity(valid=True, reasons=[], findings=[Reason(code="retransmits")])
     assert not certify(expected, repetition()).passed
     assert certify(expected, repetition(validity=found)).passed
+
+
+def test_a_test_whose_rate_is_unknown_says_nothing_of_the_lab() -> None:
+    """A busy machine voids each closed loop that the rate is a fraction of."""
+    steal = Reason(code="steal", value=0.2, limit=0.1, facts={"host": "server"})
+    busy = Validity(valid=False, reasons=[steal], findings=[])
+    full = replace(CELL, cell_id="full", repetitions=[repetition(validity=busy)])
+    rate = ScaledRate(
+        cells=["twice"],
+        fraction=2,
+        of=[SaturationGoodput(cell="twice", cell_id="full", goodput=None)],
+        rate=None,
+    )
+    expected = Expectation(fault="too much", valid=False, reasons=["own_median"])
+    study = planned_study(cells={"twice": ["twice"]}, expectations={"twice": expected})
+    built = analyse.build(
+        replace(FOUND, cells=[full], rates=[rate]), study, {"twice": "metronome"}, {}
+    )
+    (test,) = built.tests
+    assert (test.generator, test.valid, test.passed) == ("metronome", None, False)
+    assert words.reported(test) == (
+        "its rate is a fraction of a closed loop that was not valid: twice; "
+        + report_words.coded(steal)
+    )
+    assert words.sentence(built) == (
+        f"Certificate {FOUND.run_id}: the lab reported the truth in 0 of 1 test. "
+        "1 test without a valid measurement (saturation_not_valid, steal): twice."
+    )
 
 
 def test_the_log_is_read_to_the_last_load_of_a_name(tmp_path: Path) -> None:

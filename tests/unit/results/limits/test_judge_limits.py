@@ -458,6 +458,50 @@ def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
     assert judge_limits.of_cell(cell(), [failed]) is None
 
 
+@pytest.mark.parametrize(
+    ("twice", "before", "code"),
+    [
+        (1320.0, "unknown", "connections"),
+        (1320.0, "neighbour", "neighbour"),
+        # Above the median, and not above the fastest by 5 %.
+        (1150.0, "worker_cpu", "worker_cpu"),
+        # What the lab inferred from the account, and more connections refute.
+        (1050.0, "connections", "unknown"),
+        (None, "connections", "connections"),
+    ],
+)
+def test_a_closed_loop_is_limited_by_its_load_where_twice_its_connections_answer_more(
+    twice: float | None, before: str, code: str
+) -> None:
+    own = CellLimit(
+        limit=Reason(code=before, value=0.5, facts={"connections": 64, "busy": 0.5}),
+        agree=3,
+        of=3,
+        ruled_out=[],
+        unrecorded=[],
+        mean_us=None,
+        account=[],
+    )
+    goodputs = (1000.0, 1050.0, 1100.0)
+    base = builders.cell_summary("base", [slow(goodput=goodput) for goodput in goodputs], cell())
+    doubled = cell(load=replace(CLOSED, connections=128))
+    validity = builders.void("steal") if twice is None else builders.valid()
+    check = builders.cell_summary(
+        "check", [slow(goodput=twice or 2000.0, validity=validity)], doubled
+    )
+    found = present(judge_limits.of_ceiling(replace(base, limit=own), check))
+    assert found.limit.code == code
+    if code == "connections" and twice:
+        assert words.whole(found).startswith(
+            "Limited by the load: with twice its connections 1,320 right answers came per second, "
+            "20 % more than in the fastest repetition (1,100). Next: -e connections=128."
+        )
+    elif code in ("worker_cpu", "unknown"):
+        growth = {1150.0: "+4.5 %", 1050.0: "-4.5 %"}[present(twice)]
+        told = f"twice the connections: {growth} right answers per second"
+        assert ("connections", told) in words.ruled_out(found)
+
+
 def test_connections_of_the_clients_are_not_those_of_nginx() -> None:
     busy = {**FULL, "tcp": {"passive_opens": 6100}, "processes": services(reverse_proxy=0.98)}
     alone = limit(slow(server=busy), cell(transport="none", protocol="none", server="native"))
