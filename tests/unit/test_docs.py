@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,9 @@ def refuse(command: str) -> None:
     if first == "python":
         __main__.parser().parse_args(words[2:])
         return
-    options = dict(word.split("=", 1) for word in words if "=" in word and first == "make")
+    options: dict[str, Any] = dict(
+        word.split("=", 1) for word in words if "=" in word and first == "make"
+    )
     if first == "make":
         targets = [word for word in words if "=" not in word]
         assert set(targets) <= {*re.findall(r"^([\w-]+):", MAKEFILE, re.M)}, targets
