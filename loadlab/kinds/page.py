@@ -14,8 +14,7 @@ import msgspec
 from loadlab.kinds import all_kinds
 from loadlab.model import Calibration, Manifest, Reproduction, Summary
 from loadlab.model.study import GivenOptions
-from loadlab.report.first_screen import figure, first_results, tiles
-from loadlab.report.first_screen.tiles import Board
+from loadlab.report.first_screen import answer, figure, first_results, tiles
 from loadlab.report.html import Block, Fold, Headline, Results, Section, Text, present, titled
 from loadlab.report.sections import (
     calibration_section,
@@ -37,13 +36,12 @@ from loadlab.report.sections.cell_figures import Baseline
 from loadlab.report.sections.cells_section import CellSection, Frame
 from loadlab.report.words import cost_words, disturbances, labels
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.run import formatting
 from loadlab.run.documents import read_or_none
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import MANIFEST, RunDir
 from loadlab.stacks.contract import Contracts
 
-# From so many sentences on single cells on, only those on the best of each endpoint are shown.
-_FOLDED_FROM = 6
 _NAMED_STACKS = 3
 # More cells than this are folded, each behind its sentence.
 _OPEN_CELLS = 4
@@ -71,8 +69,8 @@ class Page:
 
     - lead: the stacks, and when the run was started. lab: version and revision
     - hosts: the newest certificate of the hosts, in words; empty without a manifest
-    - headlines: all sentences
-    - answer: sentences and tiles at the top of the page
+    - headlines: the answer, at most two sentences
+    - answer: these, the other sentences and tiles at the top of the page
     """
 
     title: str
@@ -133,14 +131,18 @@ class _Builder:
         ]
         single = [*sweeps_searches_section.headlines(summary, self._paths), *self._single()]
         stacks = [entry for entry in self._measured if not _is_client(entry)]
+        headlines = answer.build(whole, summary, self._paths, self._chosen(self._measured))
         prices = cost_words.prices(manifest)
         return Page(
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.lab(manifest.lab) if manifest else "",
             hosts=manifest_section.certificate(manifest.certificate) if manifest else "",
-            headlines=[*whole, *single],
-            answer=self._answer(whole, single, tiles.build(summary, self._chosen(stacks), prices)),
+            headlines=headlines,
+            answer=[
+                *self._answer(headlines, [*whole, *single]),
+                *tiles.build(summary, self._chosen(stacks), prices),
+            ],
             sections=[
                 *figure.build(summary, self._paths, stacks),
                 *self._results(stacks, prices),
@@ -156,22 +158,18 @@ class _Builder:
             ],
         )
 
-    def _answer(
-        self, whole: Sequence[Headline], single: Sequence[Headline], boards: Sequence[Board]
-    ) -> list[Block]:
-        """Return the sentences on the whole run, and on single cells; of many cells, those on the
-        best, the others behind a fold."""
-        leading = self._leading(boards) if len(single) >= _FOLDED_FROM else None
+    def _answer(self, headlines: Sequence[Headline], every: Sequence[Headline]) -> list[Block]:
+        """Return the answer, what disturbed the run, and every other sentence behind a fold."""
+        texts = {headline.text for headline in headlines}
+        folded = [headline for headline in every if headline.text not in texts]
+        summary = f"What was measured, in {formatting.plural(len(folded), 'sentence')}"
         disturbed = self._summary.disturbance
-        folded = [line for line in single if leading is not None and line.text not in leading]
-        summary = f"What was measured, in {len(folded)} sentences"
+        nothing = Text("Nothing was measured yet.", css="verdict void")
         return [
-            *whole,
-            *(line for line in single if line not in folded),
+            *headlines,
+            *([] if headlines else [nothing]),
             *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
             *([Fold(summary, folded)] if folded else []),
-            *([] if whole or single else [Text("Nothing was measured yet.", css="verdict void")]),
-            *boards,
         ]
 
     def _results(self, stacks: Sequence[Entry], prices: Mapping[str, float]) -> list[Section]:
@@ -199,24 +197,6 @@ class _Builder:
         named = "; ".join(stacks) if len(stacks) <= _NAMED_STACKS else f"{len(stacks)} stacks"
         started = f"started {self._manifest.started}" if self._manifest else ""
         return ", ".join(filter(None, [named, started]))
-
-    def _leading(self, boards: Sequence[Board]) -> set[str]:
-        """Return the sentences on the best cell of each endpoint, and on those without any figure.
-
-        Where the best cell's rate was searched, the search's sentence.
-        """
-        searched = sweeps_searches_section.by_cell(self._summary, self._paths)
-        best = {board.anchor for board in boards}
-        sentences = set()
-        for entry in self._measured:
-            headline = python_clients_section.of_entry(entry)
-            if entry.anchor in best:
-                if curve := self._curves.get(entry.cell.cell_id):
-                    sentences.add(curve.text)
-                sentences.add(searched.get(entry.cell.cell_id, headline.text))
-            elif headline.state == "void":
-                sentences.add(headline.text)
-        return sentences
 
     def _single(self) -> list[Headline]:
         """Return the headline of each measured cell, after that of its curve; that of a sweep

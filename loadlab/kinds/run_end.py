@@ -95,10 +95,9 @@ def shown(run_dir: Path, now: float) -> list[str]:
             *(cell_lines.table(so_far).splitlines() if so_far.cells else []),
             *(following(run_dir) if holder is None else []),
         ]
-    table = all_kinds.of_run(run_dir).table(run, summary)
     return [
         f"Run {run.run_id}, started {plan_document.read(run_dir).started}",
-        *(table.splitlines() if summary.cells else []),
+        *derived(run_dir, summary).splitlines(),
         *lines(run_dir, [headline.text for headline in page.build(run_dir).headlines]),
     ]
 

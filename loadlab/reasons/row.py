@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,9 @@ class ReasonRow:
     - meaning: of the code, without the values of a reason
     - thresholds: that it stands on, by their names in files/validity.yml or files/methods.yml
     - cause: of a void repetition
+    - brief: a few words on all reasons of the code that voided repetitions of a cell, with {} for
+      their values; "" for the code itself
+    - form: of a value in them, as in a template
     """
 
     words: Callable[[Reason], str]
@@ -34,6 +37,8 @@ class ReasonRow:
     meaning: str
     thresholds: tuple[str, ...] = ()
     cause: Cause | None = None
+    brief: str = ""
+    form: str = ""
 
 
 ReasonTable: TypeAlias = dict[str, ReasonRow]
@@ -143,6 +148,15 @@ def template(text: str) -> Callable[[Reason], str]:
 def shown(reason: Reason, form: str) -> str:
     """Return the value of a reason in a form of a template, told from its limit."""
     return str(_FORMATTER.format_field(_limited(reason), form))
+
+
+def brief(row: ReasonRow, reasons: Sequence[Reason]) -> str:
+    """Return the few words of a row on reasons of its code, with their least and largest value."""
+    if "{}" not in row.brief:
+        return row.brief or reasons[0].code.replace("_", " ")
+    least, most = (shown(edge(reasons, key=value), row.form) for edge in (min, max))
+    number = least.removesuffix(" %")
+    return row.brief.format(most if least == most else f"{number} to {most}")
 
 
 def _limited(reason: Reason) -> object:

@@ -245,12 +245,14 @@ VOID: ReasonTable = {
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator ended with an error.",
         cause="passing",
+        brief="the generator failed",
     ),
     "nothing_sent": ReasonRow(
         template("{value} requests, at least {limit} expected"),
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator sent no request.",
         cause="passing",
+        brief="the generator sent nothing",
     ),
     "short": ReasonRow(
         template("{measured_s:.1f} s measured of {asked_s:g}, limit {limit}"),
@@ -258,6 +260,7 @@ VOID: ReasonTable = {
         meaning="The load lasted shorter than requested.",
         thresholds=("duration_min",),
         cause="passing",
+        brief="the load ended early",
     ),
     "generator_cpu": ReasonRow(
         _generator_cpu,
@@ -266,6 +269,8 @@ VOID: ReasonTable = {
         "the server's was not.",
         thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
         cause="hosts",
+        brief="the client's CPU was full ({} busy)",
+        form="percent",
     ),
     "steal": ReasonRow(
         _steal,
@@ -273,6 +278,8 @@ VOID: ReasonTable = {
         meaning="Another machine on the same hardware took CPU time.",
         thresholds=("steal_max", "steal_disturbing", "steal_seconds_max"),
         cause="outside",
+        brief="another machine took {} of the CPU",
+        form="percent",
     ),
     "foreign_cpu": ReasonRow(
         template(
@@ -287,6 +294,8 @@ VOID: ReasonTable = {
             *("foreign_cpu_heavy", "foreign_cpu_heavy_time_max"),
         ),
         cause="outside",
+        brief="other programs had a core for {} of the load",
+        form="percent",
     ),
     "clock_jump": ReasonRow(
         template("{value:.3f} s on {host}, limit {limit}"),
@@ -294,6 +303,8 @@ VOID: ReasonTable = {
         meaning="The clock of a host was set during the load.",
         thresholds=("clock_step_max_s",),
         cause="passing",
+        brief="a clock was set by {} s",
+        form=".3f",
     ),
     "swapping": ReasonRow(
         template("{value} pages on {host}, limit {limit}"),
@@ -301,6 +312,7 @@ VOID: ReasonTable = {
         meaning="A host moved memory to or from swap.",
         thresholds=("swap_pages_max",),
         cause="hosts",
+        brief="a host swapped memory",
     ),
     "allowance": ReasonRow(
         template(
@@ -312,6 +324,7 @@ VOID: ReasonTable = {
         "instance type: bandwidth, packets per second or tracked connections.",
         thresholds=("allowance_packets_max",),
         cause="hosts",
+        brief="the cloud held back packets",
     ),
     "telemetry_gap": ReasonRow(
         template("{scrapes} scrapes of {host} in {duration_s:.1f} s, limit {limit} a second"),
@@ -319,12 +332,14 @@ VOID: ReasonTable = {
         meaning="A host could not be observed for part of the load.",
         thresholds=("samples_min",),
         cause="passing",
+        brief="a host was not observed for part of the load",
     ),
     "connections": ReasonRow(
         template("{value} established on the client, at least {limit} expected"),
         "See why the server refused or closed connections: its limits and its log",
         meaning="The client had fewer connections than requested.",
         cause="hosts",
+        brief="the client had too few connections",
     ),
     "link": ReasonRow(
         _link,
@@ -332,6 +347,7 @@ VOID: ReasonTable = {
         meaning="The load used so much of the link that the link may have been the limit.",
         thresholds=("link_max", "link_seconds_max"),
         cause="hosts",
+        brief="the link was full",
     ),
     "generator_stopped": ReasonRow(
         _generator_stopped,
@@ -339,6 +355,7 @@ VOID: ReasonTable = {
         meaning="The generator stood still for so long that the server was not asked what was due.",
         thresholds=("stop_max_s",),
         cause="passing",
+        brief="the generator stood still",
     ),
     "generator_stops": ReasonRow(
         _generator_stops,
@@ -346,6 +363,8 @@ VOID: ReasonTable = {
         meaning="The generator stood still for too much of the load.",
         thresholds=("stops_max",),
         cause="passing",
+        brief="the generator stood still for {} of the load",
+        form="percent",
     ),
     "own_median": ReasonRow(
         _own_part,
@@ -353,6 +372,7 @@ VOID: ReasonTable = {
         meaning="The generator itself made too much of the median latency.",
         thresholds=("own_fraction_max", "own_least_us"),
         cause="passing",
+        brief="the generator made part of the median latency",
     ),
     "generator_late": ReasonRow(
         _generator_late,
@@ -361,6 +381,8 @@ VOID: ReasonTable = {
         "may be its own.",
         thresholds=("late_max", "late_least_s", "late_least_fraction"),
         cause="passing",
+        brief="the generator was late ({} of requests)",
+        form="percent",
     ),
     "rate_missed": ReasonRow(
         template(_SCHEDULE + ": the generator did not keep up"),
@@ -368,6 +390,7 @@ VOID: ReasonTable = {
         meaning=("wrk2 did not send the requests that were due, and the server was not the limit."),
         thresholds=("sent_min", "connections_busy_min"),
         cause="hosts",
+        brief="the generator did not keep the rate",
     ),
     "start_spread": ReasonRow(
         template("{value:.3f} s between the first and the last client's start, limit {limit}"),
@@ -375,6 +398,7 @@ VOID: ReasonTable = {
         meaning="The clients of one server did not start together.",
         thresholds=("start_spread_max_s",),
         cause="passing",
+        brief="the clients did not start together",
     ),
 }
 # Findings. An expected void reason is a finding too.

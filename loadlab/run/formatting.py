@@ -6,7 +6,7 @@ None becomes "-" wherever a function accepts it.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from loadlab.model import Difference, Latency, Load, MatrixLead, VerdictRow
 
@@ -38,6 +38,17 @@ def count(value: float | None) -> str:
 def rate(value: float | None) -> str:
     """Format a number per second, with one decimal below 100."""
     return NONE if value is None else (f"{value:,.0f}" if value >= 100 else f"{value:.1f}")
+
+
+def between(rates: Sequence[float]) -> str:
+    """Format the least and the largest of some numbers per second: 2,345 to 5,062."""
+    least, most = rate(min(rates)), rate(max(rates))
+    return most if least == most else f"{least} to {most}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as an enumeration: a, b and c."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def asked(load: Load) -> str:

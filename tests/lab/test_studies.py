@@ -61,7 +61,7 @@ def test_a_lesson_without_an_exercise_shows_what_it_teaches(run_id: str) -> None
 
 def test_a_published_study_is_repeated(run_id: str) -> None:
     asked = {"study": "pawelmhm-2016", "scale": "smoke"}
-    output = measured(run_id, "playbooks/study.yml", **asked)
+    measured(run_id, "playbooks/study.yml", **asked)
     judged = load(run_id, "claims.json")
     assert judged["unmeasured"] == []
     (cell,) = (c for c in load(run_id, "summary.json")["cells"] if "10000requests" in c["cell_id"])
@@ -84,7 +84,6 @@ def test_a_published_study_is_repeated(run_id: str) -> None:
     # What got a connection waited for the longest delay and no longer.
     assert 2 < client["seconds"] < 8
     assert "open_files" in [finding["code"] for finding in repetition["validity"]["findings"]]
-    assert "published 3.48; measured" in " ".join(output.split())
     page = (ROOT / "results" / run_id / "report.html").read_text()
     for words in ("As it was published", "What differs", "Making 1 million requests"):
         assert words in page

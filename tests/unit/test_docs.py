@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from loadlab import __main__
+from loadlab.plan import check_options, user_options
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 # Files of the lab that a page names in backquotes, from the top directory.
 NAMED = re.compile(r"`((?:files|loadlab|playbooks|roles|tests)/[\w./-]+\.\w+)`")
 
+MAKEFILE = (ROOT / "Makefile").read_text()
 # Option of a command -> folder that has what it names.
-OPTIONS = {
+CATALOGUES = {
     "framework": "apps",
     "lesson": "files/lessons",
     "network": "files/network",
     "study": "files/studies",
+    "tuning": "files/tuning",
 }
 
 
@@ -55,13 +65,63 @@ def test_readme_is_short_and_shows_its_pictures() -> None:
         assert len(content) <= 200_000, name
 
 
-def test_every_command_of_the_readme_names_a_playbook_and_framework_that_exist() -> None:
-    commands = re.findall(r"^    ansible-playbook (.+)$", (ROOT / "README.md").read_text(), re.M)
-    assert len(commands) > 20
-    for command in commands:
-        assert (ROOT / command.split()[0]).exists(), command
-        for option, folder in OPTIONS.items():
-            for name in re.findall(rf"-e {option}=(\w+)", command):
-                assert list((ROOT / folder).glob(f"{name}*")), command
-        for inventory in re.findall(r"-i (\S+)", command):
-            assert (ROOT / inventory).is_dir(), command
+# What a page leaves open in a command, and what ends the command in its line.
+OPEN = re.compile(r"<[^>]+>|\$\{\{[^}]+\}\}")
+END = re.compile(r" # | && | \[")
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """(page, command) of each command in an indented line of a page, without its comment."""
+    typed = re.compile(r"^ {4,}((?:ansible-playbook|python -m loadlab|make) .*)$", re.MULTILINE)
+    for page in PAGES:
+        for line in typed.findall(page.read_text().replace("\\\n", " ")):
+            yield str(page.relative_to(ROOT)), END.split(OPEN.sub("<>", line))[0].strip()
+
+
+def refuse(command: str) -> None:
+    """Raise what a command would be refused with for its names; values such as <key> are free."""
+    first, *words = shlex.split(command)
+    if first == "python":
+        __main__.parser().parse_args(words[2:])
+        return
+    options: dict[str, Any] = dict(
+        word.split("=", 1) for word in words if "=" in word and first == "make"
+    )
+    if first == "make":
+        targets = [word for word in words if "=" not in word]
+        assert set(targets) <= {*re.findall(r"^([\w-]+):", MAKEFILE, re.M)}, targets
+        if targets != ["lab"]:
+            return
+    else:
+        reader = argparse.ArgumentParser(exit_on_error=False)
+        reader.add_argument("playbook", type=Path)
+        reader.add_argument("-e", action="append", default=[])
+        reader.add_argument("-i", type=Path)
+        for flag in ("--check", "--diff", "-K", "--ask-vault-pass"):
+            reader.add_argument(flag, action="store_true")
+        read = reader.parse_args(words)
+        assert (ROOT / read.playbook).is_file()
+        own = read.i is None or read.i.parts[:1] != ("inventory",) or read.i.name == "mine"
+        assert own or (ROOT / read.i).is_dir()
+        options = dict(option.split("=", 1) for option in read.e)
+    user_options.refuse_names(ROOT, list(builders.SPECS), options, [], [])
+    fixed = {name: value for name, value in options.items() if "<" not in value}
+    check_options.options(builders.SPECS, {n: v for n, v in fixed.items() if n in builders.SPECS})
+    for name in CATALOGUES.keys() & fixed.keys():
+        for value in fixed[name].split(","):
+            assert list((ROOT / CATALOGUES[name]).glob(f"{value}*")), value
+
+
+@pytest.mark.parametrize(("page", "command"), commands())
+def test_every_command_is_accepted(page: str, command: str) -> None:
+    refuse(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ansible-playbook lab.yml -e framwork=flask", "make lab framework=nosuch", "make nothing",
+     "ansible-playbook playbooks/nosuch.yml", "ansible-playbook lab.yml -e rate=fast"],
+)  # fmt: skip
+def test_a_wrong_command_is_found(command: str) -> None:
+    with pytest.raises((AssertionError, ValueError)):
+        refuse(command)

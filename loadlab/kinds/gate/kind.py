@@ -34,6 +34,9 @@ class GateKind(StudyKind):
     subject = "base"
     example = "-e base=<variant> -e head=<variant>"
     playbook = "playbooks/ab.yml"
+    tabulates = False
+    # The verdict compares the variants.
+    ranks = False
     reasons = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:
@@ -92,9 +95,13 @@ class GateKind(StudyKind):
         state = _STATES.get(verdict.answer, "inconclusive")
         return [Headline(state, words.sentence(verdict), anchor="comparison")]
 
+    def chosen(self, run: RunDir) -> set[str]:
+        """Return no cell: none of the variants is the best without the verdict."""
+        return set()
+
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         verdict = documents.read_or_none(run.verdict, Verdict)
-        return [*headlines, *(words.lines(verdict) if verdict else [])]
+        return [*(words.lines(verdict) if verdict else []), *headlines]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         if plan.gate and plan.gate.baseline:

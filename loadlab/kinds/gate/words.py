@@ -16,7 +16,8 @@ from loadlab.model import (
 from loadlab.model.metric_rows import GATES
 from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
-from loadlab.report.terminal.text_columns import TextColumn, columns, heads
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import percent
@@ -142,11 +143,14 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
         for row in head.rows
         if row.answer in ("slower", "faster")
     ]
+    void = [_voids(head)] if any(count.void for count in head.voids) else []
     for shared in ("no difference", "undecided"):
         names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
         parts += [f"{shared} in {', '.join(names)}"] if names else []
-    after = formatting.plural(verdict.blocks, "block")
-    return f"{sides}: {head.answer} after {after}: {'; '.join(parts)}. {_voids(head)}"
+    after = (
+        f"{formatting.plural(verdict.blocks, 'block')} in {formatting.lasting(verdict.measured_s)}"
+    )
+    return " ".join([f"{sides}: {head.answer} after {after}: {'; '.join(parts)}.", *void])
 
 
 def _voids(head: HeadVerdict) -> str:
@@ -164,25 +168,21 @@ def _name(head: Variant) -> str:
 
 
 def lines(verdict: Verdict) -> list[str]:
-    """Return the verdict for the terminal."""
-    shown = []
-    for head in verdict.heads:
-        text_columns = _columns(f"{_name(head)} against base")
-        shown += [heads(text_columns), *columns(text_columns, head.rows)]
+    """Return the table of each head for the terminal."""
     return [
-        *shown,
-        f"Verdict after {formatting.plural(verdict.blocks, 'block')} in "
-        f"{formatting.lasting(verdict.measured_s)}: {verdict.answer}",
+        line
+        for head in verdict.heads
+        for line in text_columns.table(_columns(f"{_name(head)} against base"), head.rows)
     ]
 
 
 def _columns(title: str) -> list[TextColumn[VerdictRow]]:
     return [
-        TextColumn(title, -23, lambda row: f"  {GATES[row.metric].label}"),
-        TextColumn("base", 12, lambda row: quantities.with_unit(row.metric, row.base)),
-        TextColumn("head", 12, lambda row: quantities.with_unit(row.metric, row.head)),
-        TextColumn("difference", -28, formatting.difference),
-        TextColumn("answer", 0, _answer_and_cause),
+        TextColumn(title, lambda row: GATES[row.metric].label, numeric=False),
+        TextColumn("base", lambda row: quantities.with_unit(row.metric, row.base)),
+        TextColumn("head", lambda row: quantities.with_unit(row.metric, row.head)),
+        TextColumn("difference", formatting.difference),
+        TextColumn("answer", _answer_and_cause, numeric=False),
     ]
 
 

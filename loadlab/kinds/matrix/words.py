@@ -8,7 +8,8 @@ from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
 from loadlab.reasons.row import ReasonPart, ReasonRow, template
 from loadlab.report import words
-from loadlab.report.terminal.text_columns import TextColumn, columns, heads
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels
 from loadlab.run import formatting
 from loadlab.run.formatting import lasting, percent, plural
@@ -150,19 +151,18 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         return "best" if row.name == verdict.best else ""
 
     table: list[TextColumn[MatrixRow]] = [
-        TextColumn("candidate", -44, lambda row: f"  {title(row)}"),
-        TextColumn("goodput", 10, lambda row: formatting.rate(row.goodput)),
-        TextColumn("p99", 10, lambda row: formatting.ms(row.p99_us)),
-        TextColumn("memory", 10, lambda row: formatting.size(row.memory_bytes)),
-        TextColumn("best over it", -26, beside),
-        TextColumn("answer", 0, answer),
+        TextColumn("candidate", title, numeric=False),
+        TextColumn("goodput", lambda row: formatting.rate(row.goodput)),
+        TextColumn("p99, ms", lambda row: formatting.ms(row.p99_us)),
+        TextColumn("memory", lambda row: formatting.size(row.memory_bytes)),
+        TextColumn("best over it", beside),
+        TextColumn("answer", answer, numeric=False),
     ]
     contenders = [row for row in verdict.candidates if row.contends]
     front = [title(row) for row in verdict.candidates if row.on_front]
     lost = [row for row in verdict.candidates if row.out and row.out.code != "candidate_behind"]
     return [
-        heads(table),
-        *columns(table, contenders),
+        *text_columns.table(table, contenders),
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
         *(f"Dropped: {title(row)}: {left_out(row)}" for row in lost),
         f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "

@@ -6,7 +6,16 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from loadlab.model import CellSummary, Median, PlannedStudy, Reason, Summary, UnmeasuredCell
+from loadlab.model import (
+    CellSummary,
+    Median,
+    PlannedStudy,
+    Reason,
+    SearchSummary,
+    Summary,
+    UnmeasuredCell,
+)
+from loadlab.plan import cell_ids
 from loadlab.results import metrics
 from loadlab.results.metrics import Measured
 from loadlab.stats import inference
@@ -73,8 +82,12 @@ def representative(levels: Sequence[Level]) -> Level | None:
 
 
 def of_study(summary: Summary, study: PlannedStudy) -> dict[str, list[Level]]:
-    """Return the study's names -> their cells in the summary."""
+    """Return the study's names -> their cells in the summary; of a search that at the rate
+    found."""
     measured = {cell.cell_id: cell for cell in summary.cells}
+    for planned_id, search in _searches(summary).items():
+        if search.cell_id in measured:
+            measured[planned_id] = measured[search.cell_id]
     profiled = {cell.base: cell for cell in summary.cells if cell.purpose == "py_spy"}
     return {
         name: [
@@ -90,15 +103,24 @@ def unmeasured(summary: Summary, study: PlannedStudy) -> list[UnmeasuredCell]:
     """Return the study's cells without a valid repetition, each with its void reasons.
 
     A sweep may stop before its last level, so one level with a valid repetition is enough. A cell
-    with injected faults has to be void, so it does not count.
+    with injected faults has to be void, so it does not count; nor does a search, which says itself
+    why it found no rate.
     """
     cells = []
+    apart = {*study.expectations, *(
+        name for name, ids in study.cells.items() if not _searches(summary).keys().isdisjoint(ids)
+    )}  # fmt: skip
     for name, levels in of_study(summary, study).items():
-        if name not in study.expectations and representative(levels) is None:
+        if name not in apart and representative(levels) is None:
             reasons = _void_reasons(level.cell for level in levels)
             reasons = reasons or unstarted(summary, study.cells[name])
             cells.append(UnmeasuredCell(cell=name, reasons=reasons))
     return cells
+
+
+def _searches(summary: Summary) -> dict[str, SearchSummary]:
+    """Return the searches by the id of their cell at the starting rate."""
+    return {cell_ids.cell_id(search.cell, "measure"): search for search in summary.searches}
 
 
 def _void_reasons(cells: Iterable[CellSummary]) -> list[Reason]:

@@ -106,9 +106,7 @@ def _unmeasured(cell: UnmeasuredCell) -> str:
 def _claims(document: Claims) -> Table:
     rows: list[Row | ClaimPart] = []
     for claim in document.claims:
-        step = words.failing_step(claim)
-        decided = f"{claim.outcome}, by {step}" if step else claim.outcome
-        rows += [Row(title=f"{claim.statement}: {decided}"), *claim.parts]
+        rows += [Row(title=f"{claim.statement}: {words.decided(claim)}"), *claim.parts]
     return table(
         "Each claim's statements against the bounds that they name; medians of the valid "
         "repetitions, and ratios by blocks, with an interval where there are enough of them, and "

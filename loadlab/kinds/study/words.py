@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
 from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names, template
@@ -108,34 +107,17 @@ def void_reasons(reasons: Iterable[Reason]) -> str:
 
 
 def lines(claims: Claims) -> list[str]:
-    """Return a line for each claim of claims.json and for each cell that was not measured.
-
-    For a longer order the line shows only the step that decided.
-    """
-    shown = []
-    for claim in claims.claims:
-        parts = [
-            f"{metric(part.statement)} of {wanted(part.statement)}{more}; "
-            + (f"published {text}; " if (text := published(part)) else "")
-            + measured(part)
-            for part, more in _shown_parts(claim.parts)
-        ]
-        shown.append(f"{claim.outcome}: {claim.statement} ({'; '.join(parts)})")
-    return shown + [
-        f"not measured: {cell.cell}: {void_reasons(cell.reasons)}" for cell in claims.unmeasured
+    """Return a line for each claim of claims.json and for each cell that was not measured."""
+    return [
+        *(f"{decided(claim)}: {claim.statement}" for claim in claims.claims),
+        *(f"not measured: {cell.cell}: {void_reasons(cell.reasons)}" for cell in claims.unmeasured),
     ]
 
 
-def _shown_parts(parts: Sequence[ClaimPart]) -> list[tuple[ClaimPart, str]]:
-    """Return the parts to show, each with a note."""
-    shown: list[tuple[ClaimPart, str]] = []
-    for order, group in groupby(parts, key=lambda part: part.order):
-        steps = list(group)
-        if order is None:
-            shown += [(part, "") for part in steps]
-        else:
-            shown.append((deciding(steps), f" (deciding step of {len(steps)})"))
-    return shown
+def decided(claim: Claim) -> str:
+    """Return the outcome of a claim, and the step of an order that decided it."""
+    step = failing_step(claim)
+    return f"{claim.outcome}, by {step}" if step else claim.outcome
 
 
 def deciding(steps: Sequence[ClaimPart]) -> ClaimPart:

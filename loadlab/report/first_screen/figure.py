@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 RATES = (
     "Each plot is {}; all have the same axes, and latency counts from the intended send time. "
-    "The band is the 95 % interval of the p99, the diamond the highest rate that the stack held. "
+    "The band is the 95 % interval of the p99, the diamond the highest rate {}. "
     "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
 )
 OBJECTIVE = " Dashed: the objective, {}."
@@ -42,8 +42,8 @@ ONE_AXIS = (
     "the percentiles, where there are enough repetitions."
 )
 CLOSED = (
-    "The most that each stack answered to {}, and the p99 at that: a dot a valid repetition, a bar "
-    "and the number their median."
+    "What each stack answered to {}, and the p99 at that: a dot a valid repetition, a bar and the "
+    "number those of the table: their median, and the p99 of all their answers."
 )
 
 # Plots beside each other on a wide page.
@@ -125,7 +125,8 @@ def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
         _key(curve_summary.cell): curve_summary.slo.get("p99_ms")
         for curve_summary in summary.curves
     }
-    best = {_key(curve.cell): curve.within or 0.0 for curve in summary.curves}
+    best = {_key(search.cell): search.highest_rate or 0.0 for search in summary.searches}
+    best |= {_key(curve.cell): curve.within or 0.0 for curve in summary.curves}
     for cell in cells:
         rate = cell.cell.load.rate or 0.0
         measured_rates = points.setdefault(_key(cell.cell), {})
@@ -147,20 +148,10 @@ def _key(cell: Cell) -> bytes:
 
 
 def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float | None) -> _Stack:
-    """Return a stack; ``best``: the highest rate that met the objective of a curve."""
-    if best is not None:
-        return _Stack(cells, objective_ms, best)
-    met = [
-        entry.cell.load.rate or 0.0
-        for entry in cells
-        if (_meets(entry, objective_ms) if objective_ms is not None else _held(entry))
-    ]
-    return _Stack(cells, objective_ms, max(met, default=0.0))
-
-
-def _meets(cell: CellSummary, objective_ms: float) -> bool:
-    p99 = cell.statistics.latency_us.p99
-    return p99 is not None and p99 <= objective_ms * 1000
+    """Return a stack; ``best``: the highest rate within the objective of a search or a curve."""
+    if best is None:
+        best = max((entry.cell.load.rate or 0.0 for entry in cells if _held(entry)), default=0.0)
+    return _Stack(cells, objective_ms, best)
 
 
 def _held(cell: CellSummary) -> bool:
@@ -177,7 +168,7 @@ def _by_rate(
     own_paths = [labels.path_of(stack.cell, paths) for stack in stacks]
     is_one = len(set(own_paths)) == 1
     ordered = sorted(stacks, key=lambda stack: -stack.best) if is_one else stacks
-    points = [[_point(cell) for cell in stack.cells] for stack in ordered]
+    points = [[_point(cell, stack.best) for cell in stack.cells] for stack in ordered]
     objectives = [goal.objective_ms for goal in ordered if goal.objective_ms is not None]
     shared = plots.limits(points, objectives)
     if shared is None:
@@ -206,7 +197,10 @@ def _by_rate(
     limits = " or ".join(f"p99 up to {ms:g} ms" for ms in sorted(set(objectives)))
     return _section(
         f"p99 by offered rate{on}",
-        RATES.format("a stack" if is_one else "an endpoint")
+        RATES.format(
+            "a stack" if is_one else "an endpoint",
+            "within the objective" if limits else "that the stack held",
+        )
         + (OBJECTIVE.format(limits) if limits else "")
         + (BOUND if any(point.at_least for own in points for point in own) else "")
         + ((ORDER_MET if limits else ORDER) if len(ordered) > 1 and is_one else "")
@@ -235,7 +229,7 @@ def _titles(cells: Sequence[CellSummary]) -> list[str]:
     ]
 
 
-def _point(cell: CellSummary) -> plots.Point:
+def _point(cell: CellSummary, best: float) -> plots.Point:
     from loadlab.report.plots import stacks_plot as plots
 
     statistics = cell.statistics
@@ -245,7 +239,7 @@ def _point(cell: CellSummary) -> plots.Point:
         statistics.latency_us.p99,
         interval.low,
         interval.high,
-        _held(cell),
+        cell.cell.load.rate == best,
         not cell_outcome.valid(cell),
         "p99" in statistics.latency_us.at_least,
     )
@@ -324,8 +318,11 @@ def _closed_loop(name: str, entries: Sequence[Entry]) -> Section:
             values = [
                 value for rep, value in metrics.of_answers(entry.cell, metric) if rep.validity.valid
             ]
+            own = entry.cell.statistics.latency_us.p99
             if values:
-                median, size = statistics.median(values), ROWS[metric].unit.size
+                # The number of the table: the p99 of all answers is no median of repetitions.
+                median = own if metric == "p99" and own else statistics.median(values)
+                size = ROWS[metric].unit.size
                 shown = quantities.number(metric, median)
                 in_unit = [value / size for value in values]
                 rows.append(plots.StackValues(title, in_unit, median / size, shown))

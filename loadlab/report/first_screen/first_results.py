@@ -45,6 +45,7 @@ UNFLOORED = (
 NO_CONTROL = "No A/A control was measured"
 FEW_BLOCKS = "The A/A control has too few blocks"
 
+_NAMED = 3  # columns before the figures, which void cells have none of
 WIDTH, HEIGHT, EDGE = 300, 22, 10.0  # px: of a row of dots, and left and right of it
 
 
@@ -62,6 +63,9 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
         )
         cause = FEW_BLOCKS if floors else NO_CONTROL
         compared = COMPARED.format(floor=words) if floor_of else UNFLOORED.format(why=cause)
+    columns = _columns(floor_of)
+    if not any(cell_outcome.valid(entry.cell) for entry in entries):
+        columns = columns[:_NAMED]
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
@@ -69,7 +73,7 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     }
     return table(
         EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared,
-        _columns(floor_of),
+        columns,
         entries,
         lambda entry: Row(
             cell_outcome.headline(entry).state,

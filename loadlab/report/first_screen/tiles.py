@@ -20,9 +20,6 @@ MOST = 6  # more endpoints than this have no tiles; the table has them
 LARGE = 2  # more boards than this are small
 
 
-NO_CONTROL = "no A/A control was measured"
-
-
 @dataclass(frozen=True)
 class Tile:
     """One figure: its name, its value with its unit, and a remark."""
@@ -51,14 +48,19 @@ class Board(Block):
 def build(
     summary: Summary, entries: Sequence[Entry], usd_per_hour: Mapping[str, float]
 ) -> list[Board]:
-    """Return the tiles of the best stack of each endpoint, at most MOST.
+    """Return the tiles of the best stack of each endpoint, at most MOST; none of a void one.
 
     ``entries``: the measured cells. ``usd_per_hour``: host -> its price, where that is known.
     """
     by_path = labels.by_path(entries)
     if len(by_path) > MOST:
         return []
-    boards = [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
+    chosen = [best(summary, own) for own in by_path.values()]
+    boards = [
+        _board(summary, entry, words, usd_per_hour)
+        for entry, words in chosen
+        if cell_outcome.valid(entry.cell)
+    ]
     return [replace(board, small=len(boards) > LARGE) for board in boards]
 
 
@@ -70,16 +72,14 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
     """
     applications = [entry for entry in entries if entry.cell.cell.transport != "none"]
     entries = applications or entries
-    words = f", the best of {len(entries)} cells" if len(entries) > 1 else ""
+    words = f"the best of {len(entries)} cells" if len(entries) > 1 else ""
     ids = {entry.cell.cell_id for entry in entries}
     for ranking in summary.ranking:
         if {row.cell_id for row in ranking.rows} == ids:
             first = {row.cell_id for row in ranking.rows if row.rank == 1}
             entries = [entry for entry in entries if entry.cell.cell_id in first]
             if len(first) > 1:
-                words = (
-                    f", one of {len(first)} cells at the first rank, which nothing distinguishes"
-                )
+                words = f"one of {len(first)} cells at the first rank, which nothing distinguishes"
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
         state, statistics = cell_outcome.headline(entry).state, entry.cell.statistics
@@ -97,19 +97,20 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
 
 def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str, float]) -> Board:
     headline = cell_outcome.headline(entry)
+    figures = [
+        _rate(summary, entry, headline),
+        _p99(summary, entry),
+        _cpu(summary, entry),
+        _memory(summary, entry),
+        *_energy(summary, entry),
+        *_price(summary, entry, usd_per_hour),
+        _verdict(entry, headline),
+        _noise(summary, entry),
+    ]
     return Board(
-        f"{labels.stack(entry.cell.cell)} on {entry.path}{best}",
+        ", ".join(filter(None, [f"{labels.stack(entry.cell.cell)} on {entry.path}", best])),
         entry.anchor,
-        [
-            _rate(summary, entry, headline),
-            _p99(summary, entry),
-            _cpu(summary, entry),
-            _memory(summary, entry),
-            *_energy(summary, entry),
-            *_price(summary, entry, usd_per_hour),
-            _verdict(entry, headline),
-            _noise(summary, entry),
-        ],
+        [tile for tile in figures if tile.value != formatting.NONE],
         limits.whole(entry.cell.limit) if entry.cell.limit else "",
     )
 
@@ -163,7 +164,7 @@ def _cpu(summary: Summary, entry: Entry) -> Tile:
     used = entry.cell.cost.sample("cpu")
     server = cells_section.server_cpu(cell_outcome.valid(entry.cell))
     if used is None:
-        return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
+        return Tile("server CPU", server)
     remark = [_known(summary, entry, "cpu", used), f"server CPU {server}"]
     return Tile(
         "CPU", quantities.number("cpu", used.median), "µs/request", "; ".join(filter(None, remark))
@@ -174,7 +175,7 @@ def _memory(summary: Summary, entry: Entry) -> Tile:
     cost = entry.cell.cost
     memory, before = cost.sample("memory"), cost.sample("memory_before")
     if memory is None or cost.memory_is is None:
-        return Tile("memory", formatting.NONE, "", "not recorded")
+        return Tile("memory", formatting.NONE)
     remark = [
         f"the application, {quantities.MEMORY[cost.memory_is]}",
         _known(summary, entry, "memory", memory),
@@ -223,8 +224,7 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
         noise_floor for noise_floor in floors if noise_floor.cell_id == entry.cell.cell_id
     ] or floors
     if not own:
-        cause = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
-        return Tile("noise floor", formatting.NONE, "", cause)
+        return Tile("noise floor", formatting.NONE)
     worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"

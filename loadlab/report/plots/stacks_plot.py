@@ -31,15 +31,15 @@ Bounds = tuple[float, float]
 class Point:
     """A measured rate in requests/s and its p99 with its interval, µs; None where unknown.
 
-    ``held``: whether the stack held it. ``void``: no repetition is valid. ``at_least``: p99 is a
-    lower bound.
+    ``best``: whether it is the highest within the objective, or held. ``void``: no repetition is
+    valid. ``at_least``: p99 is a lower bound.
     """
 
     rate: float
     p99_us: float | None
     low_us: float | None = None
     high_us: float | None = None
-    held: bool = False
+    best: bool = False
     void: bool = False
     at_least: bool = False
 
@@ -97,7 +97,7 @@ def p99_by_rate(
 ) -> str:
     """Return the plot of one stack; ``points`` are ascending.
 
-    The diamond marks the highest rate held. Rates without a valid repetition are hatched.
+    A diamond marks the best rate. Rates without a valid repetition are hatched.
     ``large``: whether the page has room, as there are few plots.
     """
     width, height = LARGE if large else SIZE
@@ -135,11 +135,10 @@ def p99_by_rate(
     if bounds:
         x, y = zip(*bounds, strict=True)
         axes.plot(x, y, color=svg.BLUE, marker="^", markersize=8, linestyle="")
-    held = [point for point in points if point.held and point.p99_us is not None]
-    if held and held[-1].p99_us is not None:
+    for rate, ms in ((p.rate, p.p99_us / 1000) for p in points if p.best and p.p99_us is not None):
         axes.plot(
-            [held[-1].rate], [held[-1].p99_us / 1000], color=svg.INK, marker="D", markersize=8,
-            markerfacecolor=svg.PAPER, markeredgewidth=1.6, linestyle="",
+            [rate], [ms], color=svg.INK, marker="D", markersize=8, markerfacecolor=svg.PAPER,
+            markeredgewidth=1.6, linestyle="",
         )  # fmt: skip
     return plot.svg(read=READ_RATE)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import astuple
 
-from loadlab.model import CellSummary, ErrorCounts, Repetition, Spread, Statistics, Validity
+from loadlab.model import CellSummary, ErrorCounts, Repetition, Spread, Validity
 from loadlab.reasons.validity_reasons import SATURATED
 from loadlab.report import words
 from loadlab.report.html import Headline
 from loadlab.report.sections import latency_columns
-from loadlab.report.words import labels, repetitions_words
+from loadlab.report.words import repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.results.ranking import held
 from loadlab.run import formatting
@@ -43,58 +45,68 @@ def valid_or_void(validity: Validity) -> str:
     return "valid" if validity.valid else formatting.one_line(f"void: {reasons}")
 
 
-def skipped(cell: CellSummary) -> str:
+def skipped(cells: Sequence[CellSummary]) -> str:
     """Return a sentence on the repetitions left out, after a space; empty where there are none."""
-    counted = repetitions_words.counted(cell.repetitions)
-    more = f", {words.reason(cell.void_share)}" if cell.void_share else ""
-    return f" {counted}{more}." if counted else ""
+    counted = repetitions_words.counted([rep for cell in cells for rep in cell.repetitions])
+    shares = dict.fromkeys(words.reason(cell.void_share) for cell in cells if cell.void_share)
+    return f" {', '.join([counted, *shares])}." if counted else ""
 
 
 def void(cell: CellSummary, subject: str) -> Headline:
     """Return the headline of a cell without a valid repetition."""
-    reasons = dict.fromkeys(
-        words.reason(reason) if rep.error else words.coded(reason)
-        for rep in cell.repetitions
-        for reason in rep.validity.reasons
-    )
     short = "failed" if all(rep.error for rep in cell.repetitions) else "void"
-    text = formatting.one_line("; ".join(reasons))
-    return Headline("void", f"{subject} {short}: {text}; nothing can be concluded.", short)
+    return Headline("void", f"{subject}: {short}: {lost([cell])}.", short)
 
 
-def headline(entry: Entry) -> Headline:
-    """Return the headline of a cell: its state is held, missed, closed or void."""
-    cell, load, statistics = entry.cell, entry.cell.cell.load, entry.cell.statistics
-    subject = labels.stack(cell.cell)
-    if not valid(cell):
-        return void(cell, f"{subject} on {entry.where}")
+def lost(cells: Sequence[CellSummary]) -> str:
+    """Return what made repetitions of cells void, in a few words."""
+    repetitions = (rep for cell in cells for rep in cell.repetitions)
+    reasons = [reason for rep in repetitions for reason in rep.validity.reasons]
+    return formatting.one_line(words.together(reasons), 200)
+
+
+def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
+    """Return the headline of a cell: its state is held, missed, closed or void.
+
+    ``others``: cells of its stack on other endpoints, with the same load and state. ``remark``: on
+    the stack.
+    """
+    entries = [entry, *others]
+    cells, load = [each.cell for each in entries], entry.cell.cell.load
+    subject = f"{entry.name}, {remark}," if remark else entry.name
+    where = formatting.listed([each.where for each in entries])
+    if not valid(entry.cell):
+        return void(entry.cell, f"{subject} on {where}")
+    goodput = formatting.between([median(cell.statistics.goodput) or 0.0 for cell in cells])
     if load.mode == "constant":
-        return _constant(cell, subject, f"{formatting.asked(load)} requests/s on {entry.where}")
+        rate = f"{formatting.asked(load)} requests/s on {where}"
+        return _constant(cells, subject, rate, goodput)
     text = (
-        f"{subject} answered {formatting.rate(median(statistics.goodput))} requests/s on "
-        f"{entry.where} in a closed loop of {formatting.plural(load.connections, 'connection')}: "
-        f"{_tail(statistics)}.{skipped(cell)}"
+        f"{subject} answered {goodput} requests/s on {where} in a closed loop of "
+        f"{formatting.plural(load.connections, 'connection')}: {_tail(cells)}.{skipped(cells)}"
     )
     return Headline("closed", text, "closed loop")
 
 
-def _constant(cell: CellSummary, subject: str, rate: str) -> Headline:
-    statistics, good = cell.statistics, valid(cell)
+def _constant(cells: Sequence[CellSummary], subject: str, rate: str, goodput: str) -> Headline:
+    good = [rep for cell in cells for rep in valid(cell)]
     kept = [held(rep) for rep in good]
     if all(kept):
-        return Headline(
-            "held", f"{subject} held {rate}: {_tail(statistics)}.{skipped(cell)}", "held"
-        )
-    parts = [f"{formatting.rate(median(statistics.goodput))} verified answers/s"]
-    if statistics.unsent:
-        part = formatting.share(statistics.unsent, statistics.scheduled)
-        parts.append(f"{statistics.unsent:,} requests never sent ({part})")
+        text = f"{subject} held {rate}: {_tail(cells)}.{skipped(cells)}"
+        return Headline("held", text, "held")
+    parts = [f"{goodput} verified answers/s"]
+    unsent, due = (
+        sum(getattr(cell.statistics, count) or 0 for cell in cells)
+        for count in ("unsent", "scheduled")
+    )
+    if unsent:
+        parts.append(f"{unsent:,} requests never sent ({formatting.share(unsent, due)})")
     reasons = list(dict.fromkeys(filter(None, map(saturation, good))))
     limit = f"; saturated, {' and '.join(reasons)}" if reasons else ""
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
     text = (
-        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(statistics)])}{limit}."
-        f"{skipped(cell)}"
+        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(cells)])}{limit}."
+        f"{skipped(cells)}"
     )
     return Headline("missed", text, "did not hold" + (", saturated" if reasons else ""))
 
@@ -104,11 +116,18 @@ def median(sample: Spread | None) -> float | None:
     return sample.median if sample else None
 
 
-def _tail(statistics: Statistics) -> str:
+def _tail(cells: Sequence[CellSummary]) -> str:
     """Return the slowest answers and the errors."""
-    errors = total(statistics.errors) or 0
-    share = f" ({formatting.share(errors, statistics.requests)} of requests)" if errors else ""
-    return (
-        f"{latency_columns.slowest(statistics.latency_us)}, "
-        f"{formatting.plural(errors, 'error')}{share}"
+    errors = sum(total(cell.statistics.errors) or 0 for cell in cells)
+    requests = sum(cell.statistics.requests or 0 for cell in cells)
+    share = f" ({formatting.share(errors, requests)} of requests)" if errors else ""
+    return f"{_slowest(cells)}, {formatting.plural(errors, 'error')}{share}"
+
+
+def _slowest(cells: Sequence[CellSummary]) -> str:
+    """Return the slowest answers of a cell, or those of the quickest and the slowest cell."""
+    ordered = sorted(
+        (cell.statistics.latency_us for cell in cells), key=lambda us: us.p99 or us.max or 0.0
     )
+    least, most = latency_columns.slowest(ordered[0]), latency_columns.slowest(ordered[-1])
+    return most if least == most else f"{least.removesuffix(' ms')} to {most.split(' ', 1)[1]}"

@@ -123,35 +123,18 @@ def _headline(titled: _Titled) -> Headline:
     """Return a sentence on all metrics; its state is decided, same or inconclusive."""
     rows = titled.comparison.rows
     decided = [
-        f"{quantities.label(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} "
-        f"interval {formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
-        f"{_concluded(row)}"
+        f"{_metric(row)} {formatting.difference(row.difference)} {_concluded(row)}"
         for row in rows
         if row.conclusion in ("higher", "lower")
     ]
-    same = [
-        f"{quantities.label(row.metric)} ({formatting.signed(row.difference.value)}"
-        + ("" if row.noise_floor is None else f", {_noise(row)}")
-        + ")"
-        for row in rows
-        if row.conclusion == "no difference"
-    ]
-    open_ones: dict[str, list[str]] = {}
-    for row in rows:
-        if row.conclusion == "inconclusive":
-            value = row.difference.value
-            shown = "" if value is None else f" ({formatting.signed(value)})"
-            open_ones.setdefault(words.reason(row.reason), []).append(
-                quantities.label(row.metric) + shown
-            )
-    parts = [
-        *decided,
-        *([f"no difference in {_and(same)}"] if same else []),
-        *(f"inconclusive in {_and(names)}: {reason}" for reason, names in open_ones.items()),
-        *filter(None, [_failed(titled.comparison)]),
-    ]
-    state = "decided" if decided else "inconclusive" if open_ones else "same"
-    text = f"{titled.subject} on {titled.title}: {'; '.join(parts)}."
+    parts = [", ".join(decided)]
+    for shared in ("no difference", "inconclusive"):
+        names = [_metric(row) for row in rows if row.conclusion == shared]
+        parts += [f"{shared} in {formatting.listed(names)}"] if names else []
+    parts.append(_failed(titled.comparison))
+    is_open = any(row.conclusion == "inconclusive" for row in rows)
+    state = "decided" if decided else "inconclusive" if is_open else "same"
+    text = f"{titled.subject} on {titled.title}: {'; '.join(filter(None, parts))}."
     return Headline(state, text, anchor="comparison")
 
 
@@ -159,15 +142,6 @@ def _concluded(row: MetricComparison) -> str:
     """Return a conclusion in words: higher, lower by less than 5 %."""
     small = row.reason.code == "difference_within_margin"
     return f"{row.conclusion} by less than {_MARGIN}" if small else row.conclusion
-
-
-def _noise(row: MetricComparison) -> str:
-    floor = row.noise_floor
-    return "no noise floor" if floor is None else f"noise floor {formatting.percent(floor)}"
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _failed(compared: Comparison) -> str:
@@ -347,7 +321,7 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
     where there are none."""
     if not comparisons:
         return []
-    shown = [text_columns.heads(_TEXT)]
+    shown = []
     for titled in _titled(comparisons, {}):
         void = titled.comparison.head.n_void or titled.comparison.base.n_void
         beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
@@ -355,7 +329,7 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
         shown.append(
             f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
         )
-        shown += text_columns.columns(_TEXT, titled.comparison.rows)
+        shown += text_columns.table(_TEXT, titled.comparison.rows)
     return [*shown, *more]
 
 
@@ -365,13 +339,10 @@ def _conclusion(row: MetricComparison) -> str:
 
 
 _TEXT: Sequence[TextColumn[MetricComparison]] = [
-    TextColumn("comparison", -12, lambda row: f"  {quantities.short(row.metric)}"),
-    TextColumn("base", 10, lambda row: quantities.terse(row.metric, row.base.median)),
-    TextColumn("head", 10, lambda row: quantities.terse(row.metric, row.head.median)),
-    TextColumn("difference", 12, lambda row: formatting.signed(row.difference.value)),
-    TextColumn(
-        "interval", 18, lambda row: formatting.span(row.difference.low, row.difference.high)
-    ),
-    TextColumn("noise floor", 13, lambda row: formatting.percent(row.noise_floor)),
-    TextColumn("conclusion", 0, _conclusion),
+    TextColumn("metric", _metric, numeric=False),
+    TextColumn("base, median", lambda row: quantities.terse(row.metric, row.base.median)),
+    TextColumn("head, median", lambda row: quantities.terse(row.metric, row.head.median)),
+    TextColumn("difference", lambda row: formatting.difference(row.difference)),
+    TextColumn("noise floor", lambda row: formatting.percent(row.noise_floor)),
+    TextColumn("conclusion", _conclusion, numeric=False),
 ]

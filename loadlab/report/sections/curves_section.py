@@ -64,26 +64,45 @@ def blocks(summary: Summary, paths: Paths, path: str) -> list[Block]:
     ]
 
 
+def within(summary: Summary, paths: Paths) -> list[str]:
+    """Return up to which rate each objective was met, in a sentence for each."""
+    by_slo: dict[str, list[str]] = {}
+    for curve, where in _where(summary, paths):
+        if curve.within is not None:
+            rate = f"{curve.within:,g} requests/s on {where}"
+            by_slo.setdefault(_stayed(curve.slo), []).append(rate)
+    stacks = formatting.listed(sorted(set(labels.names([each.cell for each in summary.curves]))))
+    return [
+        f"{stacks}: {stayed} up to {formatting.listed(rates)}." for stayed, rates in by_slo.items()
+    ]
+
+
 def lines(summary: Summary) -> list[str]:
-    """Return a line for each curve: p99 by rate."""
+    """Return a line for each curve: p99 by rate, or why there is none."""
     cells = {cell.cell_id: cell for cell in summary.cells}
     return [
-        f"Curve of {subject}, p99: {', '.join(_by_rate(curve, cells))}"
+        f"{where}: p99 in ms by rate: {', '.join(_by_rate(curve, cells))}"
         if curve.reason is None
-        else _text(curve, subject)
-        for curve, subject in labels.with_subjects(summary.curves, {})
+        else _text(curve, where)
+        for curve, where in _where(summary, {})
+        if curve.reason is not None or any(step.met is not None for step in curve.trace)
     ]
+
+
+def _where(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, str]]:
+    """Return each curve with its path, and with its stack where there are several."""
+    if len(set(labels.names([curve.cell for curve in summary.curves]))) > 1:
+        return labels.with_subjects(summary.curves, paths)
+    return [(curve, labels.path_of(curve.cell, paths)) for curve in summary.curves]
 
 
 def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
     """Return each rate that was judged with its p99."""
     judged = {step.rate: step.cell_id for step in curve.trace if step.met is not None}
-    return [f"{rate:,g}/s {_p99(cells[cell_id])}" for rate, cell_id in judged.items()]
-
-
-def _p99(cell: CellSummary) -> str:
-    latency = cell.statistics.latency_us
-    return formatting.NONE if latency.p99 is None else f"{formatting.bounded(latency, 'p99')} ms"
+    return [
+        f"{rate:,g}/s {formatting.bounded(cells[cell_id].statistics.latency_us, 'p99')}"
+        for rate, cell_id in judged.items()
+    ]
 
 
 def _state(curve: CurveSummary) -> str:

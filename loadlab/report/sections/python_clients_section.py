@@ -41,14 +41,15 @@ def headline(entry: Entry) -> Headline:
     how = f" {manner}" if manner else f", {load.connections:,} at a time,"
     task = (
         f"{load.generator}: {formatting.plural(load.requests or 0, 'request')}{how} to "
-        f"{entry.where} of {labels.stack(cell.cell)}"
+        f"{entry.where} of {entry.name}"
     )
     client, failed = statistics.client, (statistics.requests or 0) - (statistics.ok or 0)
     if not client:
         return cell_outcome.void(cell, task)
     used = (
         f"peak memory {formatting.size(client.max_rss_bytes.median)}, "
-        f"{formatting.significant(client.cpu_s.median)} s of CPU time.{cell_outcome.skipped(cell)}"
+        f"{formatting.significant(client.cpu_s.median)} s of CPU time."
+        f"{cell_outcome.skipped([cell])}"
     )
     took = f"took {formatting.significant(client.seconds.median)} s"
     if not failed:

@@ -12,9 +12,7 @@ from loadlab.model.metric_rows import ROWS
 from loadlab.reasons import comparison_reasons
 from loadlab.report import words
 from loadlab.report.html import Column, Number, Table, TableCell, columns, link, table
-from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
-from loadlab.report.words import cost_words, labels, quantities, repetitions_words
+from loadlab.report.words import cost_words, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.results import noise
 from loadlab.run import formatting
@@ -34,7 +32,7 @@ FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
 COSTS_SHOWN = [row.name for row in ROWS.values() if row.beside_rank]
 
 
-def _rank(row: RankingRow) -> str:
+def rank(row: RankingRow) -> str:
     """Return a rank as it is shown: 1, 2=, 4?."""
     return f"{row.rank}{'=' if row.shared else ''}{'' if row.sure else '?'}"
 
@@ -94,7 +92,7 @@ def _columns(ranked: Sequence[_Ranked]) -> list[Column[_Ranked]]:
         Number("USD/million requests at the objective", lambda row: row.price or formatting.NONE)
     ]
     return [
-        Number("rank", lambda row: _rank(row.row)),
+        Number("rank", lambda row: rank(row.row)),
         Column("cell", lambda row: TableCell(row.entry.title, href=f"#{row.entry.anchor}")),
         Number("goodput", lambda row: formatting.rate(row.row.goodput)),
         Number("response time, ms", lambda row: ms(row.row.response_time_us)),
@@ -136,48 +134,3 @@ def tables(
             )
         )
     return ranking_tables
-
-
-def lines(summary: Summary) -> list[str]:
-    """Return the rankings for the terminal, a line for each cell; empty where there are none."""
-    if not summary.ranking:
-        return []
-    cells = {cell.cell_id: cell for cell in summary.cells}
-    shown = [text_columns.heads(_TEXT)]
-    for group in summary.ranking:
-        pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
-        shown.append(f"{group.endpoint}, {pace}:")
-        reasons, common = _reasons(group.rows)
-        entries = labels.entries([cells[row.cell_id] for row in group.rows], {})
-        ranked = [
-            _Ranked(row, entry, None, reason)
-            for row, entry, reason in zip(group.rows, entries, reasons, strict=True)
-        ]
-        shown += text_columns.columns(_TEXT, ranked)
-        shown += [common] if common else []
-    return shown
-
-
-def _wait(ranked: _Ranked) -> str:
-    us = ranked.row.response_time_us
-    return formatting.NONE if us is None else f"{ms(us)}ms"
-
-
-def _cpu(ranked: _Ranked) -> str:
-    used = ranked.entry.cell.cost.sample("cpu")
-    return formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
-
-
-def _stack(ranked: _Ranked) -> str:
-    counted = repetitions_words.counted(ranked.entry.cell.repetitions)
-    remark = "; ".join(filter(None, [counted, ranked.reason]))
-    return ranked.entry.title + (f" ({remark})" if remark else "")
-
-
-_TEXT: Sequence[TextColumn[_Ranked]] = [
-    TextColumn("rank", -6, lambda ranked: _rank(ranked.row)),
-    TextColumn("goodput", 9, lambda ranked: formatting.rate(ranked.row.goodput)),
-    TextColumn("response time", 15, _wait),
-    TextColumn("CPU/request", 13, _cpu),
-    TextColumn("stack", 0, _stack),
-]

@@ -23,6 +23,8 @@ from loadlab.report.html import (
     present,
     table,
 )
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
@@ -93,25 +95,60 @@ def _lost(summary: Summary) -> Lost:
     return {entry.cell_id: repetitions_words.counted(entry.repetitions) for entry in summary.cells}
 
 
-def by_cell(summary: Summary, paths: Paths) -> dict[str, str]:
-    """Return the sentence of each search that found a rate, by the cell at that rate."""
-    return {
-        search.cell_id: _search_text(search, subject)
-        for search, subject in labels.with_subjects(summary.searches, paths)
-        if search.cell_id
-    }
-
-
 def lines(summary: Summary) -> list[str]:
-    """Return the results for the terminal; empty where there are none."""
-    shown = [_rate_text(scaled_rate) for scaled_rate in summary.rates]
-    lost = _lost(summary)
+    """Return the results for the terminal: a line for each of several searches and sweeps; empty
+    where there are none."""
+    searches = labels.with_subjects(summary.searches, {})
     sweeps = labels.with_subjects(summary.sweeps, {})
-    shown += [_sweep_text(sweep, subject, lost) for sweep, subject in sweeps]
-    for search, subject in labels.with_subjects(summary.searches, {}):
-        shown += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
-        shown.append(_search_text(search, subject))
-    return shown
+    return [
+        *map(_rate_text, summary.rates),
+        *(text_columns.table(_SEARCHES, searches) if len(searches) > 1 else []),
+        *(text_columns.table(_SWEEPS, sweeps) if len(sweeps) > 1 else []),
+    ]
+
+
+def _confirmed(search: SearchSummary) -> str:
+    return f"{search.confirmed.met} of {search.confirmed.of}" if search.confirmed else ""
+
+
+_SEARCHES: Sequence[TextColumn[tuple[SearchSummary, str]]] = [
+    TextColumn("search", lambda own: own[1], numeric=False),
+    TextColumn("highest rate", lambda own: formatting.rate(own[0].highest_rate)),
+    TextColumn("confirmed", lambda own: _confirmed(own[0])),
+    TextColumn("bound", lambda own: words.reason(own[0].reasons[0]), numeric=False),
+]
+_SWEEPS: Sequence[TextColumn[tuple[SweepSummary, str]]] = [
+    TextColumn("sweep", lambda own: own[1], numeric=False),
+    TextColumn("most", lambda own: formatting.rate(_most(own[0]))),
+    TextColumn("at", lambda own: level(own[0].best.value, own[0].by) if own[0].best else ""),
+]
+
+
+def answer(summary: Summary, paths: Paths) -> list[Headline]:
+    """Return the sentence of the highest search or sweep, and of how many it is; none without."""
+    searches = labels.with_subjects(summary.searches, paths)
+    sweeps = labels.with_subjects(summary.sweeps, paths)
+    best: list[Headline] = []
+    if searches:
+        search, subject = max(searches, key=lambda own: own[0].highest_rate or 0.0)
+        text = _among(len(searches), "searches", _search_text(search, subject))
+        best.append(Headline(_state(search), text, anchor=ANCHOR))
+    if sweeps:
+        sweep, subject = max(sweeps, key=lambda own: _most(own[0]) or 0.0)
+        text = _among(len(sweeps), "sweeps", _sweep_text(sweep, subject, _lost(summary)))
+        best.append(Headline("closed" if sweep.best else "void", text, anchor=ANCHOR))
+    return best
+
+
+def _among(count: int, kind: str, text: str) -> str:
+    return text if count == 1 else f"Best of {count} {kind}: {text}"
+
+
+def _most(sweep: SweepSummary) -> float | None:
+    """Return the goodput at the best level."""
+    best = sweep.best
+    goodputs = [own.goodput.median for own in sweep.levels if best and own.value == best.value]
+    return goodputs[0] if goodputs else None
 
 
 def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
@@ -119,11 +156,8 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
     best, stopped = sweep.best, sweep.stopped
     if best is None:
         return f"{subject}: no level has a valid repetition."
-    (most,) = (
-        best_level.goodput.median for best_level in sweep.levels if best_level.value == best.value
-    )
     text = (
-        f"{subject} answered the most, {formatting.rate(most)} requests/s, at "
+        f"{subject} answered the most, {formatting.rate(_most(sweep))} requests/s, at "
         f"{level(best.value, sweep.by)}{_of(lost[best.cell_id])}."
     )
     left = ", ".join(f"{value:,g}" for value in sweep.unmeasured)

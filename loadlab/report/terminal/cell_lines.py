@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from string import ascii_lowercase
 from typing import NamedTuple
 
-from loadlab.model import CellSummary, PythonClient, Reason, Repetition, Summary
+from loadlab.model import CellLimit, CellSummary, ClientStatistics, RankingRow, Repetition, Summary
 from loadlab.report import words
 from loadlab.report.sections import (
     cell_outcome,
     comparison_section,
     curves_section,
+    latency_columns,
+    python_clients_section,
     ranking_section,
     sweeps_searches_section,
 )
-from loadlab.report.terminal.text_columns import TextColumn, columns, heads
-from loadlab.report.words import labels
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
+from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words import limits_words as limits
+from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
-from loadlab.stats import inference, percentiles
+from loadlab.stats import percentiles
 
-# Purposes that the heading of a cell names.
+# Purposes that the name of a cell has.
 _PURPOSES = {
     "aa_control": "A/A control",
     "py_spy": "flame graph",
     "trace": "trace",
+    "saturation": "saturation",
     "check": "check",
     "cross_check": "cross-check",
 }
+
+
+# A longer name than this has a letter in the table, and stands below it.
+_LONGEST = 40
+# What a search and a curve measured has a line of its own.
+_APART = ("probe", "curve")
 
 
 def result(repetition: Repetition) -> str:
@@ -55,104 +67,151 @@ def _verdict(repetition: Repetition) -> str:
 
 
 def table(summary: Summary) -> str:
-    """Return a line for each repetition: its load, its result and its verdict.
-
-    Python clients under test have a separate table below. Rankings, comparisons, sweeps, searches
-    and curves come last.
-    """
-    differ = labels.differences(summary.cells)
-    names = {cell.cell_id: own for cell, own in zip(summary.cells, differ, strict=True)}
-    batches = [cell for cell in summary.cells if labels.is_client(cell)]
-    # A search and a curve have lines of their own.
-    others = [
-        cell
-        for cell in summary.cells
-        if not labels.is_client(cell) and cell.purpose not in ("probe", "curve")
-    ]
-    lines = []
-    if others or not batches:
-        lines.append(heads(_COLUMNS))
-        if any(_unsupported(rep) for cell in others for rep in cell.repetitions):
-            lines.append(f"(-: fewer than {inference.ABOVE} answers lie above that percentile)")
-    lines += _cells(others, names)
-    if batches:
-        lines.append(heads(_CLIENT_COLUMNS))
-    lines += _cells(batches, names)
-    lines += ranking_section.lines(summary)
-    lines += comparison_section.lines(
-        summary.comparisons, comparison_section.ablation_lines(summary)
-    )
-    lines += sweeps_searches_section.lines(summary)
-    lines += curves_section.lines(summary)
-    return "\n".join(lines)
+    """Return a line for each cell and what they have in common, then comparisons, sweeps, searches
+    and curves."""
+    cells = [cell for cell in summary.cells if cell.purpose not in _APART]
+    rows = _rows(cells, summary)
+    batches = [row for row in rows if labels.is_client(row.entry.cell)]
+    rows = [row for row in rows if row not in batches]
+    long = [row.name for row in rows if len(row.name) > _LONGEST]
+    keys = dict(zip(long, ascii_lowercase, strict=False))
+    rows = [row._replace(name=keys.get(row.name, row.name)) for row in rows]
+    return "\n".join([
+        *text_columns.table(_COLUMNS, rows),
+        *text_columns.table(_CLIENT_COLUMNS, batches),
+        *(f"{letter}: {name}" for name, letter in keys.items()),
+        *([labels.common([cell.cell for cell in cells])] if cells else []),
+        *_limits(cells),
+        *comparison_section.lines(summary.comparisons, comparison_section.ablation_lines(summary)),
+        *sweeps_searches_section.lines(summary),
+        *curves_section.lines(summary),
+    ])  # fmt: skip
 
 
-def _cells(cells: Sequence[CellSummary], names: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of each cell, below a heading where that changes."""
-    before: list[str] = []
-    for cell in cells:
+def _limits(cells: Sequence[CellSummary]) -> list[str]:
+    """Return a sentence on each limit and the next measurement, of the first cell that has it."""
+    by_code: dict[str, CellLimit] = {}
+    for cell in sorted(cells, key=lambda cell: cell.purpose != "measure"):
+        if cell.limit:
+            by_code.setdefault(cell.limit.limit.code, cell.limit)
+    return [*map(limits.whole, by_code.values())]
+
+
+class _Row(NamedTuple):
+    """A cell with its name, the path of its endpoint, its load, and its rank; empty where it has
+    none or all have the same."""
+
+    entry: Entry
+    name: str
+    path: str
+    load: str
+    rank: RankingRow | None
+
+
+def _rows(cells: Sequence[CellSummary], summary: Summary) -> list[_Row]:
+    """Return the rows by endpoint, those of a ranking in its order."""
+    ranks = {row.cell_id: row for ranking in summary.ranking for row in ranking.rows}
+    endpoints = list(dict.fromkeys(cell.cell.endpoint for cell in cells))
+    rows = []
+    for entry, load in zip(labels.entries(cells, {}), labels.loads(cells), strict=True):
+        cell = entry.cell
         purpose = [_PURPOSES[cell.purpose]] if cell.purpose in _PURPOSES else []
-        name = [*names[cell.cell_id], *purpose]
-        if name and name != before:
-            yield f"{', '.join(name)}:"
-        before = name
-        yield from _lines(cell)
+        name = ", ".join([*entry.different, *purpose])
+        paced = ", ".join(load) or labels.pace(cell.cell.load)
+        path = entry.path if len(endpoints) > 1 else ""
+        rows.append(_Row(entry, name, path, paced, ranks.get(cell.cell_id)))
+
+    def order(row: _Row) -> tuple[int, float]:
+        place = row.rank.rank if row.rank else len(rows) + 1
+        return endpoints.index(row.entry.cell.cell.endpoint), place
+
+    return sorted(rows, key=order)
 
 
-def _lines(cell: CellSummary) -> Iterator[str]:
-    """Yield a cell's repetitions, a line on their findings, and the cell's limit."""
-    shown = _CLIENT_COLUMNS if labels.is_client(cell) else _COLUMNS
-    for rep in cell.repetitions:
-        yield from columns(shown, [_Measured(cell, rep)])
-    findings: dict[str, Reason] = {}
-    for finding in (finding for rep in cell.repetitions for finding in rep.validity.findings):
-        findings.setdefault(finding.code, finding)
-    if findings:
-        first, *others = findings.values()
-        also = f"; also {', '.join(other.code for other in others)}" if others else ""
-        yield f"{'':<12}{words.coded(first)}{also}"
-    if cell.limit is not None:
-        yield f"{'':<12}{limits.whole(cell.limit)}"
+def _latency(name: str) -> TextColumn[_Row]:
+    def ms(row: _Row) -> str:
+        statistics = row.entry.cell.statistics
+        return latency_columns.of_cell(statistics, name, statistics.responses).text
+
+    return TextColumn(formatting.percentile(name), ms)
 
 
-class _Measured(NamedTuple):
-    """A repetition of a cell."""
+def _outcome(row: _Row) -> str:
+    """Return the outcome in a few words: held, void: steal, and what limited the cell."""
+    cell = row.entry.cell
+    outcome = python_clients_section.of_entry(row.entry)
+    parts = [] if outcome.state in ("closed", "void") else [outcome.short]
+    lost = [reason.code for rep in cell.repetitions for reason in rep.validity.reasons]
+    parts += [f"void: {repetitions_words.causes(lost)}"] if lost else []
+    limit = cell.limit if outcome.state != "void" else None
+    if limit and limit.limit.code not in ("none", "unknown"):
+        parts.append(f"limit {limits.short(limit)}")
+    return "; ".join(parts)
 
-    cell: CellSummary
-    rep: Repetition
+
+def _valid(row: _Row) -> str:
+    reps = row.entry.cell.repetitions
+    valid = len(cell_outcome.valid(row.entry.cell))
+    return str(valid) if valid == len(reps) else f"{valid} of {len(reps)}"
 
 
-def _load(measured: _Measured) -> str:
-    load = measured.cell.cell.load
-    if load.rate is None:
-        return f"{load.generator}, {load.connections:,} at once"
-    return f"{load.generator} {formatting.plain(load.rate)}/s"
-
-
-def _of_client(show: Callable[[Repetition, PythonClient], str]) -> Callable[[_Measured], str]:
+def _of_client(show: Callable[[ClientStatistics], str]) -> Callable[[_Row], str]:
     """Return what shows a figure of a client; empty where it recorded none."""
-    return lambda measured: show(measured.rep, measured.rep.client) if measured.rep.client else ""
+
+    def shown(row: _Row) -> str:
+        client = row.entry.cell.statistics.client
+        return show(client) if client else ""
+
+    return shown
 
 
-def _cpu(client: PythonClient) -> str:
-    return f"{client.cpu_s.user + client.cpu_s.system:.2f}s"
+def _failed(row: _Row) -> str:
+    statistics = row.entry.cell.statistics
+    return formatting.count((statistics.requests or 0) - (statistics.ok or 0))
 
 
-_ENDPOINT: TextColumn[_Measured] = TextColumn(
-    "endpoint", -12, lambda measured: f"{measured.cell.cell.endpoint} "
-)
-_VERDICT: TextColumn[_Measured] = TextColumn("verdict", 0, lambda measured: _verdict(measured.rep))
-_CLIENT_COLUMNS: Sequence[TextColumn[_Measured]] = [
-    _ENDPOINT,
-    TextColumn("client", -16, lambda measured: measured.cell.cell.load.generator),
-    TextColumn("requests", 9, lambda measured: f"{measured.cell.cell.load.requests:,}"),
-    TextColumn("at once", 9, lambda measured: f"{measured.cell.cell.load.connections:,}"),
-    TextColumn("seconds", 9, _of_client(lambda _, client: f"{client.seconds:.2f}")),
-    TextColumn("req/s", 8, _of_client(lambda rep, _: f"{rep.rate_achieved or 0:.1f}")),
-    TextColumn("memory", 10, _of_client(lambda _, client: formatting.size(client.max_rss_bytes))),
-    TextColumn("CPU", 9, _of_client(lambda _, client: _cpu(client))),
-    TextColumn("failed", 8, _of_client(lambda rep, _: f"{(rep.requests or 0) - (rep.ok or 0):,}")),
-    _VERDICT,
+def _goodput(row: _Row) -> str:
+    return formatting.rate(cell_outcome.median(row.entry.cell.statistics.goodput))
+
+
+def _cpu(row: _Row) -> str:
+    used = row.entry.cell.cost.sample("cpu")
+    return quantities.number("cpu", used.median if used else None)
+
+
+def _errors(row: _Row) -> str:
+    errors = cell_outcome.total(row.entry.cell.statistics.errors)
+    return formatting.count(errors) if errors else ""
+
+
+_PATH: TextColumn[_Row] = TextColumn("endpoint", lambda row: row.path, numeric=False)
+_NAME: TextColumn[_Row] = TextColumn("cell", lambda row: row.name, numeric=False)
+_VALID: TextColumn[_Row] = TextColumn("valid", _valid)
+_OUTCOME: TextColumn[_Row] = TextColumn("outcome", _outcome, numeric=False)
+_COLUMNS: Sequence[TextColumn[_Row]] = [
+    TextColumn("rank", lambda row: ranking_section.rank(row.rank) if row.rank else ""),
+    _PATH,
+    _NAME,
+    TextColumn("load", lambda row: row.load, numeric=False),
+    TextColumn("goodput", _goodput),
+    *map(_latency, ("p50", "p99", "p99_9")),
+    TextColumn("errors", _errors),
+    TextColumn("CPU", _cpu),
+    _VALID,
+    _OUTCOME,
+]
+_CLIENT_COLUMNS: Sequence[TextColumn[_Row]] = [
+    _PATH,
+    _NAME,
+    TextColumn("client", lambda row: row.entry.cell.cell.load.generator, numeric=False),
+    TextColumn("requests", lambda row: formatting.count(row.entry.cell.cell.load.requests)),
+    TextColumn("at once", lambda row: f"{row.entry.cell.cell.load.connections:,}"),
+    TextColumn("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
+    TextColumn("memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
+    TextColumn("CPU, s", _of_client(lambda client: formatting.significant(client.cpu_s.median))),
+    TextColumn("failed", _failed),
+    _VALID,
+    _OUTCOME,
 ]
 
 
@@ -161,39 +220,3 @@ def _unsupported(rep: Repetition) -> list[str]:
     if rep.error is not None:
         return []
     return [name for name in ("p50", "p99", "p99_9") if percentiles.refusal(rep.responses, name)]
-
-
-def _answered(show: Callable[[Repetition], str]) -> Callable[[_Measured], str]:
-    """Return what shows a figure of a repetition; empty where it failed."""
-
-    def figure(measured: _Measured) -> str:
-        rep = measured.rep
-        return "" if rep.error is not None or rep.latency_us is None else show(rep)
-
-    return figure
-
-
-def _latency(name: str) -> TextColumn[_Measured]:
-    def ms(rep: Repetition) -> str:
-        us = getattr(rep.latency_us, name)
-        if us is None or rep.latency_us is None or name in _unsupported(rep):
-            return formatting.NONE
-        digits = 2 if us >= 1000 else 3
-        return f"{'≥' if name in rep.latency_us.at_least else ''}{us / 1000:.{digits}f}ms"
-
-    return TextColumn(formatting.percentile(name), 11, _answered(ms))
-
-
-_COLUMNS: Sequence[TextColumn[_Measured]] = [
-    _ENDPOINT,
-    TextColumn("load", -18, _load),
-    TextColumn("goodput", 9, _answered(lambda rep: f"{rep.goodput:.1f}")),
-    *map(_latency, ("p50", "p99", "p99_9")),
-    TextColumn("errors", 8, _answered(lambda rep: str(cell_outcome.total(rep.errors)))),
-    TextColumn(
-        "unsent",
-        8,
-        _answered(lambda rep: formatting.NONE if rep.unsent is None else str(rep.unsent)),
-    ),
-    _VERDICT,
-]

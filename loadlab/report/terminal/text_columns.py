@@ -1,43 +1,35 @@
-"""Tables of the terminal: what stands in their columns, aligned."""
+"""Tables of the terminal, with columns as wide as their longest text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from loadlab.run import formatting
+
 # What a line is about.
 T = TypeVar("T")
+_NOTHING = ("", formatting.NONE)
 
 
 @dataclass(frozen=True)
 class TextColumn(Generic[T]):
-    """A column: its head, its width in characters, and what it shows of the record of a line.
-
-    Numbers are aligned right. Text has a negative width; 0 is that of the last column.
-    """
+    """A column: its head, and what it shows of the record of a line; numbers are aligned right."""
 
     head: str
-    width: int
     cell: Callable[[T], str]
+    numeric: bool = True
 
 
-def columns(columns: Sequence[TextColumn[T]], records: Iterable[T]) -> list[str]:
-    """Return a line for each record; two spaces part numbers from a text after them."""
-    return [_line(columns, [column.cell(record) for column in columns]) for record in records]
-
-
-def heads(columns: Sequence[TextColumn[T]]) -> str:
-    """Return the line above those of the records."""
-    return _line(columns, [column.head for column in columns])
-
-
-def _line(columns: Sequence[TextColumn[T]], texts: Sequence[str]) -> str:
-    line, before = "", 0
-    for column, text in zip(columns, texts, strict=True):
-        if column.width > 0:
-            line += text.rjust(column.width)
-        else:
-            line += ("  " if before > 0 else "") + text.ljust(-column.width)
-        before = column.width
-    return line.rstrip()
+def table(columns: Sequence[TextColumn[T]], records: Sequence[T]) -> list[str]:
+    """Return the heads and a line for each record, without columns in which no line has anything;
+    empty without a record."""
+    filled = []
+    for column in columns:
+        texts = [column.cell(record) for record in records]
+        if not all(text in _NOTHING for text in texts):
+            width = max(map(len, [column.head, *texts]))
+            align = str.rjust if column.numeric else str.ljust
+            filled.append([align(text, width) for text in [column.head, *texts]])
+    return ["  ".join(texts).rstrip() for texts in zip(*filled, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TypeVar
 
 from loadlab.generators import registry
@@ -59,16 +60,20 @@ def seconds(lengths: Collection[float]) -> str:
 class Entry:
     """A cell of summary.json with its titles in the report.
 
+    - name: short name of its stack, see names()
     - path: of the endpoint
     - where: path, plus backlog, tuning, network, hosts and faults where they differ between cells
-    - stack: path, plus the parts that tell the stacks apart, see differences(), and faults
+    - different: the parts that tell the stacks apart, see differences(), and faults
+    - stack: path, plus these parts
     - title: stack, plus the parts in which loads differ
     - anchor: id of its section in the page
     """
 
     cell: CellSummary
+    name: str
     path: str
     where: str
+    different: Sequence[str]
     stack: str
     title: str
     anchor: str
@@ -86,6 +91,9 @@ def part(cell: Cell, name: str) -> str:
     value = getattr(cell, name)
     if value is None or (name == "threads" and value == 1):
         return ""
+    if name == "app":
+        folder = PurePath(str(value)).name
+        return "" if folder == cell.framework else folder
     if name == "upstream_keepalive":
         return "connections kept" if value else "a connection for each request"
     return {
@@ -107,11 +115,17 @@ def stack(cell: Cell) -> str:
     that the event loop determines.
     """
     if cell.transport == "none":
-        return "nginx alone"
-    server = server_name(cell.server)
+        return name(cell)
     left_out = {"backlog", "worker_class" if cell.event_loop else ""}
-    words = [part(cell, name) for name in PARTS if name not in left_out]
-    return f"{cell.framework} on {server} ({', '.join(word for word in words if word)})"
+    words = [part(cell, own) for own in PARTS if own not in left_out]
+    return f"{name(cell)} ({', '.join(filter(None, words))})"
+
+
+def name(cell: Cell) -> str:
+    """Return the short name of a stack: its framework and server."""
+    if cell.transport == "none":
+        return "nginx alone"
+    return f"{cell.framework} on {server_name(cell.server)}"
 
 
 def is_client(cell: CellSummary) -> bool:
@@ -126,11 +140,30 @@ def differences(cells: Sequence[CellSummary], names: Sequence[str] = ALL_PARTS) 
     server of its own, the framework is enough.
     """
     parts = [_parts(cell.cell, _hosts(cell)) for cell in cells]
-    enough: list[str] = []
-    for name in STACK_PARTS:
-        if _count(parts, [*enough, name]) > _count(parts, enough):
-            enough.append(name)
+    enough = _enough(parts, [])
     return _different(parts, [name for name in names if name in enough or name not in STACK_PARTS])
+
+
+def names(cells: Sequence[Cell]) -> list[str]:
+    """Return the short name of each cell's stack: framework and server, and of its other parts the
+    fewest that tell the stacks apart."""
+    parts = [_parts(cell, "") for cell in cells]
+    _, _, *more = _enough(parts, ["framework", "server"])
+    return [
+        title(name(cell), different if cell.transport != "none" else [])
+        for cell, different in zip(cells, _different(parts, more), strict=True)
+    ]
+
+
+def _enough(parts: Sequence[Mapping[str, str]], known: Sequence[str]) -> list[str]:
+    """Return the known parts of a stack, and the fewest others that tell the stacks apart."""
+    enough = [*known]
+    for name in STACK_PARTS:
+        # A tuning decides the backlog.
+        certain = [*enough, *(["tuning"] if name == "backlog" else [])]
+        if _count(parts, [*certain, name]) > _count(parts, certain):
+            enough.append(name)
+    return enough
 
 
 def _count(mappings: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
@@ -142,14 +175,17 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     """Return the cells as report entries with distinct titles, in order."""
     stacks, beside, paces = differences(cells), differences(cells, BESIDE), loads(cells)
     faults = _different([{"fault": _fault(cell.cell.load.injection)} for cell in cells], ["fault"])
+    short = names([cell.cell for cell in cells])
     subjects = []
     for index, cell in enumerate(cells):
         path = path_of(cell.cell, paths)
         subjects.append(
             Entry(
                 cell,
+                short[index],
                 path,
                 title(path, beside[index] + faults[index]),
+                stacks[index] + faults[index],
                 title(path, stacks[index] + faults[index]),
                 title(path, stacks[index] + paces[index]),
                 f"cell-{index + 1}",
@@ -185,11 +221,11 @@ def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
 
 
 def subjects(cells: Sequence[Cell], paths: Paths) -> list[str]:
-    """Return each cell's stack and path, and the words in which it differs from the others."""
+    """Return each cell's short name and path, and the words in which it differs from the others."""
     beside = _different([_parts(cell, "") for cell in cells], BESIDE)
     return [
-        f"{stack(cell)} on {title(path_of(cell, paths), words)}"
-        for cell, words in zip(cells, beside, strict=True)
+        f"{short} on {title(path_of(cell, paths), words)}"
+        for cell, short, words in zip(cells, names(cells), beside, strict=True)
     ]
 
 
@@ -200,7 +236,7 @@ def with_subjects(series: Sequence[S], paths: Paths) -> list[tuple[S, str]]:
 
 
 def title(path: str, more: Sequence[str]) -> str:
-    """Return a path, followed by words in parentheses if there are any."""
+    """Return a path or name, followed by words in parentheses if there are any."""
     return f"{path} ({', '.join(more)})" if more else path
 
 
@@ -243,7 +279,38 @@ def objective(slo: Mapping[str, float]) -> str:
 
 def load(load: Load) -> str:
     """Return the generator and what is asked of it: wrk2, 1,000/s."""
-    return f"{load.generator}, {formatting.asked(load)}{'/s' if load.mode == 'constant' else ''}"
+    return f"{load.generator}, {pace(load)}"
+
+
+def pace(load: Load) -> str:
+    """Return what is asked of a generator: 1,000/s, closed loop."""
+    return f"{formatting.asked(load)}{'/s' if load.mode == 'constant' else ''}"
+
+
+def common(cells: Sequence[Cell]) -> str:
+    """Return in a sentence what all cells have in common: the stack, or parts of it, and the
+    load."""
+    stacks = set(map(stack, cells))
+    ways = [_parts(cell, "") for cell in cells if cell.transport != "none"]
+    same = [*stacks]
+    if len(stacks) > 1:
+        own = [part for part in PARTS if part not in ("backlog", "worker_class")]
+        names = [name for name in ("framework", *own) if _count(ways, [name]) == 1]
+        same = [ways[0][name] for name in names]
+    paths = {path_of(cell, {}) for cell in cells}
+    loads = [load_parts(cell.load) for cell in cells]
+    alike = [
+        loads[0].get(name)
+        for name in ("connections", "duration_s")
+        if len({parts.get(name) for parts in loads}) == 1
+    ]
+    generators = " and ".join(dict.fromkeys(cell.load.generator for cell in cells))
+    words = [
+        ", ".join(filter(None, same)),
+        *(paths if len(paths) == 1 else []),
+        ", ".join(filter(None, [generators, *alike])),
+    ]
+    return f"All: {'; '.join(filter(None, words))}. Latencies in ms, CPU in µs/request."
 
 
 def load_parts(load: Load) -> dict[str, str]:

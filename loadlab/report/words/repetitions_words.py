@@ -62,10 +62,13 @@ def compared(side: ComparedCell) -> str:
 
 def void(count: int, codes: Iterable[str]) -> str:
     """Return "3 void: generator late"; ``codes``: of the reasons, each once or more."""
-    causes = ", ".join(
-        code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes)
-    )
-    return f"{count} void{': ' if causes else ''}{causes}"
+    listed = causes(codes)
+    return f"{count} void{': ' if listed else ''}{listed}"
+
+
+def causes(codes: Iterable[str]) -> str:
+    """Return the codes of reasons as words, each once: steal, generator late."""
+    return ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes))
 
 
 def _counted(valid: int, number: int, failed: int, codes: Sequence[str]) -> str:

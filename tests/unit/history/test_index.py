@@ -66,7 +66,7 @@ def test_the_page_has_a_row_for_every_run_and_a_link_to_each_report(results: Pat
 
 def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(results: Path) -> None:
     _, cell = blocks.find(CellSection, *index.build(results).sections)
-    assert cell.title == "aiohttp on Gunicorn (unix, http) on /index, 1,000/s"
+    assert cell.title == "aiohttp on Gunicorn on /index, 1,000/s"
     step, change = (text.text for text in blocks.find(Text, cell)[1:])
     assert re.fullmatch(
         r"run-09 to run-11 are slower than the 3 runs before: "

@@ -130,5 +130,5 @@ def test_a_side_tells_why_repetitions_are_left_out(tmp_path: Path) -> None:
     assert compared.head.void_reasons == ["steal", "generator_cpu"]
     assert (
         "repetitions: 3 valid of 5 (1 void: steal, generator CPU; 1 failed) against 5 valid"
-        in section.lines([compared])[1]
+        in section.lines([compared])[0]
     )

@@ -107,7 +107,7 @@ def test_shown_of_a_running_run_has_progress_and_results_so_far(run: Run) -> Non
     first, *table = run_end.shown(run.path, NOW)
     running = f"Run mine is running in process {os.getpid()}: "
     assert first.startswith(f"{running}3 of 4 measured, all over in 57 s, at ")
-    assert [line.split()[0] for line in table if "oha" in line] == ["agents", "index"]
+    assert [line.split()[0] for line in table if "1,000/s" in line] == ["/agents", "/index"]
     assert "Report" not in "".join(table)
     (run.path / "progress.json").unlink()
     shutil.rmtree(run.path / "cells")

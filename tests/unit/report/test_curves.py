@@ -20,7 +20,7 @@ from tests.unit import builders
 from tests.unit.report import blocks, runs
 from tests.unit.results.test_sweeps_searches import change, paths, run_of, summed
 
-AIOHTTP = "aiohttp on Gunicorn (unix, http, uvloop, connections kept)"
+AIOHTTP = "aiohttp on Gunicorn"
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +45,22 @@ def text(found: CurveSummary, run: Path) -> str:
 def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Path) -> None:
     page = report.build(run)
     first, second = page.headlines
-    assert first.text == (
-        f"{AIOHTTP} on /agents: p99 stayed within 100 ms, with no errors, up to 1,200 requests/s; "
-        "at 1,300 requests/s: p99 312 ms is above 100 ms (each rate of the curve measured once, "
-        "a missed one twice, 5 s). Not judged: 500 requests/s (1 void: steal)."
-    )
+    stayed = "p99 stayed within 100 ms, with no errors, up to 1,200 requests/s"
+    assert first.text == f"{AIOHTTP}: {stayed} on /agents."
     assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
     assert (first.state, second.state) == ("held", "missed")
     (verdict,) = (
         text for text in blocks.find(Text, *page.sections) if text.css == "verdict missed"
     )
-    assert first.anchor == second.anchor == verdict.anchor
+    assert second.anchor == verdict.anchor
     shown = [block.text for block in blocks.find(Headline, *page.answer)]
-    assert shown == [first.text, second.text]
+    assert shown == [
+        first.text,
+        second.text,
+        f"{AIOHTTP} on /agents: {stayed}; at 1,300 requests/s: p99 312 ms is above 100 ms (each "
+        "rate of the curve measured once, a missed one twice, 5 s). Not judged: 500 requests/s (1 "
+        "void: steal).",
+    ]
 
 
 def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
@@ -112,7 +115,7 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
         for one in found.cells
     ]  # fmt: skip
     documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
-    assert "990/s 1.84 ms, 1,200/s ≥ 1.84 ms" in cell_lines.table(summary(folder))
+    assert "990/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder))
     section = report.build(folder).sections[0]
     assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
     assert "A triangle: at least that" in blocks.find(Text, section)[0].text
@@ -129,8 +132,9 @@ def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
     assert blocks.find(Text, section)[0].text.startswith(
         "Each plot is an endpoint; all have the same axes"
     )
-    states = [one.text.partition(": ")[0].rpartition(" ")[2] for one in page.headlines[::2]]
-    assert states == ["/agents", "/index"]
+    assert [sum(path in one.text for path in ("/agents", "/index")) for one in page.headlines] == [
+        2
+    ] * 2
 
 
 def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
@@ -175,5 +179,4 @@ def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
     rows = cell_lines.table(summary(run)).splitlines()
     (line,) = [row for row in rows if "250/s" in row]
-    assert line.startswith(f"Curve of {AIOHTTP} on /agents, p99: 250/s 1.84 ms, 740/s 1.84 ms")
-    assert sum(row.startswith("agents ") for row in rows) == 2
+    assert line.startswith("/agents: p99 in ms by rate: 250/s 1.84, 740/s 1.84")

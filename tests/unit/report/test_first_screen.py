@@ -93,7 +93,7 @@ def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> N
     shown = {one.name: (one.value, one.remark) for one in board.tiles}
     assert shown["highest rate"] == ("16,000", "with p99 up to 100 ms and no errors")
     assert shown["verdict"] == ("held", "3 valid of 3")
-    assert shown["noise floor"] == ("-", "no A/A control was measured")
+    assert "noise floor" not in shown
 
 
 def test_what_a_request_costs_has_its_interval_noise_floor_and_price(
@@ -122,7 +122,7 @@ def test_what_a_request_costs_has_its_interval_noise_floor_and_price(
     assert shown["CPU"][2].startswith("86.6 to 108, noise floor 14 %; server CPU ")
     assert shown["energy"] == ("12.3", "mJ/request", "of the whole machine")
     # The floor of a cost is with the cost.
-    assert shown["noise floor"][0] == "-"
+    assert "noise floor" not in shown
     amount, unit, remark = shown["price"]
     assert (amount, unit) == ("0.00625", "USD/million requests")
     assert remark.startswith("at 16,000 requests/s, the highest rate within the objective")
@@ -146,16 +146,37 @@ def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path)
     assert best.cell.cell_id == ordered[0].cell_id
 
 
-def test_many_sentences_are_folded_but_those_on_the_best_and_the_void(
+def test_the_answer_is_short_and_all_other_sentences_are_folded(
     rates: tuple[Path, Summary],
 ) -> None:
     run, summary = rates
     page = report.build(run)
-    shown = [block for block in page.answer if isinstance(block, Headline)]
+    (answer,) = (block for block in page.answer if isinstance(block, Headline))
+    assert answer in page.headlines
+    assert answer.text.startswith("Best of 4 searches: golang on its own server on /index holds 16")
     (folded,) = blocks.find(Fold, *page.answer)
-    assert [one.state for one in shown] == ["held", "void"]
-    assert "golang on its own server (tcp, http) on /index holds 16,000" in shown[0].text
-    assert len(shown) + len(folded.blocks) == len(page.headlines) > len(summary.searches)
+    texts = [one.text for one in blocks.find(Headline, folded)]
+    assert sum("with p99 up to 100 ms" in text for text in texts) == len(summary.searches)
+    (void,) = (text for text in texts if "void" in text)
+    assert void.endswith("void: the client's CPU was full (93 % busy).")
+
+
+def test_one_stack_on_several_endpoints_is_one_sentence_and_a_void_run_says_why(
+    tmp_path: Path,
+) -> None:
+    stack = runs.STACKS[0]
+    results = [runs.result(stack, name, 500, 1, 5) for name in ("index", "agents")]
+    runs.write(tmp_path / "held", results)
+    (answer,) = report.build(tmp_path / "held").headlines
+    held = "aiohttp on Gunicorn held 500 requests/s on /agents and /index: p99 "
+    assert answer.text.startswith(held)
+    void = [runs.voided(each) for each in results]
+    reasons = [replace(void[1].validity.reasons[0], value=0.2, facts={"host": "client"})]
+    void[1] = replace(void[1], validity=replace(void[1].validity, reasons=reasons))
+    runs.write(tmp_path / "void", void)
+    page = report.build(tmp_path / "void")
+    assert page.headlines[0].text == "Void: another machine took 5.0 to 20 % of the CPU."
+    assert not blocks.find(tiles.Board, *page.answer)
 
 
 def test_the_noise_floor_is_with_the_columns_that_it_explains(tmp_path: Path) -> None:

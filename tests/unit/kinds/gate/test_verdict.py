@@ -285,7 +285,8 @@ def test_a_head_that_loses_its_slower_repetitions_is_not_called_faster(
     both = head.measured + counted["saturated", "head"].measured
     control = base.measured + counted["saturated", "control"].measured
     told = f"A/A control 0 of {control}."
-    for shown in (words.sentence(found), words.comment(found, None)):
+    sentences = [words.sentence(found)] if head.void else []
+    for shown in (*sentences, words.comment(found, None)):
         assert f"head {head.void} of {both}" in shown
         assert told in shown
     if void_of_10:
@@ -369,9 +370,10 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert "µs" in cpu
     assert "Head `workers=2` against base `workers=1`" in comment
     assert "Environment: " in comment
-    lines = words.lines(found)
-    assert lines[-1].startswith("Verdict after ")
-    assert lines[-1].endswith(": slower")
+    head, cpu, *_ = words.lines(found)
+    assert head.startswith("head against base")
+    assert cpu.startswith("CPU per request")
+    assert f"slower after {found.blocks} blocks in " in words.sentence(found)
     told = words.after_block(9, {"head": found.heads[0].rows})
     assert told.startswith("After block 9: CPU per request more (+")
 

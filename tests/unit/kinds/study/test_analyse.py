@@ -36,7 +36,7 @@ def test_published_and_measured_stand_side_by_side() -> None:
     assert rows["gone@8"].measured.value == 6
     assert [one.measured and one.measured.value for one in judged.errata] == [52, None]
     assert judged.unmeasured == []
-    assert "published 4.00; measured 1.96" in claim_words.lines(judged)[0]
+    assert claim_words.lines(judged)[0] == f"confirmed: {claim.statement}"
 
 
 def test_cells_without_a_valid_repetition_are_named() -> None:

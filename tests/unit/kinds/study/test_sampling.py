@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from loadlab.kinds.study import judge_claims, sampling
 from loadlab.kinds.study.sampling import Level
-from loadlab.model import ClaimPart, ClaimStatement, StudyClaim
+from loadlab.model import ClaimPart, ClaimStatement, SearchSummary, StudyClaim
+from loadlab.plan import cell_ids
 from tests.simulation import samples
+from tests.unit import builders
 from tests.unit.kinds.study.claimed import cell, part, statement
 
 
@@ -44,3 +48,19 @@ def test_the_best_of_many_equal_levels_is_not_too_fast() -> None:
     before, after = samples.sweep_bias(levels=8, noise=0.05, repetitions=5, runs=60)
     assert before > 0.02
     assert abs(after) < 0.015
+
+
+def test_a_search_stands_for_the_cell_at_the_rate_found_and_explains_itself_where_none_is() -> None:
+    planned = builders.cell(load=builders.load(rate=500.0))
+    study = builders.planned_study(cells={"highest": [cell_ids.cell_id(planned, "measure")]})
+    search = SearchSummary(
+        cell=planned, slo={"p99_ms": 100}, trace=[], highest_rate=800.0, cell_id="best",
+        confirmed=None, reasons=[],
+    )  # fmt: skip
+    best = builders.cell_summary("best", [builders.repetition()])
+    summary = replace(builders.summary_of(best), searches=[search])
+    assert [level.cell for level in sampling.of_study(summary, study)["highest"]] == [best]
+    nothing = replace(search, highest_rate=None, cell_id=None)
+    summary = replace(builders.summary_of(), searches=[nothing])
+    assert sampling.unmeasured(summary, study) == []
+    assert sampling.unmeasured(builders.summary_of(), study) != []

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from loadlab.report.terminal.text_columns import TextColumn, columns, heads
+from loadlab.report.terminal.text_columns import TextColumn, table
 
 
-def test_numbers_are_aligned_right_and_texts_left_with_two_spaces_between() -> None:
-    table: list[TextColumn[float]] = [
-        TextColumn("name", -6, lambda number: f"n{number:g}"),
-        TextColumn("rate", 6, lambda number: f"{number:.1f}"),
-        TextColumn("note", -6, lambda number: "high" if number > 9 else ""),
-        TextColumn("", 0, lambda number: "end" if number > 9 else ""),
+def test_columns_are_as_wide_as_their_texts_and_those_without_any_are_left_out() -> None:
+    columns: list[TextColumn[float]] = [
+        TextColumn("name", lambda number: f"n{number:g}", numeric=False),
+        TextColumn("rate", lambda number: f"{number:.2f}"),
+        TextColumn("absent", lambda number: "-" if number > 9 else ""),
+        TextColumn("note", lambda number: "high" if number > 9 else "", numeric=False),
     ]
-    assert [heads(table), *columns(table, [1, 10.5])] == [
+    assert table(columns, [1, 10.5]) == [
         "name    rate  note",
-        "n1       1.0",
-        "n10.5   10.5  high  end",
+        "n1      1.00",
+        "n10.5  10.50  high",
     ]
+    assert table(columns, []) == []

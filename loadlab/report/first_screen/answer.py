@@ -1,0 +1,66 @@
+"""The answer of a run in at most two sentences: the first of the page, the last of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadlab.model import Summary
+from loadlab.report.first_screen import tiles
+from loadlab.report.html import Headline
+from loadlab.report.sections import (
+    cell_outcome,
+    curves_section,
+    python_clients_section,
+    sweeps_searches_section,
+)
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry, Paths
+from loadlab.run import formatting
+
+MOST = 2
+
+
+def build(
+    whole: Sequence[Headline], summary: Summary, paths: Paths, entries: Sequence[Entry]
+) -> list[Headline]:
+    """Return the sentences; ``whole``: those on the whole run, the most important first;
+    ``entries``: the cells that may be the best."""
+    sentences = [
+        *whole,
+        *sweeps_searches_section.answer(summary, paths),
+        *(
+            replace(python_clients_section.headline(entry), anchor=entry.anchor)
+            for entry in entries
+            if _is_client(entry)
+        ),
+    ] or [
+        *(
+            Headline("held", text, anchor="results")
+            for text in curves_section.within(summary, paths)
+        ),
+        *_cells(summary, [entry for entry in entries if not _is_client(entry)]),
+    ]
+    return sentences[:MOST]
+
+
+def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
+    """Return a sentence on the best cell of each endpoint, one for all that differ in nothing
+    else."""
+    if entries and not any(cell_outcome.valid(entry.cell) for entry in entries):
+        lost = cell_outcome.lost([entry.cell for entry in entries])
+        return [Headline("void", f"Void: {lost}.", anchor="results")]
+    alike: dict[tuple[str, ...], list[Entry]] = {}
+    for own in labels.by_path(entries).values():
+        best, remark = tiles.best(summary, own)
+        state = cell_outcome.headline(best).state
+        key = (state, best.name, formatting.asked(best.cell.cell.load), remark)
+        alike.setdefault(key, []).append(best)
+    return [
+        replace(cell_outcome.headline(*own, remark=remark), anchor=own[0].anchor)
+        for (*_, remark), own in alike.items()
+    ]
+
+
+def _is_client(entry: Entry) -> bool:
+    return labels.is_client(entry.cell)
