@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::columns::Columns;
+use crate::arrivals::Arrivals;
+use crate::columns::{Columns, DUE, TURN};
 use crate::histogram::Histogram;
 use crate::own::Own;
 use crate::plan::Plan;
@@ -17,6 +18,9 @@ use crate::turns::Part;
 
 /// Neighbours whose latencies are correlated, at most.
 const MOST_NEIGHBOURS: usize = 200_000;
+/// A request that is so late counts as sent when it was due: a hundredth of a second, as one that is
+/// due just before the end of a second must not count for the next.
+const ON_TIME_NS: u64 = 10_000_000;
 
 enum Output {
     Columns(Columns),
@@ -42,8 +46,12 @@ pub struct Evaluated {
     pub reading: Histogram,
     pub sent_by_second: Vec<u64>,
     pub due_by_second: Vec<u64>,
-    /// Whether a request waited for a connection in a second.
-    pub waited: Vec<bool>,
+    /// How far the gap to the request before was from the one between the moments at which both
+    /// were due and had a connection.
+    pub gap_error: Histogram,
+    /// Requests that the generator sent in a second, less those that were due and had a connection
+    /// in it.
+    pub off_by_second: Vec<i64>,
     /// Latencies of neighbouring answers.
     pub neighbours: Vec<(u64, u64)>,
     pub held: u128,
@@ -53,6 +61,7 @@ pub struct Evaluated {
     /// What each slice of a closed loop brought.
     pub yields: Vec<Yield>,
     before: Option<u64>,
+    pacing_before: Option<u64>,
     answers: usize,
 }
 
@@ -73,13 +82,15 @@ impl Evaluated {
             reading: Histogram::default(),
             sent_by_second: vec![0; rate.seconds()],
             due_by_second: vec![0; rate.seconds()],
-            waited: vec![false; rate.seconds()],
+            gap_error: Histogram::default(),
+            off_by_second: vec![0; rate.seconds()],
             neighbours: Vec::new(),
             held: 0,
             finished: 0,
             parts: Vec::new(),
             yields: Vec::new(),
             before: None,
+            pacing_before: None,
             answers: 0,
         }
     }
@@ -100,11 +111,17 @@ impl Evaluated {
         let (due_second, sent_second) = (self.rate.second(due), self.rate.second(record.sent));
         self.due_by_second[due_second] += 1;
         self.sent_by_second[sent_second] += 1;
-        if record.sent.saturating_sub(record.pacing) > due {
-            for waited in &mut self.waited[due_second..=sent_second] {
-                *waited = true;
-            }
+        let sent_by = |late: u64| self.rate.second(record.sent.saturating_sub(late));
+        let (ready_second, kept_second) = (
+            sent_by(record.pacing),
+            sent_by(record.pacing.min(ON_TIME_NS)),
+        );
+        self.off_by_second[kept_second] += 1;
+        self.off_by_second[ready_second] -= 1;
+        if let Some(before) = self.pacing_before {
+            self.gap_error.add(before.abs_diff(record.pacing));
         }
+        self.pacing_before = Some(record.pacing);
         self.pacing.add(record.pacing);
         if !record.disturbed {
             self.undisturbed.add(record.pacing);
@@ -163,7 +180,14 @@ impl Evaluation {
         let (rate, dues) = (plan.schedule(), plan.dues(lane));
         let lanes = plan.lanes.len() > 1;
         let output = if plan.keeps_rows() {
-            Output::Columns(Columns::create(path, lanes)?)
+            let last = if lanes {
+                Some(TURN)
+            } else if plan.arrivals == Arrivals::Constant {
+                None
+            } else {
+                Some(DUE)
+            };
+            Output::Columns(Columns::create(path, last)?)
         } else {
             Output::Seconds(Seconds::create(path, rate, lanes)?)
         };
@@ -215,7 +239,7 @@ impl Evaluation {
             return Ok(());
         }
         let turn = self.dues.turn(self.load.sent);
-        let (due, part) = (self.load.rate.due(turn.0), turn.1);
+        let (due, part) = (self.dues.due_of(turn.0), turn.1);
         let added = self.own.added(due, record.sent, record.pacing);
         match &mut self.output {
             Output::Columns(columns) => columns.add(due, turn, record, added)?,
@@ -241,7 +265,7 @@ impl Evaluation {
         let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);
         for request in unsent {
             let (number, part) = self.dues.turn(request);
-            let due = rate.due(number);
+            let due = self.dues.due_of(number);
             self.load.add_unsent(due, request < own);
             if let Some(load) = self.load.part(part) {
                 load.scheduled += 1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tinyjson::JsonValue;
 
+use crate::arrivals::Arrivals;
 use crate::schedule::{Dues, Rate};
 use crate::sys;
 use crate::turns::Turns;
@@ -15,6 +16,10 @@ const MOST_LANES: usize = 16;
 const SLICE_S: f64 = 0.02;
 const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
+/// Requests of a load whose due times are in memory.
+const MOST_TIMES: u64 = 20_000_000;
+const SMOOTHNESS: (f64, f64) = (0.1, 100.0);
+const MOST_BURST: f64 = 10_000.0;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
@@ -66,6 +71,8 @@ pub struct Plan {
     pub rate: f64,
     pub duration_s: f64,
     pub closed: Option<Closed>,
+    pub arrivals: Arrivals,
+    times: Option<Arc<Vec<u64>>>,
     pub turns: Arc<Turns>,
     /// Of each lane.
     pub connections: usize,
@@ -295,6 +302,30 @@ fn parse_turns(keys: &Keys, rate: f64, lanes: usize) -> Result<Turns, String> {
     ))
 }
 
+fn parse_arrivals(value: &JsonValue, rate: &Rate) -> Result<Arrivals, String> {
+    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
+    if rate.scheduled > MOST_TIMES {
+        return Err(format!(
+            "schedule has {} requests; with arrivals it must have at most {MOST_TIMES}",
+            rate.scheduled
+        ));
+    }
+    if keys.optional("burst").is_none() {
+        return Ok(Arrivals::Gamma {
+            smoothness: keys.number("smoothness", SMOOTHNESS.0, SMOOTHNESS.1)?,
+            seed: keys.whole("seed", 0.0, u32::MAX.into())?,
+        });
+    }
+    for key in ["smoothness", "seed"] {
+        if let Some(value) = keys.optional(key) {
+            return Err(keys.error(key, value, "absent beside burst"));
+        }
+    }
+    Ok(Arrivals::Bursts {
+        size: keys.whole("burst", 1.0, MOST_BURST)?,
+    })
+}
+
 fn parse_closed(keys: &Keys, duration_s: f64, lanes: usize) -> Result<Closed, String> {
     if !keys.flag("closed")? {
         return Err(keys.error(
@@ -457,7 +488,7 @@ impl Plan {
         let is_closed = object.map_or(false, |object| object.contains_key("closed"));
         let known: &[&str] = match (is_closed, lanes.len()) {
             (true, _) => &["closed", "duration_s", "slice_s", "drain_s"],
-            (false, 1) => &["rate", "duration_s"],
+            (false, 1) => &["rate", "duration_s", "arrivals"],
             (false, _) => &[
                 "rate",
                 "duration_s",
@@ -470,12 +501,15 @@ impl Plan {
         let schedule = Keys::new("schedule", schedule, known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
         let (mut rate, mut closed, mut turns) = (0.0, None, Turns::of_one_lane());
+        let mut arrivals = Arrivals::Constant;
         if is_closed {
             closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
         } else {
             rate = schedule.number("rate", 0.001, 10_000_000.0)?;
             if lanes.len() > 1 {
                 turns = parse_turns(&schedule, rate, lanes.len())?;
+            } else if let Some(value) = schedule.optional("arrivals") {
+                arrivals = parse_arrivals(value, &Rate::new(rate, duration_s))?;
             }
         }
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
@@ -496,6 +530,8 @@ impl Plan {
             rate,
             duration_s,
             closed,
+            arrivals,
+            times: arrivals.times(&Rate::new(rate, duration_s)).map(Arc::new),
             turns: Arc::new(turns),
             connections,
             threads,
@@ -510,7 +546,12 @@ impl Plan {
     }
 
     pub fn dues(&self, lane: usize) -> Dues {
-        Dues::new(self.schedule(), self.turns.clone(), lane)
+        Dues::new(
+            self.schedule(),
+            self.times.clone(),
+            self.turns.clone(),
+            lane,
+        )
     }
 
     /// Whether a row is kept for each request, or histograms by second as of a closed loop.
