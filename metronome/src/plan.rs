@@ -18,7 +18,7 @@ const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
 /// Requests of a load whose due times are in memory.
 const MOST_TIMES: u64 = 20_000_000;
-const SMOOTHNESS: (f64, f64) = (0.1, 100.0);
+const SMOOTHNESS: (f64, f64) = (0.25, 100.0);
 const MOST_BURST: f64 = 10_000.0;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;

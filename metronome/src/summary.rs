@@ -140,7 +140,7 @@ fn check(name: &str, kept: bool, value: String, limit: String) -> String {
 
 /// Checks of a load: of a closed loop that its generator was not the limit, of others that it kept
 /// the schedule.
-fn checks(load: &Evaluated, counted: f64, by_latency: f64) -> String {
+fn checks(plan: &Plan, load: &Evaluated, counted: f64, by_latency: f64) -> String {
     let mut checks = Vec::new();
     let closed = !load.yields.is_empty();
     if closed && load.sent > 0 {
@@ -153,7 +153,9 @@ fn checks(load: &Evaluated, counted: f64, by_latency: f64) -> String {
             rounded(MOST_TURNAROUND),
         ));
     }
-    if !closed && load.undisturbed.count() > 0 {
+    // Of arrivals at the same moment all but one are late.
+    let constant = plan.arrivals == Arrivals::Constant;
+    if !closed && constant && load.undisturbed.count() > 0 {
         let late = load.undisturbed.quantile(0.99);
         checks.push(check(
             "schedule",
@@ -407,7 +409,7 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             "halves",
             object([("p50_us", halves(0.5)), ("p99_us", halves(0.99))]),
         ),
-        ("checks", checks(load, counted, by_latency)),
+        ("checks", checks(plan, load, counted, by_latency)),
         ("gaps", gaps_of(&gaps)),
         (
             "cpu",

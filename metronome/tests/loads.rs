@@ -106,6 +106,8 @@ fn stall_in_the_middle() {
     });
     assert!(count >= 50, "{count}");
     assert!(own * 4 <= count, "{own} of {count}");
+    // Nor is the shape of what was sent the generator's fault.
+    assert!(measured.number(&["shape", "gap_error_us", "p99"]) < 20_000.0);
 }
 
 #[test]
@@ -483,6 +485,8 @@ fn stopped_generator() {
     let pacing = measured.rows.iter().map(|row| row.pacing).max().unwrap();
     assert!(added >= 400_000_000, "{added}");
     assert!(pacing >= 400_000_000, "{pacing}");
+    // As it was late by hundreds of requests, the shape was not kept.
+    assert!(measured.number(&["shape", "gap_error_us", "p99"]) >= 1000.0);
 }
 
 #[test]

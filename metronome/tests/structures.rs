@@ -134,7 +134,7 @@ fn wrong_arrivals_are_refused() {
         (
             r#", "arrivals": {"smoothness": 0, "seed": 1}"#,
             400.0,
-            "schedule.arrivals.smoothness is 0; it must be a number from 0.1 to 100",
+            "schedule.arrivals.smoothness is 0; it must be a number from 0.25 to 100",
         ),
         (
             r#", "arrivals": {"smoothness": 1, "burst": 5}"#,

@@ -126,7 +126,8 @@ def _load(measured: _Measured) -> str:
     load = measured.cell.cell.load
     if load.rate is None:
         return f"{load.generator}, {load.connections:,} at once"
-    return f"{load.generator} {formatting.plain(load.rate)}/s"
+    come = f" {load.arrivals}" if load.arrivals else ""
+    return f"{load.generator} {formatting.plain(load.rate)}/s{come}"
 
 
 def _of_client(show: Callable[[Repetition, PythonClient], str]) -> Callable[[_Measured], str]:
