@@ -17,12 +17,16 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from loadlab.generators.measurement import GeneratorError
+from loadlab.model import Arrivals
 from loadlab.stats.histograms import Integers
 
 Seconds = npt.NDArray[np.float64]
@@ -33,19 +37,33 @@ ROUNDING_S = 1e-6
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a generator was asked for: requests/s, seconds, and connections, 1 or more."""
+    """What a generator was asked for: requests/s, seconds, and connections, 1 or more.
+
+    ``arrivals``: None where request i is due at i/rate. ``due_by_second``: of other arrivals, the
+    requests that are due in each second.
+    """
 
     rate: float
     duration_s: float
     connections: int
+    arrivals: Arrivals | None = None
+    due_by_second: Sequence[int] = ()
 
     @property
     def scheduled(self) -> int:
         """Number of requests that are due before the deadline: those i with i/rate < duration."""
         return self.before(self.duration_s)
 
+    @cached_property
+    def edges(self) -> list[int]:
+        """Number of the first request that is due in each second or later; at last of all."""
+        if self.due_by_second:
+            return [0, *accumulate(self.due_by_second)]
+        seconds = range(1, math.ceil(self.duration_s))
+        return [0, *map(self.before, seconds), self.scheduled]
+
     def before(self, seconds: float) -> int:
-        """Return how many requests are due before a time."""
+        """Return how many requests of a constant rate are due before a time."""
         # Round first: 0.1 * 30 in floating point would give 4 requests.
         return math.ceil(round(self.rate * seconds, 6))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import LaneTurns, Load, Thresholds
+from loadlab.model import Arrivals, LaneTurns, Load, Thresholds
 
 Mode: TypeAlias = Literal["constant", "closed", "batch"]
 
@@ -31,6 +31,7 @@ class Request:
 
     - url, method, body ("" for none); headers: in addition to the generator's own, name -> value
     - rate: requests/s, None of a closed loop or batch
+    - arrivals: how requests come at that rate, None where evenly; seed: of random ones, 0 or more
     - connections: those kept open or under way at once
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
@@ -51,6 +52,8 @@ class Request:
     timeout_s: float
     body_bytes: int | None
     rate: float | None = None
+    arrivals: Arrivals | None = None
+    seed: int = 0
     method: str = "GET"
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -94,7 +94,7 @@ class EndpointRequest(Struct, frozen=True):
 
 
 class Item(Struct):
-    """The measurement to make."""
+    """The measurement to make. seed: of random arrivals; each further client has the next."""
 
     cell_id: str
     repetition: int
@@ -103,6 +103,7 @@ class Item(Struct):
     base: str | None = None
     input_hashes: InputHashes | None = None
     block: int | None = None
+    seed: int = 0
 
 
 class LaneInput(Struct):
@@ -241,12 +242,12 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
                     remote,
                     folder,
                     host_commands.record(_recorder(folder), most_s),
-                    _offer(inputs, load, generator, share, folder, seconds),
+                    _offer(inputs, load, generator, share, at, folder, seconds),
                 ),
                 host_commands.end(folder, most_s),
                 host_commands.stop(),
             )
-            for share, folder in zip(shares, folders, strict=True)
+            for at, (share, folder) in enumerate(zip(shares, folders, strict=True))
         ],
         lead_s=lead_s,
         expected_s=0 if batch else seconds,
@@ -359,11 +360,12 @@ def _offer(
     load: Load,
     generator: Generator,
     share: split.Share,
+    at: int,
     folder: str,
     seconds: float,
 ) -> str:
     """Return the options of systemd-run: the generator's rights and the variables of run-load.sh,
-    except BEGIN_AT."""
+    except BEGIN_AT. ``at``: number of the client, from 0."""
     headers = _headers(inputs, load)
     request = Request(
         url=inputs.url,
@@ -371,6 +373,8 @@ def _offer(
         body=inputs.request.body,
         headers=dict(headers),
         rate=share.rate and share.rate * max(1, len(inputs.lanes)),
+        arrivals=load.arrivals,
+        seed=inputs.item.seed + at,
         connections=share.connections,
         threads=min(len(inputs.hosts[share.name].cpus), share.connections),
         timeout_s=_timeout_s(inputs),

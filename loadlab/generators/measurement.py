@@ -64,6 +64,7 @@ class Measurement:
     - ideal: latencies in µs that the same answers would have had with a generator that adds
       nothing; None where the generator does not report them
     - stops: times in which the generator itself stood still; None where it does not report them
+    - sent_shape: how the arrivals of the schedule were kept; None where it does not report that
     - polling_s: CPU time of each second of the load, seconds, in which the generator looked for
       work and had none; empty where it does not report it
     - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
@@ -95,6 +96,7 @@ class Measurement:
     lateness: Lateness | None = None
     ideal: Histogram | None = None
     stops: Stops | None = None
+    sent_shape: SentShape | None = None
     polling_s: Sequence[float] = ()
     waited: Waited | None = None
     span: tuple[float, float] | None = None
@@ -140,6 +142,20 @@ class Waited:
     unsent: int = 0
     known_fraction: float = 1.0
     left_out: int | None = None
+
+
+@dataclass(frozen=True)
+class SentShape:
+    """How a generator kept the arrivals of a schedule, without the waits for the server.
+
+    - seed: of random arrivals, None of others
+    - gap_error_us: (median, p99) of how far two sends were from the gap between them
+    - off_by_second: requests sent in each second, less those that were to be sent in it
+    """
+
+    seed: int | None
+    gap_error_us: tuple[float, float]
+    off_by_second: Sequence[int]
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,11 @@ from loadlab.generators.measurement import (
     GeneratorError,
     Lateness,
     Measurement,
+    SentShape,
     Waited,
 )
 from loadlab.generators.tally import AnswerSeries, Seconds, rounded
-from loadlab.model import LaneTurns, Load, PerSecond, Reason, Saturated, Stops, Thresholds
+from loadlab.model import Arrivals, LaneTurns, Load, PerSecond, Reason, Saturated, Stops, Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
@@ -72,6 +73,8 @@ COLUMNS = (
 )
 # Of a load of several lanes also: growth of the request's number in the schedule.
 NUMBER = "number"
+# Of arrivals that are not constant also: growth of the due time.
+DUE = "due"
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
 # classed by its hundreds.
 OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
@@ -99,6 +102,27 @@ class Check(Struct):
     limit: float
 
 
+class Sends(Struct):
+    """How the arrivals were kept: gap_error_us has p50 and p99."""
+
+    gap_error_us: dict[str, float]
+    off_by_second: list[int]
+
+
+class PlannedArrivals(Struct):
+    """The arrivals of the plan."""
+
+    smoothness: float | None = None
+    seed: int | None = None
+    burst: int | None = None
+
+
+class Planned(Struct):
+    """The plan, as the summary repeats it. arrivals: None where they are constant."""
+
+    arrivals: PlannedArrivals | None = None
+
+
 class Closed(Struct):
     """What the slices of a closed loop brought: right answers in so many seconds to the last answer
     of each, and how long they drained. cut: slices that were over before all of their requests.
@@ -115,7 +139,7 @@ class Closed(Struct):
 
 class Summary(Struct, kw_only=True):
     """What metronome.json says of a load, or of a lane of several. Times are in seconds unless
-    named otherwise. lanes: their number."""
+    named otherwise. lanes: their number; shape: None of a closed loop."""
 
     format: str
     started: float
@@ -133,6 +157,8 @@ class Summary(Struct, kw_only=True):
     polling_by_second: list[float]
     checks: list[Check]
     receive_stamps: bool
+    plan: Planned
+    shape: Sends | None = None
     lanes: int = 1
     closed: Closed | None = None
 
@@ -220,7 +246,8 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
     header = json.loads(stream.readline())
     names = tuple(header.get("columns", ()))
-    if header.get("format") != "metronome requests/1" or names not in (COLUMNS, (*COLUMNS, NUMBER)):
+    known = (COLUMNS, (*COLUMNS, NUMBER), (*COLUMNS, DUE))
+    if header.get("format") != "metronome requests/1" or names not in known:
         raise GeneratorError(f"{RECORDS} has another format: {header}")
     first = 0
     while first < header["rows"]:
@@ -229,6 +256,8 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
         for name in names:
             numbers = leb128(_exactly(stream, _size(stream)), rows)
             columns[name] = np.cumsum(zigzag(numbers)) if name in DIFFERENCES else numbers
+            if name == DUE:
+                columns[name] = np.cumsum(numbers)
         growth = columns.pop(NUMBER, None)
         yield Block(first + np.arange(rows) if growth is None else np.cumsum(growth), columns)
         first += rows
@@ -267,6 +296,7 @@ class _Reader:
         due_units = (
             np.floor(number * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50
         ) // 100
+        due_units = columns.get(DUE, due_units)
         service = columns["first"] + columns["last"]
         latency = columns["issued"] + columns["sent"] + service
         answered, right = outcome < ANSWERED, outcome == 0
@@ -308,7 +338,7 @@ class _Reader:
         values, counts = map(np.concatenate, zip(right, wrong, strict=True))
         us = np.repeat((values + UNITS_US // 2) // UNITS_US, counts)
         kind = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
-        number = np.full(len(us), self._schedule.before(second) if second else 0)
+        number = np.full(len(us), self._schedule.edges[second])
         self.seconds.add(number, us, kind, 0 * us)
 
 
@@ -428,6 +458,15 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
         raise GeneratorError(
             f"{OUTPUT} is of {summary.scheduled} requests, not of {schedule.scheduled}"
         )
+    if schedule.arrivals is not None:
+        schedule = dataclasses.replace(schedule, due_by_second=summary.due_by_second)
+    planned = summary.plan.arrivals
+    arrivals = planned and Arrivals(smoothness=planned.smoothness, burst=planned.burst)
+    if arrivals != schedule.arrivals:
+        raise GeneratorError(
+            f"{OUTPUT} is of {arrivals or 'constant'} arrivals, not of "
+            f"{schedule.arrivals or 'constant'} ones"
+        )
     return _measure(folder, summary, schedule)
 
 
@@ -493,6 +532,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             longest_s=summary.gaps.longest_s,
             causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
         ),
+        sent_shape=_sent_shape(summary),
         polling_s=summary.polling_by_second,
         findings=[
             *_failure_kinds(summary),
@@ -509,6 +549,17 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             ),
         ],
     ), name
+
+
+def _sent_shape(summary: Summary) -> SentShape | None:
+    """Return how the arrivals were kept; None of lanes, whose shape is that of their turns."""
+    shape, planned = summary.shape, summary.plan.arrivals
+    if shape is None or summary.lanes > 1:
+        return None
+    error = shape.gap_error_us
+    return SentShape(
+        planned.seed if planned else None, (error["p50"], error["p99"]), shape.off_by_second
+    )
 
 
 def _failure_kinds(summary: Summary) -> Iterator[Reason]:
@@ -560,6 +611,10 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     lanes: list[dict[str, str]] = [{"url": f"{url.scheme}://{url.netloc}"}]
     turns: dict[str, float] = {}
     way = {"closed": True} if request.rate is None else {"rate": request.rate}
+    shape = {}
+    if request.arrivals:
+        seed = {} if request.arrivals.burst else {"seed": request.seed}
+        shape = {"arrivals": {**msgspec.to_builtins(request.arrivals), **seed}}
     if request.lanes:
         lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
         if request.rate is None:
@@ -577,7 +632,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
                 "answer": answer,
             }
         ],
-        "schedule": {**way, "duration_s": seconds, **turns},
+        "schedule": {**way, "duration_s": seconds, **turns, **shape},
         "connections": request.connections,
         "threads": request.threads,
         "keepalive": request.keepalive,
@@ -596,7 +651,7 @@ def _schedule(load: Load) -> Schedule:
     if load.rate is None or load.duration_s is None:
         raise GeneratorError(f"{NAME} ran without a rate or a duration")
     lanes = load.lanes.stacks if load.lanes else 1
-    return Schedule(lanes * load.rate, load.duration_s, load.connections)
+    return Schedule(lanes * load.rate, load.duration_s, load.connections, load.arrivals)
 
 
 def _measured(
@@ -632,7 +687,10 @@ GENERATORS = (
         role=NAME,
         on_controller=("check", "begin", "finish"),
         program=NAME,
-        options=("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
+        options=(
+            *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
+            "arrivals",
+        ),
         output=OUTPUT,
         command=_command,
         measure=_measured,

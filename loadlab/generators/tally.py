@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -57,10 +56,7 @@ class Seconds:
     """Builds the series by second from rows in order of their turn."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self._edges = [
-            schedule.before(s) if s else 0 for s in range(math.ceil(schedule.duration_s))
-        ]
-        self._edges.append(schedule.scheduled)
+        self._edges = schedule.edges
         self._open: list[npt.NDArray[np.int64]] = []
         self._series = AnswerSeries(
             second=[],

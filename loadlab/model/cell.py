@@ -94,6 +94,33 @@ class Injection(Record, kw_only=True, frozen=True):
     ] = None
 
 
+class Arrivals(Record, kw_only=True, frozen=True):
+    """How the requests of a constant mean rate come: at random or in bursts, one of the two."""
+
+    smoothness: Annotated[
+        Annotated[float, Meta(ge=0.25, le=100)] | None,
+        doc(
+            "Shape of the gamma distribution of the gaps between requests, 0.25 to 100: 1 is a "
+            "Poisson process, less is burstier, more is nearer to constant."
+        ),
+    ] = None
+    burst: Annotated[
+        Annotated[int, Meta(ge=2, le=10_000)] | None,
+        doc("Requests that are due at the same moment, 2 to 10,000."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless exactly one of the two is there."""
+        if (self.smoothness is None) == (self.burst is None):
+            raise ValueError(f"arrivals of smoothness {self.smoothness} and burst {self.burst}")
+
+    def __str__(self) -> str:
+        """Return them as the option arrivals has them: poisson, gamma:0.5 or bursts:20."""
+        if self.burst is not None:
+            return f"bursts:{self.burst}"
+        return "poisson" if self.smoothness == 1 else f"gamma:{self.smoothness:g}"
+
+
 class LaneTurns(Record, kw_only=True, frozen=True):
     """How one load alternates between several stacks, each in a lane with connections of its own.
 
@@ -137,6 +164,10 @@ class Load(Record, kw_only=True, frozen=True):
             "and in a plan for a fraction that is not known yet."
         ),
     ]
+    arrivals: Annotated[
+        Arrivals | None,
+        doc("How requests come at that rate; absent where each comes so long after the last."),
+    ] = None
     fraction: Annotated[
         Above0 | None,
         doc(

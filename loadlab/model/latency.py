@@ -93,6 +93,26 @@ class Stops(Record, kw_only=True, frozen=True):
     ]
 
 
+class Shape(Record, kw_only=True, frozen=True):
+    """How the generator kept the arrivals of the schedule. Time in which a request waited for the
+    server, as no connection was free, is not counted.
+    """
+
+    seed: Annotated[
+        Count | None,
+        doc("Seed of the arrivals, which gives the same again; absent where none are random."),
+    ] = None
+    gap_error_p50_us: Annotated[
+        NotNegative,
+        doc("Median of the inter-arrival error: how far two sends were from their gap, µs."),
+    ]
+    gap_error_p99_us: Annotated[NotNegative, doc("99th percentile of it, µs.")]
+    seconds_off: Annotated[
+        Count,
+        doc("Seconds with more requests, or fewer, than were due in them, beyond the limits."),
+    ]
+
+
 class LatencyBins(Record, kw_only=True, frozen=True):
     """Answers of each second by latency: the cells of a heat map. Bin 0 holds latencies below
     edges_us[0], bin k those from edges_us[k-1] to below edges_us[k], the last bin all others.

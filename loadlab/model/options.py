@@ -34,6 +34,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     python: Annotated[str | None, doc("Python of the application; null: the server's own.")]
     endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
+    arrivals: Annotated[
+        str, doc("How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.")
+    ]
     duration: Annotated[float, doc("Seconds measured.")]
     warmup: Annotated[float, doc("Seconds of warm-up.")]
     request_timeout: Annotated[
@@ -61,7 +64,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     study: Annotated[str | None, doc("Study to measure.")]
     lesson: Annotated[str | None, doc("Lesson to measure.")]
     scale: Annotated[str | None, doc("Size of the study.")]
-    seed: Annotated[int, doc("Seed of the order of measuring.")]
+    seed: Annotated[int, doc("Seed of the order of measuring, and of arrivals.")]
     keep_requests: Annotated[
         bool, doc("Whether the generator's record of each request is kept, if it writes one.")
     ]

@@ -23,6 +23,7 @@ from loadlab.model.latency import (
     LatencyBins,
     OwnPart,
     ResponseTime,
+    Shape,
     Stops,
 )
 from loadlab.model.limits import KernelTrace
@@ -328,6 +329,13 @@ class Repetition(Record, kw_only=True, frozen=True):
         doc(
             "What the generator itself added to each percentile of latency_us; absent where it "
             "does not report it."
+        ),
+    ] = None
+    shape: Annotated[
+        Shape | None,
+        doc(
+            "How the arrivals of the schedule were kept; absent where the generator does not "
+            "report it, as for several clients together or several stacks side by side."
         ),
     ] = None
     stops: Annotated[

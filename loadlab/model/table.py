@@ -73,6 +73,9 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
     rate_per_s: Annotated[
         Above0 | None, doc("Requested rate, requests/s; empty without a constant rate.")
     ]
+    arrivals: Annotated[
+        Word | None, doc("How requests come at that rate; empty where evenly, or without one.")
+    ]
     connections: Annotated[Positive, doc("Connections; of a batch: most requests at once.")]
     burst_every_s: Annotated[
         Above0 | None, doc("Seconds between the bursts of a closed loop; empty where it has none.")
@@ -135,6 +138,7 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
         NotNegative | None, doc("Mean time from a request's actual start to its end, ms.")
     ]
     send_delay_p99_ms: Annotated[NotNegative | None, doc("p99 of the send delay, ms.")]
+    gap_error_p99_us: Annotated[NotNegative | None, doc("p99 of the inter-arrival error, µs.")]
     generator_p50_ms: Annotated[
         NotNegative | None, doc("What the generator itself added to p50_ms, ms.")
     ]

@@ -55,6 +55,24 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         Fraction,
         doc("Void above: time in which the generator stood still / duration, of each thread."),
     ]
+    gap_error_max_us: Annotated[
+        NotNegative,
+        doc(
+            "Void above: p99 of the inter-arrival error, µs, if it is above gap_error_max too. "
+            "Where the generator reports it."
+        ),
+    ]
+    gap_error_max: Annotated[
+        Fraction, doc("p99 of the inter-arrival error / mean time between two requests or bursts.")
+    ]
+    second_off_max: Annotated[
+        Fraction,
+        doc(
+            "Void above: requests that a second had too many or too few / requests due in it, if "
+            "they are more than second_off_least too."
+        ),
+    ]
+    second_off_least: Annotated[Count, doc("Requests by which a second may be off.")]
     opening_connection_s: Annotated[
         NotNegative,
         doc(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell
-from loadlab.plan import cell_ids
+from loadlab.plan import arrivals, cell_ids
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
@@ -68,12 +68,14 @@ def loads(options: Options) -> list[Load]:
     if generator.mode == "batch":
         return [_batch(options)]
     rates: list[float | None] = [*options.rate] if generator.mode == "constant" else []
+    asked = arrivals.parse(options.arrivals)
     rule = options.saturation_rate if generator.mode == "constant" else None
     return [
         Load(
             generator=generator.name,
             mode=generator.mode,
             rate=rate,
+            arrivals=asked if arrivals.OPTION in generator.options else None,
             fraction=rule.fraction if rule is not None else None,
             of_saturation=rule.of if rule is not None else None,
             connections=connections,
@@ -123,6 +125,7 @@ def closed_loop(load: Load) -> Load:
         generator=registry.saturating(),
         mode="closed",
         rate=None,
+        arrivals=None,
         fraction=None,
         of_saturation=None,
         duration_s=min(load.duration_s or 0, CLOSED_LOOP_DURATION_S),

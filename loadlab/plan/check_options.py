@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
+from loadlab.plan import arrivals
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -144,6 +145,8 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     """
     if name == "headers":
         return {**headers(value)}
+    if name == arrivals.OPTION:
+        return str(arrivals.parse(str(value)) or spec.default)
     if spec.type == "dict":
         return {**slo.parse(value)}
     if spec.type == "list":
@@ -244,6 +247,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_levels(options)
     _refuse_slo(options)
     _refuse_generator(options)
+    arrivals.refuse(options)
 
 
 def refuse_cells(options: Options, stack: Stack) -> None:

@@ -81,7 +81,7 @@ def _item(item: Item, contracts: Contracts) -> Item | None:
         or load.generator == registry.cross_checking()
     ):
         return None
-    if load.http2 or load.stall or load.injection or contract.method != "GET":
+    if load.arrivals or load.http2 or load.stall or load.injection or contract.method != "GET":
         return None
     if load.rate is not None and round(load.rate) < (load.clients or 1):
         return None

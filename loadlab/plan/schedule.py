@@ -64,6 +64,9 @@ class NextMeasurement(Item, kw_only=True, frozen=True):
     block: Annotated[Positive | None, doc("Block that it belongs to; absent for a saturation.")] = (
         None
     )
+    seed: Annotated[
+        Count, doc("Seed of random arrivals: the same for all cells of the same repetition.")
+    ]
     lanes: Annotated[
         list[PlacedItem],
         doc("All items of the load, this one first; empty where the load is of one stack."),
@@ -206,9 +209,11 @@ def next_item(
         item = lanes[0] if lanes else experiment.next_item(block, records)
         if item is None or failures.get(item.cell_id, 0) >= TRIES:
             continue
+        number = lanes[0].repetition if lanes else _next_repetition(item.cell_id, records)
         following = NextMeasurement(
             **{name: getattr(item, name) for name in Item.__struct_fields__},
-            repetition=lanes[0].repetition if lanes else _next_repetition(item.cell_id, records),
+            repetition=number,
+            seed=random.Random(f"{plan.options.seed} {number}").getrandbits(31),
             block=None if item.purpose == "saturation" else block,
             lanes=lanes,
             switch=Switch(stack=None, tuning=None, network=None),

@@ -114,6 +114,15 @@ def _us(value: object) -> str:
     return f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:.0f} µs"
 
 
+def _shape(reason: Reason) -> str:
+    off = int(number(reason.facts["seconds_off"]))
+    seconds = f"; {formatting.plural(off, 'second')} had too many requests or too few"
+    return (
+        f"the p99 of the inter-arrival error was {_us(reason.value)}, limit {_us(reason.limit)}"
+        + (seconds if off else "")
+    )
+
+
 def _self_check(reason: Reason) -> str:
     return (
         f"{_SELF_CHECKS[str(reason.facts['check'])]}: {shown(reason, ',.3g')}, limit "
@@ -140,7 +149,6 @@ def _littles_law(reason: Reason) -> str:
 # Checks of metronome on itself, by its names.
 _SELF_CHECKS = {
     "schedule": "p99 of the time by which it sent late, outside of its stops, µs",
-    "counts": "largest difference between requests sent and due in a second, requests",
     "littles_law": ("requests under way by count against rate times mean latency differ, fraction"),
     "halves": "medians of the two halves of the load differ, fraction",
 }
@@ -365,6 +373,14 @@ VOID: ReasonTable = {
         cause="passing",
         brief="the generator stood still for {} of the load",
         form="percent",
+    ),
+    "shape": ReasonRow(
+        _shape,
+        "Give the client more cores, stop its other work, or ask for less",
+        meaning="The generator did not send the arrivals that it was asked for: the gaps between "
+        "requests, or the requests of a second. Waits for the server do not count.",
+        thresholds=("gap_error_max_us", "gap_error_max", "second_off_max", "second_off_least"),
+        cause="passing",
     ),
     "own_median": ReasonRow(
         _own_part,

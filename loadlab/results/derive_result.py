@@ -31,7 +31,7 @@ from loadlab.model import (
 from loadlab.results import client_part, response_time
 from loadlab.results.client_part import ClientPart
 from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
-from loadlab.results.validity import disturbance
+from loadlab.results.validity import disturbance, schedule_rules
 from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.run import documents
@@ -271,6 +271,7 @@ def _result(
         latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
         own_us=_own(measurement, censored)[1],
+        shape=schedule_rules.shape(measurement, thresholds),
         stops=measurement.stops,
         late=None
         if lateness is None or lateness.hidden or measurement.ideal is not None

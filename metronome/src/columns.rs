@@ -7,8 +7,7 @@ use std::path::Path;
 use crate::record::Record;
 
 pub const BLOCK: usize = 65_536;
-/// The last is there where the load has several lanes.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 11] = [
     "outcome",
     "status",
     "bytes",
@@ -20,8 +19,11 @@ const COLUMNS: [&str; 12] = [
     "read",
     "pacing",
     "added",
-    "number",
 ];
+/// A last column: of a load of several lanes the growth of the number in the schedule; of arrivals
+/// that are not constant that of the due time, units.
+pub const NUMBER: &str = "number";
+pub const DUE: &str = "due";
 
 /// Appends an unsigned LEB128 number.
 pub fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
@@ -63,17 +65,20 @@ pub fn units(nanoseconds: u64) -> u64 {
 pub struct Columns {
     file: BufWriter<File>,
     columns: Vec<Vec<u8>>,
-    // Status, bytes and connection of the row before in the block, and its number in the schedule.
+    last: Option<&'static str>,
+    // Of the row before in the block: status, bytes and connection, and number or due time.
     before: [i64; 3],
-    number_before: u64,
+    last_before: u64,
     block_rows: usize,
     rows: u64,
     header_length: usize,
 }
 
-fn header(rows: u64, width: usize) -> String {
-    let names: Vec<String> = COLUMNS[..width]
+fn header(rows: u64, last: Option<&str>) -> String {
+    let names: Vec<String> = COLUMNS
         .iter()
+        .copied()
+        .chain(last)
         .map(|name| format!("\"{name}\""))
         .collect();
     format!(
@@ -84,18 +89,19 @@ fn header(rows: u64, width: usize) -> String {
 }
 
 impl Columns {
-    /// `lanes`: whether the load has several.
-    pub fn create(path: &Path, lanes: bool) -> io::Result<Columns> {
-        let width = COLUMNS.len() - usize::from(!lanes);
+    /// `last`: the last column, where there is one.
+    pub fn create(path: &Path, last: Option<&'static str>) -> io::Result<Columns> {
+        let width = COLUMNS.len() + usize::from(last.is_some());
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         // As wide as with the largest number of rows, so that it can be written again at the end.
-        let header_length = header(u64::MAX, width).len();
-        writeln!(file, "{:header_length$}", header(0, width))?;
+        let header_length = header(u64::MAX, last).len();
+        writeln!(file, "{:header_length$}", header(0, last))?;
         Ok(Columns {
             file,
             columns: vec![Vec::new(); width],
+            last,
             before: [0; 3],
-            number_before: 0,
+            last_before: 0,
             block_rows: 0,
             rows: 0,
             header_length,
@@ -133,10 +139,14 @@ impl Columns {
         }
         put_varint(&mut columns[9], units(record.pacing));
         put_varint(&mut columns[10], units(added));
-        if let Some(numbers) = columns.get_mut(11) {
-            put_varint(numbers, number - self.number_before);
+        let last = match self.last {
+            Some(NUMBER) => number,
+            _ => units(due),
+        };
+        if let Some(column) = columns.get_mut(COLUMNS.len()) {
+            put_varint(column, last - self.last_before);
         }
-        self.number_before = number;
+        self.last_before = last;
         self.rows += 1;
         self.block_rows += 1;
         if self.block_rows == BLOCK {
@@ -155,7 +165,7 @@ impl Columns {
         }
         self.block_rows = 0;
         self.before = [0; 3];
-        self.number_before = 0;
+        self.last_before = 0;
         Ok(())
     }
 
@@ -167,20 +177,16 @@ impl Columns {
         let mut file = self.file.into_inner().map_err(|error| error.into_error())?;
         file.seek(SeekFrom::Start(0))?;
         let header_length = self.header_length;
-        writeln!(
-            file,
-            "{:header_length$}",
-            header(self.rows, self.columns.len())
-        )
+        writeln!(file, "{:header_length$}", header(self.rows, self.last))
     }
 }
 
-/// Reads the rows back: due times are not in the file, and `first` has no meaning for failures. The
-/// last column has the number in the schedule; 0 for a load of one lane.
-pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
+/// Reads the rows back: `first` has no meaning for failures. The last entry is the number in the
+/// schedule or the due time; 0 where there is no last column.
+pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 1]>> {
     let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
     let header = std::str::from_utf8(&bytes[..start]).ok()?;
-    let lanes = usize::from(header.contains("\"number\""));
+    let last = usize::from(header.contains("\"number\"") || header.contains("\"due\""));
     let mut rest = &bytes[start..];
     let number = |rest: &mut &[u8]| -> Option<usize> {
         let (head, tail) = rest.split_at_checked_compat(4)?;
@@ -191,8 +197,8 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
     while !rest.is_empty() {
         let count = number(&mut rest)?;
         let base = rows.len();
-        rows.resize(base + count, [0; COLUMNS.len()]);
-        for position in 0..COLUMNS.len() - 1 + lanes {
+        rows.resize(base + count, [0; COLUMNS.len() + 1]);
+        for position in 0..COLUMNS.len() + last {
             let length = number(&mut rest)?;
             let (mut column, tail) = rest.split_at_checked_compat(length)?;
             rest = tail;
@@ -202,7 +208,7 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
                 row[position] = if (1..4).contains(&position) {
                     before += unzigzag(value);
                     before as u64
-                } else if position == COLUMNS.len() - 1 {
+                } else if position == COLUMNS.len() {
                     before += value as i64;
                     before as u64
                 } else {

@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::columns::Columns;
+use crate::arrivals::Arrivals;
+use crate::columns::{Columns, DUE, NUMBER};
 use crate::histogram::Histogram;
 use crate::own::Own;
 use crate::plan::Plan;
@@ -16,6 +17,9 @@ use crate::slices::{Slices, Yield, Yields};
 
 /// Neighbours whose latencies are correlated, at most.
 const MOST_NEIGHBOURS: usize = 200_000;
+/// A request that is so late counts as sent when it was due: a hundredth of a second, as one that is
+/// due just before the end of a second must not count for the next.
+const ON_TIME_NS: u64 = 10_000_000;
 
 enum Output {
     Columns(Columns),
@@ -41,8 +45,12 @@ pub struct Evaluated {
     pub reading: Histogram,
     pub sent_by_second: Vec<u64>,
     pub due_by_second: Vec<u64>,
-    /// Whether a request waited for a connection in a second.
-    pub waited: Vec<bool>,
+    /// How far the gap to the request before was from the one between the moments at which both
+    /// were due and had a connection.
+    pub gap_error: Histogram,
+    /// Requests that the generator sent in a second, less those that were due and had a connection
+    /// in it.
+    pub off_by_second: Vec<i64>,
     /// Latencies of neighbouring answers.
     pub neighbours: Vec<(u64, u64)>,
     pub held: u128,
@@ -50,6 +58,7 @@ pub struct Evaluated {
     /// What each slice of a closed loop brought.
     pub yields: Vec<Yield>,
     before: Option<u64>,
+    pacing_before: Option<u64>,
     answers: usize,
 }
 
@@ -70,12 +79,14 @@ impl Evaluated {
             reading: Histogram::default(),
             sent_by_second: vec![0; rate.seconds()],
             due_by_second: vec![0; rate.seconds()],
-            waited: vec![false; rate.seconds()],
+            gap_error: Histogram::default(),
+            off_by_second: vec![0; rate.seconds()],
             neighbours: Vec::new(),
             held: 0,
             finished: 0,
             yields: Vec::new(),
             before: None,
+            pacing_before: None,
             answers: 0,
         }
     }
@@ -92,11 +103,17 @@ impl Evaluated {
         let (due_second, sent_second) = (self.rate.second(due), self.rate.second(record.sent));
         self.due_by_second[due_second] += 1;
         self.sent_by_second[sent_second] += 1;
-        if record.sent.saturating_sub(record.pacing) > due {
-            for waited in &mut self.waited[due_second..=sent_second] {
-                *waited = true;
-            }
+        let sent_by = |late: u64| self.rate.second(record.sent.saturating_sub(late));
+        let (ready_second, kept_second) = (
+            sent_by(record.pacing),
+            sent_by(record.pacing.min(ON_TIME_NS)),
+        );
+        self.off_by_second[kept_second] += 1;
+        self.off_by_second[ready_second] -= 1;
+        if let Some(before) = self.pacing_before {
+            self.gap_error.add(before.abs_diff(record.pacing));
         }
+        self.pacing_before = Some(record.pacing);
         self.pacing.add(record.pacing);
         if !record.disturbed {
             self.undisturbed.add(record.pacing);
@@ -153,7 +170,14 @@ impl Evaluation {
         let (rate, dues) = (plan.schedule(), plan.dues(lane));
         let lanes = plan.lanes.len() > 1;
         let output = if plan.keeps_rows() {
-            Output::Columns(Columns::create(path, lanes)?)
+            let last = if lanes {
+                Some(NUMBER)
+            } else if plan.arrivals == Arrivals::Constant {
+                None
+            } else {
+                Some(DUE)
+            };
+            Output::Columns(Columns::create(path, last)?)
         } else {
             Output::Seconds(Seconds::create(path, rate)?)
         };
@@ -201,7 +225,7 @@ impl Evaluation {
             return Ok(());
         }
         let number = self.dues.number(self.load.sent);
-        let due = self.load.rate.due(number);
+        let due = self.dues.due(self.load.sent);
         let added = self.own.added(due, record.sent, record.pacing);
         match &mut self.output {
             Output::Columns(columns) => columns.add(due, number, record, added)?,

@@ -2,6 +2,7 @@
 //! request, says what it itself added, and checks itself.
 #![deny(unsafe_code)]
 
+pub mod arrivals;
 pub mod columns;
 pub mod connection;
 pub mod evaluation;

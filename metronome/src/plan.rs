@@ -5,6 +5,7 @@ use std::fs;
 
 use tinyjson::JsonValue;
 
+use crate::arrivals::Arrivals;
 use crate::schedule::{Dues, Rate};
 use crate::sys;
 use crate::turns::Turns;
@@ -12,6 +13,10 @@ use crate::turns::Turns;
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
 const MOST_KEPT: u64 = 20_000_000;
+/// Requests of a load whose due times are in memory.
+const MOST_TIMES: u64 = 20_000_000;
+const SMOOTHNESS: (f64, f64) = (0.25, 100.0);
+const MOST_BURST: f64 = 10_000.0;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
@@ -63,6 +68,8 @@ pub struct Plan {
     pub rate: f64,
     pub duration_s: f64,
     pub closed: Option<Closed>,
+    pub arrivals: Arrivals,
+    times: Option<Arc<Vec<u64>>>,
     /// Of each lane.
     pub connections: usize,
     pub threads: usize,
@@ -261,6 +268,30 @@ fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
     Ok(lanes)
 }
 
+fn parse_arrivals(value: &JsonValue, rate: &Rate) -> Result<Arrivals, String> {
+    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
+    if rate.scheduled > MOST_TIMES {
+        return Err(format!(
+            "schedule has {} requests; with arrivals it must have at most {MOST_TIMES}",
+            rate.scheduled
+        ));
+    }
+    if keys.optional("burst").is_none() {
+        return Ok(Arrivals::Gamma {
+            smoothness: keys.number("smoothness", SMOOTHNESS.0, SMOOTHNESS.1)?,
+            seed: keys.whole("seed", 0.0, u32::MAX.into())?,
+        });
+    }
+    for key in ["smoothness", "seed"] {
+        if let Some(value) = keys.optional(key) {
+            return Err(keys.error(key, value, "absent beside burst"));
+        }
+    }
+    Ok(Arrivals::Bursts {
+        size: keys.whole("burst", 1.0, MOST_BURST)?,
+    })
+}
+
 fn parse_closed(keys: &Keys, duration_s: f64, lanes: usize) -> Result<Closed, String> {
     if !keys.flag("closed")? {
         return Err(keys.error(
@@ -423,16 +454,21 @@ impl Plan {
         let is_closed = object.map_or(false, |object| object.contains_key("closed"));
         let known: &[&str] = if is_closed {
             &["closed", "duration_s", "slice_s", "drain_s"]
+        } else if lanes.len() == 1 {
+            &["rate", "duration_s", "arrivals"]
         } else {
             &["rate", "duration_s"]
         };
         let schedule = Keys::new("schedule", schedule, known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
-        let (mut rate, mut closed) = (0.0, None);
+        let (mut rate, mut closed, mut arrivals) = (0.0, None, Arrivals::Constant);
         if is_closed {
             closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
         } else {
             rate = schedule.number("rate", 0.001, 10_000_000.0)?;
+            if let Some(value) = schedule.optional("arrivals") {
+                arrivals = parse_arrivals(value, &Rate::new(rate, duration_s))?;
+            }
         }
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
         let threads = keys.whole("threads", 1.0, 1024.0)? as usize;
@@ -452,6 +488,8 @@ impl Plan {
             rate,
             duration_s,
             closed,
+            arrivals,
+            times: arrivals.times(&Rate::new(rate, duration_s)).map(Arc::new),
             connections,
             threads,
             keepalive,
@@ -465,7 +503,8 @@ impl Plan {
     }
 
     pub fn dues(&self, lane: usize) -> Dues {
-        Dues::new(self.schedule(), Turns::new(self.lanes.len()), lane)
+        let turns = Turns::new(self.lanes.len());
+        Dues::new(self.schedule(), self.times.clone(), turns, lane)
     }
 
     /// Whether a row is kept for each request, or histograms by second as of a closed loop.

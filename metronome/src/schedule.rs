@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::slices::Slices;
 use crate::turns::Turns;
 
-/// A constant rate for a duration.
+/// A mean rate for a duration.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     pub per_second: f64,
@@ -25,7 +25,7 @@ impl Rate {
         }
     }
 
-    /// Nanoseconds from the start at which a request is due.
+    /// Nanoseconds from the start at which a request of a constant rate is due.
     pub fn due(&self, request: u64) -> u64 {
         (request as f64 * 1e9 / self.per_second).round() as u64
     }
@@ -45,16 +45,19 @@ impl Rate {
 #[derive(Clone, Debug)]
 pub struct Dues {
     pub rate: Rate,
+    /// Due times of all lanes' requests; None of a constant rate.
+    times: Option<Arc<Vec<u64>>>,
     turns: Turns,
     lane: usize,
     pub scheduled: u64,
 }
 
 impl Dues {
-    pub fn new(rate: Rate, turns: Turns, lane: usize) -> Dues {
+    pub fn new(rate: Rate, times: Option<Arc<Vec<u64>>>, turns: Turns, lane: usize) -> Dues {
         let scheduled = turns.count(lane, rate.scheduled);
         Dues {
             rate,
+            times,
             turns,
             lane,
             scheduled,
@@ -68,7 +71,11 @@ impl Dues {
 
     /// Nanoseconds from the start at which a request is due.
     pub fn due(&self, request: u64) -> u64 {
-        self.rate.due(self.number(request))
+        let number = self.number(request);
+        match &self.times {
+            Some(times) => times[number as usize],
+            None => self.rate.due(number),
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{call, load, pause, Measured, Server, HELLO};
+use metronome::arrivals::Arrivals;
 use metronome::columns::take_varint;
+use metronome::schedule::Rate;
 use metronome::sys::allowed_cpus;
 use std::io::Read;
 use std::net::TcpListener;
@@ -104,6 +106,8 @@ fn stall_in_the_middle() {
     });
     assert!(count >= 50, "{count}");
     assert!(own * 4 <= count, "{own} of {count}");
+    // Nor is the shape of what was sent the generator's fault.
+    assert!(measured.number(&["shape", "gap_error_us", "p99"]) < 20_000.0);
 }
 
 #[test]
@@ -418,6 +422,31 @@ fn two_threads_share_a_schedule() {
 }
 
 #[test]
+fn poisson_arrivals() {
+    let server = constant();
+    let mut plan = load(&server.url());
+    plan.threads = allowed_cpus().len().min(2);
+    plan.rate = 1000.0;
+    plan.connections = 64;
+    plan.turns = r#", "arrivals": {"smoothness": 1, "seed": 5}"#;
+    let measured = plan.play();
+    assert_eq!(measured.outcome("right"), 1000);
+    let rate = Rate::new(1000.0, 1.0);
+    let poisson = Arrivals::Gamma {
+        smoothness: 1.0,
+        seed: 5,
+    };
+    // The file has the due times that the seed gives.
+    let dues = poisson.times(&rate).unwrap();
+    let rounded = dues.iter().map(|due| (due + 50) / 100 * 100);
+    assert!(rounded.eq(measured.rows.iter().map(|row| row.due)));
+    assert!(measured.rows.iter().all(|row| row.sent >= row.due));
+    let error = measured.number(&["shape", "gap_error_us", "p50"]);
+    assert!((0.0..1000.0).contains(&error), "{error}");
+    measured.agrees_with(&server);
+}
+
+#[test]
 fn stopped_generator() {
     let server = Server::start(|exchange| {
         pause(30);
@@ -456,6 +485,8 @@ fn stopped_generator() {
     let pacing = measured.rows.iter().map(|row| row.pacing).max().unwrap();
     assert!(added >= 400_000_000, "{added}");
     assert!(pacing >= 400_000_000, "{pacing}");
+    // As it was late by hundreds of requests, the shape was not kept.
+    assert!(measured.number(&["shape", "gap_error_us", "p99"]) >= 1000.0);
 }
 
 #[test]

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::thread;
 
 use common::{folder, load, Random};
-use metronome::columns::{put_varint, read_rows, take_varint, units, unzigzag, zigzag, Columns};
+use metronome::arrivals::Arrivals;
+use metronome::columns::{
+    put_varint, read_rows, take_varint, units, unzigzag, zigzag, Columns, NUMBER,
+};
 use metronome::evaluation::Evaluation;
 use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
 use metronome::own::Own;
@@ -38,7 +41,119 @@ fn schedules() {
 }
 
 fn schedule_of(rate: Rate) -> Schedule {
-    Schedule::new(Dues::new(rate, Turns::new(1), 0), None)
+    let dues = Dues::new(rate, None, Turns::new(1), 0);
+    Schedule::new(dues, None)
+}
+
+fn times(smoothness: f64, seed: u64, rate: &Rate) -> Vec<u64> {
+    Arrivals::Gamma { smoothness, seed }.times(rate).unwrap()
+}
+
+/// The gaps of a schedule, the one after its last request included, divided by their mean.
+fn gaps(times: &[u64], rate: &Rate) -> Vec<f64> {
+    let befores = std::iter::once(&0).chain(times);
+    let afters = times.iter().chain(std::iter::once(&rate.duration_ns));
+    let mean = rate.duration_ns as f64 / (times.len() + 1) as f64;
+    let gaps = befores.zip(afters);
+    gaps.map(|(before, after)| (after - before) as f64 / mean)
+        .collect()
+}
+
+/// The largest distance of the values' distribution from an ascending one (Kolmogorov, Smirnov).
+fn distance(mut values: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let distances = values.iter().enumerate().map(|(number, &value)| {
+        let below = distribution(value);
+        (below - number as f64 / count).max((number + 1) as f64 / count - below)
+    });
+    distances.fold(0.0, f64::max)
+}
+
+#[test]
+fn poisson_gaps_are_exponential() {
+    let rate = Rate::new(1000.0, 2.0);
+    let (mut exponential, mut uniform) = (0, 0);
+    for seed in 0..2000 {
+        let times = times(1.0, seed, &rate);
+        assert_eq!(times.len(), 2000);
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert!(times[1999] < rate.duration_ns);
+        // The critical value at 5 % where the mean is the sample's own (Stephens 1974).
+        let n = 2001.0f64;
+        let far = distance(gaps(&times, &rate), |gap| 1.0 - (-gap).exp());
+        exponential += u32::from((far - 0.2 / n) * (n.sqrt() + 0.26 + 0.5 / n.sqrt()) < 1.094);
+        // As many points of a Poisson process are anywhere with equal probability.
+        let places = times
+            .iter()
+            .map(|&due| due as f64 / rate.duration_ns as f64);
+        let far = distance(places.collect(), |place| place);
+        uniform += u32::from(far * (2000f64.sqrt() + 0.12 + 0.11 / 2000f64.sqrt()) < 1.358);
+    }
+    assert!(
+        (1860..=1940).contains(&exponential),
+        "{exponential} of 2000"
+    );
+    assert!((1860..=1940).contains(&uniform), "{uniform} of 2000");
+}
+
+#[test]
+fn smoothness_is_the_inverse_of_the_variance() {
+    let rate = Rate::new(20_000.0, 10.0);
+    for smoothness in [0.1, 0.5, 1.0, 3.0, 100.0] {
+        let gaps = gaps(&times(smoothness, 7, &rate), &rate);
+        let variance = gaps.iter().map(|gap| (gap - 1.0).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((variance * smoothness - 1.0).abs() < 0.05, "{smoothness}");
+    }
+}
+
+#[test]
+fn arrivals_of_a_seed_are_the_same() {
+    let rate = Rate::new(500.0, 3.0);
+    assert_eq!(times(0.5, 9, &rate), times(0.5, 9, &rate));
+    assert_ne!(times(0.5, 9, &rate), times(0.5, 10, &rate));
+    // As on any machine: what a run recorded can be repeated.
+    assert_eq!(times(1.0, 1, &rate)[..3], [843_870, 2_333_289, 8_411_862]);
+    let bursts = Arrivals::Bursts { size: 4 }.times(&Rate::new(8.0, 1.3));
+    let thirds = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2];
+    assert_eq!(
+        bursts,
+        Some(thirds.iter().map(|burst| burst * 500_000_000).collect())
+    );
+}
+
+#[test]
+fn wrong_arrivals_are_refused() {
+    let plan = |arrivals: &'static str, rate: f64| {
+        let mut plan = load("http://127.0.0.1:1");
+        plan.rate = rate;
+        plan.turns = arrivals;
+        plan.plan()
+    };
+    for (arrivals, rate, words) in [
+        (
+            r#", "arrivals": {"smoothness": 0, "seed": 1}"#,
+            400.0,
+            "schedule.arrivals.smoothness is 0; it must be a number from 0.25 to 100",
+        ),
+        (
+            r#", "arrivals": {"smoothness": 1, "burst": 5}"#,
+            400.0,
+            "schedule.arrivals.smoothness is 1; it must be absent beside burst",
+        ),
+        (
+            r#", "arrivals": {"burst": 0.5}"#,
+            400.0,
+            "schedule.arrivals.burst is 0.5; it must be a number from 1 to 10000",
+        ),
+        (
+            r#", "arrivals": {"smoothness": 1, "seed": 1}, "duration_s": 3"#,
+            1e7,
+            "schedule has 30000000 requests; with arrivals it must have at most 20000000",
+        ),
+    ] {
+        assert_eq!(Plan::parse(&plan(arrivals, rate)).unwrap_err(), words);
+    }
 }
 
 #[test]
@@ -306,7 +421,7 @@ fn random_record(random: &mut Random, due: u64) -> Record {
 fn columns_round_trip() {
     let mut random = Random::new(6);
     let path = folder().join("rows");
-    let mut columns = Columns::create(&path, true).unwrap();
+    let mut columns = Columns::create(&path, Some(NUMBER)).unwrap();
     let mut records = Vec::new();
     for number in 0..70_000u64 {
         let due = number * 1234;

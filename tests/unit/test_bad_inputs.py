@@ -274,6 +274,22 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e generator=wrk2 -e warmup=2.5", "warmup: 2.5 is not a whole number"),
     (f"{A} -e generator=wrk2 -e rate=1,2.5", "rate: 2.5 is not a whole number"),
     ("playbooks/hosts.yml -e generator=wrk2 -e duration=30.5", "Give -e duration=31, or another"),
+    (f"{A} -e arrivals=random", "arrivals: 'random' is none of constant, poisson, gamma:<smoothn"),
+    (f"{A} -e arrivals=gamma", "arrivals: 'gamma' has no number, or one out of range. Give a smoo"),
+    (f"{A} -e arrivals=gamma:nan", "Give a smoothness from 0.25 to 100, for example -e arrivals="),
+    (f"{A} -e arrivals=bursts:1", "Give a number of requests from 2 to 10000, for example -e arr"),
+    (
+        f"{A} -e arrivals=poisson -e rate=1e6 -e duration=60",
+        "a client holds the due times of 20,000,000 at most. Give a lower rate or duration",
+    ),
+    (
+        f"{A} -e arrivals=poisson -e generator=wrk2",
+        "arrivals: generator=wrk2 sends at a constant rate alone. Give -e generator=metronome",
+    ),
+    (
+        f"{A} -e arrivals=bursts:5 -e generator=wrk",
+        "arrivals: 'bursts:5' would change nothing: generator=wrk does not read it, metronome",
+    ),
     # Sweeps and objectives.
     (f"{A} -e rate=1,2 -e connections=1,2", "rate and connections both have several values: 1,2"),
     (f"{A} -e rate=1,2 -e generator=wrk", "rate: 1,2 with generator=wrk, which has no rate"),
@@ -427,6 +443,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -i unnamed", "has the client 'c d', which cannot name a folder"),
     (f"{A} -i three -e connections=2", "connections: 2 cannot be split over the 3 clients of a se"),
     (f"{A} -i three -e generator=wrk2 -e rate=2", "rate: 2 cannot be split over the 3 clients"),
+    (
+        f"{A} -i three -e arrivals=gamma:0.5",
+        "arrivals: 3 clients offer the load, and gamma:0.5 of each would not be gamma:0.5 together",
+    ),
     (f"{A} -i three -e generator=python-sync", "generator: python-sync is itself what is measured"),
 ]
 

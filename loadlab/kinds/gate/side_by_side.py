@@ -41,6 +41,8 @@ def _obstacles(constant: Sequence[Item], stacks: Stacks, contracts: Contracts) -
     for load in loads:
         if load.generator != metronome.NAME:
             yield Reason(code="lanes_generator", facts={"generator": load.generator})
+        if load.arrivals is not None:
+            yield Reason(code="lanes_arrivals", facts={"arrivals": str(load.arrivals)})
         if load.clients is not None:
             yield Reason(code="lanes_clients", value=load.clients, limit=1)
     differing = [

@@ -59,6 +59,11 @@ REASONS = ReasonPart(
             "leave -e generator= and http2 out",
             meaning="Another generator than metronome offers the load.",
         ),
+        "lanes_arrivals": ReasonRow(
+            template("turns need requests at equal intervals, and arrivals is {arrivals}"),
+            "leave -e arrivals= out",
+            meaning="Requests come at random or in bursts, and lanes take turns.",
+        ),
         "lanes_clients": ReasonRow(
             template("{value} clients cannot alternate at the same moments"),
             "one client",

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from loadlab.generators import registry
-from loadlab.model import CellLimit, CellSummary, HostTelemetry, Repetition, Statistics, TimePart
+from loadlab.model import (
+    CellLimit,
+    CellSummary,
+    HostTelemetry,
+    Repetition,
+    Shape,
+    Statistics,
+    TimePart,
+)
 from loadlab.plan import run_inputs
 from loadlab.report import words
 from loadlab.report.html import (
@@ -156,6 +164,18 @@ def _outputs(rep: Repetition) -> list[str]:
     return [name for name in rep.raw_sha256 if Path(name).name in registry.outputs()]
 
 
+def _gap_error(shape: Shape | None) -> TableCell:
+    """Return the p99 of a repetition's inter-arrival error in µs."""
+    if shape is None:
+        return TableCell(formatting.NONE)
+    seed = "" if shape.seed is None else f"; seed of the arrivals {shape.seed}"
+    seconds = formatting.plural(shape.seconds_off, "second")
+    p50, p99 = (
+        formatting.significant(us, 2) for us in (shape.gap_error_p50_us, shape.gap_error_p99_us)
+    )
+    return TableCell(p99, title=f"p99; p50 {p50} µs; {seconds} with another count{seed}")
+
+
 _REPETITION: Sequence[Column[Repetition]] = [
     Number("repetition", lambda rep: str(rep.repetition)),
     Number("achieved", lambda rep: formatting.rate(rep.rate_achieved)),
@@ -164,6 +184,7 @@ _REPETITION: Sequence[Column[Repetition]] = [
     Number("response time, ms", lambda rep: latency_columns.response_time(rep.response_time)),
     Number("errors", lambda rep: formatting.count(cell_outcome.total(rep.errors))),
     Number("unsent", lambda rep: formatting.count(rep.unsent)),
+    Number("inter-arrival error, µs", lambda rep: _gap_error(rep.shape)),
     Number("server CPU", lambda rep: server_cpu([rep])),
     Number("client CPU", lambda rep: client_cpu([rep])),
     Column("verdict", state),

@@ -12,6 +12,7 @@ from loadlab.generators import registry
 from loadlab.model import (
     DIRECT,
     NGINX,
+    Arrivals,
     Cell,
     CellSummary,
     Comparison,
@@ -279,7 +280,8 @@ def objective(slo: Mapping[str, float]) -> str:
 
 def load(load: Load) -> str:
     """Return the generator and what is asked of it: wrk2, 1,000/s."""
-    return f"{load.generator}, {pace(load)}"
+    shape = [arrivals(load.arrivals)] if load.arrivals else []
+    return ", ".join([load.generator, pace(load), *shape])
 
 
 def pace(load: Load) -> str:
@@ -339,6 +341,8 @@ def load_parts(load: Load) -> dict[str, str]:
         "keepalive": "client connections kept" if kept else "a client connection for each request",
         **options,
     }
+    if load.arrivals:
+        words["arrivals"] = arrivals(load.arrivals)
     if load.burst_every_s:
         words["bursts"] = f"a burst every {load.burst_every_s:g} s"
     if load.injection:
@@ -348,6 +352,15 @@ def load_parts(load: Load) -> dict[str, str]:
     if load.background_endpoint:
         words["background"] = f"beside {load.background_endpoint}"
     return words
+
+
+def arrivals(shape: Arrivals) -> str:
+    """Return how requests come, in words: Poisson arrivals."""
+    if shape.burst:
+        return f"bursts of {shape.burst:,}"
+    if shape.smoothness == 1:
+        return "Poisson arrivals"
+    return f"gamma arrivals of smoothness {shape.smoothness:g}"
 
 
 def _fault(injection: Injection | None) -> str:

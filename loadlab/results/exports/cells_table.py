@@ -69,6 +69,7 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "generator": load.generator,
         "mode": load.mode,
         "rate_per_s": load.rate,
+        "arrivals": str(load.arrivals) if load.arrivals else None,
         "connections": load.connections,
         "burst_every_s": load.burst_every_s,
         "clients": load.clients or 1,
@@ -129,6 +130,7 @@ def _latencies(rep: Repetition) -> Columns:
         "response_time_p99_ms": waits and _ms(waits.p99_us),
         "service_time_mean_ms": _ms(rep.mean_service_time_us),
         "send_delay_p99_ms": delay and _ms(delay.p99),
+        "gap_error_p99_us": rep.shape and rep.shape.gap_error_p99_us,
         "generator_p50_ms": rep.own_us and _ms(rep.own_us.p50),
         "generator_p99_ms": rep.own_us and _ms(rep.own_us.p99),
     }

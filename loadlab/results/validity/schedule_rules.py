@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Facts, Load, Reason
+from loadlab.model import Facts, Load, Reason, Shape, Thresholds
 from loadlab.results.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
@@ -66,6 +66,41 @@ def generator_stopped(evidence: LoadEvidence) -> Iterator[Reason]:
         )
     elif part > thresholds.stops_max:
         yield Reason(code="generator_stops", value=part, limit=thresholds.stops_max, facts=facts)
+
+
+def shape(measurement: Measurement, thresholds: Thresholds) -> Shape | None:
+    """Return how the arrivals of the schedule were kept; None where it is not reported."""
+    sent, series = measurement.sent_shape, measurement.per_second
+    if sent is None or series is None:
+        return None
+    p50, p99 = sent.gap_error_us
+    seconds = zip(sent.off_by_second, series.scheduled, strict=True)
+    return Shape(
+        seed=sent.seed,
+        gap_error_p50_us=p50,
+        gap_error_p99_us=p99,
+        seconds_off=sum(
+            abs(off) > max(thresholds.second_off_max * due, thresholds.second_off_least)
+            for off, due in seconds
+        ),
+    )
+
+
+def shape_lost(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator did not send the arrivals that it was asked for."""
+    load, thresholds = evidence.cell.load, evidence.thresholds
+    sent = shape(evidence.measurement, thresholds)
+    if sent is None or not load.rate:
+        return
+    at_once = (load.arrivals.burst if load.arrivals else None) or 1
+    limit = max(thresholds.gap_error_max_us, thresholds.gap_error_max * 1e6 * at_once / load.rate)
+    if sent.gap_error_p99_us > limit or sent.seconds_off:
+        yield Reason(
+            code="shape",
+            value=sent.gap_error_p99_us,
+            limit=limit,
+            facts={"seconds_off": sent.seconds_off},
+        )
 
 
 def own_median(evidence: LoadEvidence) -> Iterator[Reason]:
@@ -315,6 +350,7 @@ def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
 # Their reasons void a repetition.
 VOIDING: tuple[ClientRule, ...] = (
     generator_stopped,
+    shape_lost,
     own_median,
     generator_late,
     rate_missed,

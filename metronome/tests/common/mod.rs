@@ -352,7 +352,11 @@ impl Measured {
             for (position, row) in read.iter().enumerate() {
                 let number = if several { row[11] } else { position as u64 };
                 let due = (number as f64 * 1e9 / rate).round() as u64;
-                let rounded = (due + 50) / 100 * 100;
+                let rounded = if text.contains("\"arrivals\": {") {
+                    row[11] * 100
+                } else {
+                    (due + 50) / 100 * 100
+                };
                 let issued = rounded + row[4] * 100;
                 let sent = issued + row[5] * 100;
                 let first = sent + row[6] * 100;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from dataclasses import replace as replaced
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.model import LaneTurns
+from loadlab.model import Arrivals, LaneTurns
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -204,6 +205,56 @@ def test_another_load_is_refused(folder: Path) -> None:
     shutil.copy(FIXTURES / "overload" / "metronome.requests", folder)
     with pytest.raises(GeneratorError, match=r"metronome\.requests has \[511, "):
         metronome.measure(folder, FLAKY)
+
+
+POISSON = Schedule(200, 2, 8, Arrivals(smoothness=1))
+
+
+@pytest.mark.parametrize("files", ["records", "seconds"])
+def test_random_arrivals_have_their_due_times(files: str) -> None:
+    measurement = measured(f"poisson/{files}", POISSON)
+    series, sent = measurement.per_second, measurement.sent_shape
+    assert series is not None
+    assert sent is not None
+    assert (measurement.scheduled, sum(series.responses), sent.seed) == (400, 400, 5)
+    assert series.scheduled == series.responses != [200, 200]
+    assert measurement.latency_us["p50"] == pytest.approx(
+        said(f"poisson/{files}")["latency_us"]["p50"], rel=5e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule", "words"),
+    [
+        ("poisson/records", Schedule(200, 2, 8), "is of poisson arrivals, not of constant ones"),
+        ("records", replaced(FLAKY, arrivals=Arrivals(burst=5)), "constant arrivals, not of burst"),
+    ],
+)
+def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -> None:
+    with pytest.raises(GeneratorError, match=words):
+        measured(name, schedule)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "planned"),
+    [
+        (Arrivals(smoothness=0.5), {"smoothness": 0.5, "seed": 7}),
+        (Arrivals(burst=20), {"burst": 20}),
+    ],
+)
+def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, float]) -> None:
+    request = Request(
+        url="http://10.0.0.1/",
+        connections=1,
+        threads=1,
+        timeout_s=2,
+        body_bytes=None,
+        rate=10,
+        arrivals=arrivals,
+        seed=7,
+    )
+    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    assert plan["schedule"]["arrivals"] == planned
 
 
 def test_a_plan_has_what_was_asked_for() -> None:

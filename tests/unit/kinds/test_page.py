@@ -456,8 +456,25 @@ def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
 def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
     repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
     assert "on /index: failed: wrk.txt is truncated." in texts(run)[1]
-    assert repetitions(section(run, INDEX)).rows[0].cells[14].text == "failed"
+    assert repetitions(section(run, INDEX)).rows[0].cells[15].text == "failed"
     page(run)
+
+
+def test_each_repetition_tells_how_its_arrivals_were_kept(run: Path) -> None:
+    def sent(result: dict[str, Any]) -> None:
+        result["shape"] = {
+            **{"gap_error_p50_us": 0.04, "gap_error_p99_us": 51.6},
+            **{"seconds_off": 0, "seed": 7},
+        }
+
+    repetition(run, INDEX, 1, sent)
+    table = repetitions(section(run, INDEX))
+    at = [head.text for head in table.head].index("inter-arrival error, µs")
+    cell = table.rows[0].cells[at]
+    assert (cell.text, cell.title) == (
+        "52",
+        "p99; p50 0.040 µs; no seconds with another count; seed of the arrivals 7",
+    )
 
 
 def test_what_a_server_said_is_escaped(run: Path) -> None:

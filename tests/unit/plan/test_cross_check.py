@@ -64,6 +64,7 @@ def test_a_cell_at_a_constant_rate_has_one() -> None:
         {**ONE, "generator": "wrk2"},
         {**ONE, "tls": True, "http2": True},
         {**ONE, "rate": "100,200"},
+        {**ONE, "arrivals": "poisson"},
         {"framework": "aiohttp", "endpoint": "crud_create"},
         {"lesson": "coordinated_omission"},
     ],

@@ -209,6 +209,16 @@ def test_the_seed_alone_decides_the_order(seed: int) -> None:
     assert ids(measure(plan_of(CELLS, 5, seed), {}))[:24] == once
 
 
+def test_each_repetition_has_arrivals_of_its_own() -> None:
+    turns = measure(plan_of(CELLS, 20), {})
+    seeds = {(turn.repetition, turn.seed) for turn in turns}
+    assert len(seeds) == len({seed for _, seed in seeds}) == 20
+    assert [turn.seed for turn in measure(plan_of(CELLS, 20), {})] == [turn.seed for turn in turns]
+    assert not {turn.seed for turn in measure(plan_of(CELLS, seed=2), {})} & {
+        turn.seed for turn in turns
+    }
+
+
 def test_every_block_has_an_order_of_its_own() -> None:
     order = ids(measure(plan_of(CELLS, 20), {}))
     blocks = [order[at : at + 8] for at in range(0, 160, 8)]

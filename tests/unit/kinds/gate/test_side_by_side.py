@@ -47,6 +47,10 @@ def test_lanes_share_the_rate_and_the_load() -> None:
         ({"head": "tuning=stock"}, "they differ in tuning, which is of the whole machine"),
         ({"framework": "django", "endpoint": "agents"}, "django keeps no database sessions"),
         ({"generator": "wrk2", "duration": 30}, "wrk2 offers the load"),
+        (
+            {"arrivals": "poisson"},
+            "turns need requests at equal intervals, and arrivals is poisson",
+        ),
     ],
 )
 def test_variants_that_cannot_share_a_load_are_told_why(

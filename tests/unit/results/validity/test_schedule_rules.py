@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from loadlab.generators import wrk2
-from loadlab.generators.measurement import Lateness, Measurement
-from loadlab.model import PerSecond
+from loadlab.generators.measurement import Lateness, Measurement, SentShape
+from loadlab.model import Arrivals, PerSecond
 from loadlab.report import words
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
@@ -20,12 +20,48 @@ from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
     CLOSED,
     CLOSED_LOOP,
+    CONSTANT,
     GOOD,
     NONE,
     OVERLOADED,
     codes,
     judged,
 )
+
+
+def sent(p99: float, *off: int) -> Measurement:
+    """Return a load of 1,000/s that was sent with this inter-arrival error, µs."""
+    seconds = [*off, 0, 0]
+    none: list[int | None] = [None] * len(seconds)
+    due = [1000] * len(seconds)
+    series = PerSecond(
+        second=[*range(len(seconds))],
+        scheduled=due,
+        responses=due,
+        ok=due,
+        p50_us=none,
+        p99_us=none,
+        max_us=none,
+    )
+    return replace(GOOD, sent_shape=SentShape(7, (1.0, p99), seconds), per_second=series)
+
+
+def test_arrivals_that_were_not_sent_void() -> None:
+    assert judged(sent(100.0, 10, -10)).valid
+    late = judged(sent(100.1))
+    assert codes(late.reasons) == ["shape"]
+    assert words.reason(late.reasons[0]).startswith(
+        "the p99 of the inter-arrival error was 100 µs, limit 100 µs"
+    )
+    (off,) = judged(sent(5.0, 11, 2, -11)).reasons
+    assert off.facts["seconds_off"] == 2
+    assert "; 2 seconds had too many requests or too few" in words.reason(off)
+
+
+def test_bursts_are_as_far_apart_as_their_gaps() -> None:
+    load = msgspec.structs.replace(CONSTANT, arrivals=Arrivals(burst=20))
+    assert judged(sent(2000.0), load=load).valid
+    assert not judged(sent(2001.0), load=load).valid
 
 
 def test_a_full_server_saturates() -> None:

@@ -1,0 +1,101 @@
+//! How the requests of a load come, at the same mean rate: evenly, at random, or in bursts.
+
+use std::f64::consts::TAU;
+
+use crate::schedule::Rate;
+use crate::turns::mix;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Request i at i/rate.
+    Constant,
+    /// The gaps between requests have a gamma distribution with this shape: 1 is a Poisson process,
+    /// less is burstier, more is nearer to constant.
+    Gamma { smoothness: f64, seed: u64 },
+    /// So many at the same moment.
+    Bursts { size: u64 },
+}
+
+impl Arrivals {
+    /// When each request is due, in nanoseconds from the start, ascending; None of a constant rate,
+    /// where it follows from the request's number.
+    pub fn times(self, rate: &Rate) -> Option<Vec<u64>> {
+        match self {
+            Arrivals::Constant => None,
+            Arrivals::Gamma { smoothness, seed } => Some(gamma(smoothness, seed, rate)),
+            Arrivals::Bursts { size } => {
+                let first = |request: u64| request - request % size;
+                let requests = 0..rate.scheduled;
+                Some(requests.map(|request| rate.due(first(request))).collect())
+            }
+        }
+    }
+}
+
+/// One gap more than there are requests, stretched so that together they last as long as the load:
+/// then each load has as many requests as a constant one, and of a Poisson process the due times
+/// are those of a Poisson process that has so many.
+fn gamma(smoothness: f64, seed: u64, rate: &Rate) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    let mut sum = 0.0;
+    let mut sums = Vec::with_capacity(rate.scheduled as usize);
+    for _ in 0..rate.scheduled {
+        sum += random.gamma(smoothness);
+        sums.push(sum);
+    }
+    sum += random.gamma(smoothness);
+    let stretch = rate.duration_ns as f64 / sum;
+    let last = rate.duration_ns - 1;
+    let dues = sums.iter().map(|sum| (sum * stretch).round() as u64);
+    dues.map(|due| due.min(last)).collect()
+}
+
+/// Random numbers of a seed (splitmix64).
+struct Random {
+    base: u64,
+    drawn: u64,
+}
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        // Mixed, so that the numbers of neighbouring seeds do not overlap.
+        Random {
+            base: mix(seed),
+            drawn: 0,
+        }
+    }
+
+    /// Above 0 and up to 1.
+    fn fraction(&mut self) -> f64 {
+        self.drawn += 1;
+        let number = mix(self.base.wrapping_add(self.drawn));
+        ((number >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Of the standard normal distribution (Box and Muller 1958).
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.fraction().ln()).sqrt();
+        radius * (TAU * self.fraction()).cos()
+    }
+
+    /// Of the gamma distribution with a shape and scale 1 (Marsaglia and Tsang 2000).
+    fn gamma(&mut self, shape: f64) -> f64 {
+        if shape < 1.0 {
+            let more = self.gamma(shape + 1.0);
+            return more * self.fraction().powf(1.0 / shape);
+        }
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let normal = self.normal();
+            let cube = (1.0 + c * normal).powi(3);
+            if cube <= 0.0 {
+                continue;
+            }
+            let limit = 0.5 * normal * normal + d * (1.0 - cube + cube.ln());
+            if self.fraction().ln() < limit {
+                return d * cube;
+            }
+        }
+    }
+}
