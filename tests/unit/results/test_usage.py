@@ -50,11 +50,12 @@ def test_switches_are_of_all_services_but_one_that_hardly_worked() -> None:
 
 def test_cpu_of_the_application_by_that_of_the_others_is_without_the_speed_of_the_machine() -> None:
     slow = replace(USED, cpu_s=3.0)
-    parts = {"reverse_proxy": replace(USED, cpu_s=0.5), "postgresql": replace(USED, cpu_s=1.0)}
-    assert cost("application_cpu_relative", repetition(application=slow, **parts)) == 2
+    proxy, database = replace(USED, cpu_s=0.5), replace(USED, cpu_s=1.0)
+    beside = repetition(application=slow, reverse_proxy=proxy, postgresql=database)
+    assert cost("application_cpu_relative", beside) == 2
     assert cost("application_cpu_relative", repetition(application=slow)) is None
-    lost = {**parts, "postgresql": replace(USED, cpu_s=None)}
-    assert cost("application_cpu_relative", repetition(application=slow, **lost)) is None
+    lost = repetition(application=slow, reverse_proxy=proxy, postgresql=replace(USED, cpu_s=None))
+    assert cost("application_cpu_relative", lost) is None
 
 
 def test_interrupts_and_energy_are_of_the_whole_server() -> None:
