@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fs;
 
+use std::sync::Arc;
+
 use tinyjson::JsonValue;
 
 use crate::arrivals::Arrivals;
