@@ -15,6 +15,7 @@ from loadlab.model import (
     Cell,
     CellLimit,
     Database,
+    Facts,
     Reason,
     Repetition,
     ReverseProxyLog,
@@ -448,7 +449,7 @@ def test_few_refused_connections_of_which_each_holds_one_of_a_closed_loop_are_th
 
 
 def test_a_cell_without_a_limit_is_told_with_the_figures_of_its_statistics() -> None:
-    evidence = {"busy": 0.4, "rate": 500.0, "failed": 0}
+    evidence: Facts = {"busy": 0.4, "rate": 500.0, "failed": 0}
     alone = Reason(code="none", value=3010.0, limit=100_000.0, facts=evidence)
     own = CellLimit(
         limit=alone, agree=2, of=2, ruled_out=[], unrecorded=[], mean_us=None, account=[]
