@@ -120,7 +120,7 @@ class Kind:
         return draft.cells
 
     def has_cross_checks(self, study: Study | None) -> bool:
-        """Return whether cells at a constant rate have a cross-check."""
+        """Return whether cells may have a cross-check."""
         return False
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:

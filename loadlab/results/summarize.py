@@ -276,15 +276,16 @@ def _cell(results: Sequence[Result]) -> CellSummary:
                 f"repetition {result.repetition} of {first.cell_id} measured another cell than "
                 f"repetition {first.repetition}"
             )
+    statistics = merge(results)
     summary = CellSummary(
         cell_id=first.cell_id,
         cell=first.cell,
         purpose=first.purpose,
         base=first.base,
         repetitions=[short(result) for result in results],
-        statistics=merge(results),
+        statistics=statistics,
         cost=CellCost(),
-        limit=limits.of_cell(first.cell, results),
+        limit=limits.pooled(limits.of_cell(first.cell, results), statistics),
     )
     return replace(summary, cost=metrics.cost(summary))
 

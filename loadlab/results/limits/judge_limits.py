@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from loadlab.model import Cell, CellLimit, CellSummary, PySpyProfile, Reason, Repetition, TimePart
+from loadlab.model import (
+    Cell,
+    CellLimit,
+    CellSummary,
+    PySpyProfile,
+    Reason,
+    Repetition,
+    Statistics,
+    TimePart,
+)
 from loadlab.reasons.limit_reasons import LIMITS, LimitRow
 from loadlab.results.limits import core_limits, load_limits, wait_limits
 from loadlab.results.limits import cpu_account as account
@@ -99,6 +108,20 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
         mean_us=middle.mean_us,
         account=middle.account,
     )
+
+
+def pooled(limit: CellLimit | None, statistics: Statistics) -> CellLimit | None:
+    """Return the limit of a cell; where it is none, with the p99 and the failed requests that the
+    cell's statistics show, in place of one repetition's."""
+    if limit is None or limit.limit.code != "none":
+        return limit
+    waits, latency = statistics.response_time, statistics.latency_us
+    p99_us = latency.p99 if waits is None else waits.p99_us
+    if p99_us is None or p99_us > _number(limit.limit.limit):
+        return limit
+    failed = (statistics.requests or 0) - (statistics.ok or 0) - (statistics.aborted or 0)
+    facts = {**limit.limit.facts, "failed": max(0, failed)}
+    return replace(limit, limit=replace(limit.limit, value=p99_us, facts=facts))
 
 
 def profiled(limit: CellLimit, profile: PySpyProfile | None) -> CellLimit:

@@ -15,6 +15,7 @@ from loadlab.model import (
     Cell,
     CellLimit,
     Database,
+    Facts,
     Reason,
     Repetition,
     ReverseProxyLog,
@@ -445,6 +446,21 @@ def test_few_refused_connections_of_which_each_holds_one_of_a_closed_loop_are_th
     many = {"requests": 30_000, "ok": 30_000, "responses": 30_000, "duration_s": 6.0}
     refused = {"tcp": {"listen_overflows": 160, "listen_drops": 160}}
     assert limit(slow(**many, server=refused)).limit.code == "accept_queue"
+
+
+def test_a_cell_without_a_limit_is_told_with_the_figures_of_its_statistics() -> None:
+    evidence: Facts = {"busy": 0.4, "rate": 500.0, "failed": 0}
+    alone = Reason(code="none", value=3010.0, limit=100_000.0, facts=evidence)
+    own = CellLimit(
+        limit=alone, agree=2, of=2, ruled_out=[], unrecorded=[], mean_us=None, account=[]
+    )
+    base = builders.cell_summary("base", [slow(), slow()]).statistics
+    latency = replace(base.latency_us, p99=3120.0)
+    counts = {"requests": 5000, "ok": 4997, "aborted": 1}
+    statistics = replace(base, response_time=None, latency_us=latency, **counts)
+    told = words.sentence(present(judge_limits.pooled(own, statistics)))
+    assert "500 requests/s came back with p99 3.12 ms" in told
+    assert "2 failed requests" in told
 
 
 def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
