@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from loadlab.model import (
@@ -28,6 +29,9 @@ _MARKS: dict[Answer, str] = {
     "faster": "✅ faster",
     "no difference": "✅ no difference",
 }
+
+# The folders before the last part of an absolute path.
+_FOLDERS = re.compile(r"(?<==)/(?:[^/,]+/)+")
 
 _SIDES = {"base": "base", "head": "head", "control": "A/A control"}
 
@@ -135,7 +139,10 @@ def sentence(verdict: Verdict) -> str:
 
 
 def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
-    sides = f"The {_name(head)} ({head.definition}) against the base ({verdict.base.definition})"
+    options = [variant.definition for variant in (head, verdict.base)]
+    short = [_FOLDERS.sub("", option) for option in options]
+    own, base = options if short[0] == short[1] else short
+    sides = f"The {_name(head)} ({own}) against the base ({base})"
     if verdict.baseline is not None:
         parts = [
             f"{GATES[row.metric].label} {formatting.signed(row.value)}"
@@ -173,12 +180,12 @@ def _name(head: Variant) -> str:
 
 
 def lines(verdict: Verdict) -> list[str]:
-    """Return the table of each head for the terminal."""
-    return [
-        line
-        for head in verdict.heads
-        for line in text_columns.table(_columns(f"{_name(head)} against base"), head.rows)
-    ]
+    """Return the table of each head for the terminal, and why metrics are undecided."""
+    shown = []
+    for head in verdict.heads:
+        shown += text_columns.table(_columns(f"{_name(head)} against base"), head.rows)
+        shown += _undecided(head)
+    return shown
 
 
 def _columns(title: str) -> list[TextColumn[VerdictRow]]:
@@ -187,12 +194,8 @@ def _columns(title: str) -> list[TextColumn[VerdictRow]]:
         TextColumn("base", lambda row: quantities.with_unit(row.metric, row.base)),
         TextColumn("head", lambda row: quantities.with_unit(row.metric, row.head)),
         TextColumn("difference", formatting.difference),
-        TextColumn("answer", _answer_and_cause, numeric=False),
+        TextColumn("answer", answer, numeric=False),
     ]
-
-
-def _answer_and_cause(row: VerdictRow) -> str:
-    return answer(row) + (f": {_why(row)}" if row.answer == "undecided" else "")
 
 
 def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
@@ -262,14 +265,19 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
         _voids(head),
         "",
     ]
-    undecided = [row for row in head.rows if row.answer == "undecided"]
-    if undecided and verdict.baseline is None:
-        names: dict[str, list[str]] = {}
-        for row in undecided:
-            names.setdefault(_why(row), []).append(GATES[row.metric].label)
-        reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
-        paragraphs += [f"Undecided: {reasons}.", ""]
+    if verdict.baseline is None and (undecided := _undecided(head)):
+        paragraphs += [*undecided, ""]
     return paragraphs
+
+
+def _undecided(head: HeadVerdict) -> list[str]:
+    """Return why metrics are undecided, each reason once; empty where none is."""
+    names: dict[str, list[str]] = {}
+    for row in head.rows:
+        if row.answer == "undecided":
+            names.setdefault(_why(row), []).append(GATES[row.metric].label)
+    reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
+    return [f"Undecided: {reasons}."] if names else []
 
 
 def _option(variant: Variant) -> str:
