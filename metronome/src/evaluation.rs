@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::arrivals::Arrivals;
 use crate::columns::{Columns, DUE, TURN};
 use crate::histogram::Histogram;
 use crate::own::Own;
@@ -182,7 +181,7 @@ impl Evaluation {
         let output = if plan.keeps_rows() {
             let last = if lanes {
                 Some(TURN)
-            } else if plan.arrivals == Arrivals::Constant {
+            } else if plan.is_even() {
                 None
             } else {
                 Some(DUE)
