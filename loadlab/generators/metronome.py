@@ -118,9 +118,20 @@ class PlannedArrivals(Struct):
 
 
 class Planned(Struct):
-    """The plan, as the summary repeats it. arrivals: None where they are constant."""
+    """The plan, as the summary repeats it. arrivals: None where they are constant; ramp: empty
+    where the rate does not change."""
 
     arrivals: PlannedArrivals | None = None
+    ramp: list[float] = []
+
+    @property
+    def come(self) -> Arrivals | None:
+        """How requests were to come."""
+        planned = self.arrivals or PlannedArrivals()
+        fields = (planned.smoothness, planned.burst, self.ramp or None)
+        if fields == (None, None, None):
+            return None
+        return Arrivals(smoothness=planned.smoothness, burst=planned.burst, ramp=fields[2])
 
 
 class Closed(Struct):
@@ -460,8 +471,7 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
         )
     if schedule.arrivals is not None:
         schedule = dataclasses.replace(schedule, due_by_second=summary.due_by_second)
-    planned = summary.plan.arrivals
-    arrivals = planned and Arrivals(smoothness=planned.smoothness, burst=planned.burst)
+    arrivals = summary.plan.come
     if arrivals != schedule.arrivals:
         raise GeneratorError(
             f"{OUTPUT} is of {arrivals or 'constant'} arrivals, not of "
@@ -613,8 +623,12 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     way = {"closed": True} if request.rate is None else {"rate": request.rate}
     shape = {}
     if request.arrivals:
-        seed = {} if request.arrivals.burst else {"seed": request.seed}
-        shape = {"arrivals": {**msgspec.to_builtins(request.arrivals), **seed}}
+        shape = {"arrivals": msgspec.to_builtins(request.arrivals)}
+        if ramp := shape["arrivals"].pop("ramp", None):
+            shape["ramp"] = ramp
+        if request.arrivals.smoothness:
+            shape["arrivals"]["seed"] = request.seed
+        shape = {name: value for name, value in shape.items() if value}
     if request.lanes:
         lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
         if request.rate is None:
@@ -689,7 +703,7 @@ GENERATORS = (
         program=NAME,
         options=(
             *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
-            "arrivals",
+            *("arrivals", "ramp"),
         ),
         output=OUTPUT,
         command=_command,

@@ -1,7 +1,8 @@
 """A cell: what is measured."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
+import msgspec
 from msgspec import Meta
 
 from loadlab.model.base import Above0, Name, NotNegative, Positive, Record, Sha256, doc
@@ -95,7 +96,7 @@ class Injection(Record, kw_only=True, frozen=True):
 
 
 class Arrivals(Record, kw_only=True, frozen=True):
-    """How the requests of a constant mean rate come: at random or in bursts, one of the two."""
+    """How the requests of a mean rate come: at random or in bursts, and along a ramp."""
 
     smoothness: Annotated[
         Annotated[float, Meta(ge=0.25, le=100)] | None,
@@ -109,16 +110,37 @@ class Arrivals(Record, kw_only=True, frozen=True):
         doc("Requests that are due at the same moment, 2 to 10,000."),
     ] = None
 
+    ramp: Annotated[
+        Annotated[list[NotNegative], Meta(min_length=2, max_length=1000)] | None,
+        doc(
+            "Rates at equal distances in time, from the begin to the end, with straight lines "
+            "between them. Only their ratios count, as the load has a mean rate."
+        ),
+    ] = None
+
     def __post_init__(self) -> None:
-        """Raise ValueError unless exactly one of the two is there."""
-        if (self.smoothness is None) == (self.burst is None):
-            raise ValueError(f"arrivals of smoothness {self.smoothness} and burst {self.burst}")
+        """Raise ValueError where nothing is there, or what excludes each other."""
+        fields = (self.smoothness, self.burst, self.ramp)
+        if fields == (None, None, None) or None not in fields[:2]:
+            raise ValueError("arrivals of smoothness {}, burst {} and ramp {}".format(*fields))
 
     def __str__(self) -> str:
-        """Return them as the option arrivals has them: poisson, gamma:0.5 or bursts:20."""
+        """Return them as the options have them: poisson, gamma:0.5, bursts:20 ramp:0..300."""
+        words = []
         if self.burst is not None:
-            return f"bursts:{self.burst}"
-        return "poisson" if self.smoothness == 1 else f"gamma:{self.smoothness:g}"
+            words.append(f"bursts:{self.burst}")
+        elif self.smoothness is not None:
+            words.append("poisson" if self.smoothness == 1 else f"gamma:{self.smoothness:g}")
+        if self.ramp:
+            words.append("ramp:" + "..".join(f"{rate:g}" for rate in self.ramp))
+        return " ".join(words)
+
+    @property
+    def level(self) -> Self | None:
+        """The same at a rate that does not change; None where these are constant."""
+        if (self.smoothness, self.burst) == (None, None):
+            return None
+        return msgspec.structs.replace(self, ramp=None)
 
 
 class LaneTurns(Record, kw_only=True, frozen=True):

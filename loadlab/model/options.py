@@ -37,6 +37,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     arrivals: Annotated[
         str, doc("How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.")
     ]
+    ramp: Annotated[
+        str | None,
+        doc("Rates at equal distances in time, such as 100..2000, whose mean is rate; else null."),
+    ]
     duration: Annotated[float, doc("Seconds measured.")]
     warmup: Annotated[float, doc("Seconds of warm-up.")]
     request_timeout: Annotated[

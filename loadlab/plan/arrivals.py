@@ -1,19 +1,22 @@
-"""The option arrivals: read it, and refuse it where it does not fit the load."""
+"""The options arrivals and ramp: read them, and refuse them where they do not fit the load."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import msgspec
+from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.model import Arrivals, Options
+from loadlab.model import Arrivals, GivenOptions, Options
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
 
-OPTION = "arrivals"
+OPTION, RAMP = "arrivals", "ramp"
 # Requests whose due times a generator holds in memory.
 REQUESTS_MAX = 20_000_000
+RAMP_MIN, RAMP_MAX, RATE_MAX = 2, 1_000, 1_000_000
 _CONSTANT, _POISSON = "constant", "poisson"
 # Word before the colon: field of Arrivals, type of its number and the limits in words.
 _NUMBERED: dict[str, tuple[str, type[float | int], str]] = {
@@ -49,26 +52,63 @@ def parse(text: str) -> Arrivals | None:
         ) from None
 
 
+def rates(text: str) -> list[float]:
+    """Return the rates of a ramp, such as 100..2000, requests/s. Raises PlanError for others."""
+    try:
+        found = [float(rate) for rate in text.split("..")]
+    except ValueError:
+        found = []
+    if not (RAMP_MIN <= len(found) <= RAMP_MAX and all(0 <= rate <= RATE_MAX for rate in found)):
+        raise PlanError(
+            f"{RAMP}: '{text}' is no ramp. Give {RAMP_MIN} to {RAMP_MAX:,} rates from 0 to "
+            f"{RATE_MAX:,} requests per second, for example -e {RAMP}=100..2000."
+        )
+    return found
+
+
+def mean(ramp: object, given: GivenOptions) -> float:
+    """Return the mean rate of a ramp. Raises PlanError where a rate is given too."""
+    points = rates(str(ramp))
+    mean_rate = sum((before + after) / 2 for before, after in pairwise(points)) / (len(points) - 1)
+    if given.get("rate") is not None:
+        raise PlanError(f"rate: the {RAMP} {ramp} has a mean rate. Leave rate or {RAMP} out.")
+    return mean_rate
+
+
+def asked(options: Options) -> Arrivals | None:
+    """Return how the requests of a load come; None where evenly at one rate."""
+    arrivals = parse(options.arrivals)
+    if options.ramp is None:
+        return arrivals
+    ramp = rates(options.ramp)
+    return replace(arrivals, ramp=ramp) if arrivals else Arrivals(ramp=ramp)
+
+
 def refuse(options: Options) -> None:
     """Raise PlanError for arrivals that the generator, its clients or its memory cannot keep."""
-    arrivals, generator = parse(options.arrivals), registry.get(options.generator)
+    arrivals, generator = asked(options), registry.get(options.generator)
     if arrivals is None or generator.mode != "constant":
         return
+    option = RAMP if options.ramp else OPTION
+    if options.ramp and options.slo:
+        raise PlanError(
+            f"{RAMP}: an slo searches one rate, and a ramp has many. Leave one of the two out."
+        )
     if OPTION not in generator.options:
         raise PlanError(
-            f"{OPTION}: generator={generator.name} sends at a constant rate alone. Give -e "
-            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {OPTION} out."
+            f"{option}: generator={generator.name} sends at a constant rate alone. Give -e "
+            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {option} out."
         )
-    if options.clients > 1 and arrivals.smoothness != 1:
+    if options.clients > 1 and (arrivals.burst or arrivals.smoothness not in (None, 1)):
         raise PlanError(
-            f"{OPTION}: {options.clients} clients offer the load, and {arrivals} of each would not "
-            f"be {arrivals} together; {_POISSON} would. Give -e {OPTION}={_POISSON}, or take "
-            "`serves` from clients in the inventory."
+            f"{OPTION}: {options.clients} clients offer the load, and {options.arrivals} of each "
+            f"would not be {options.arrivals} together; {_POISSON} would. Give "
+            f"-e {OPTION}={_POISSON}, or take `serves` from clients in the inventory."
         )
     requests = max(options.rate, default=0) * max(options.duration, options.warmup)
     if requests > REQUESTS_MAX * options.clients:
         raise PlanError(
-            f"{OPTION}: {options.arrivals} of {plain(requests)} requests, and a client holds the "
+            f"{option}: {arrivals} of {plain(requests)} requests, and a client holds the "
             f"due times of {REQUESTS_MAX:,} at most. Give a lower rate or duration, or leave "
-            f"{OPTION} out."
+            f"{option} out."
         )

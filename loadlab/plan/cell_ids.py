@@ -50,7 +50,7 @@ def cell_id(cell: Cell, purpose: Purpose) -> str:
 def _load(load: Load) -> list[str]:
     parts = [load.generator, *(_batch(load) if load.mode == "batch" else _timed(load))]
     if load.arrivals is not None:
-        parts.append(str(load.arrivals).replace(":", ""))
+        parts.append(str(load.arrivals).replace(":", "").replace(" ", "-").replace("..", "to"))
     if load.timeout_s is not None:
         parts.append(f"timeout{plain(load.timeout_s)}s")
     if load.keepalive is False:

@@ -68,7 +68,7 @@ def loads(options: Options) -> list[Load]:
     if generator.mode == "batch":
         return [_batch(options)]
     rates: list[float | None] = [*options.rate] if generator.mode == "constant" else []
-    asked = arrivals.parse(options.arrivals)
+    asked = arrivals.asked(options)
     rule = options.saturation_rate if generator.mode == "constant" else None
     return [
         Load(

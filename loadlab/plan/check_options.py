@@ -122,6 +122,8 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
             checked[name] = convert(name, value, spec)
     if checked["http2"] and not values.get("generator"):
         checked["generator"] = registry.speaking_http2()[0]
+    if checked["ramp"] is not None:
+        checked["rate"] = [_number("rate", arrivals.mean(checked["ramp"], values), specs["rate"])]
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
     return msgspec.convert(checked, Options)
@@ -145,6 +147,8 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     """
     if name == "headers":
         return {**headers(value)}
+    if name == arrivals.RAMP:
+        return "..".join(plain(rate) for rate in arrivals.rates(str(value)))
     if name == arrivals.OPTION:
         return str(arrivals.parse(str(value)) or spec.default)
     if spec.type == "dict":

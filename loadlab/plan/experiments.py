@@ -273,6 +273,7 @@ def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) 
     load = replace(
         own,
         rate=None,
+        arrivals=own.arrivals and own.arrivals.level,
         fraction=fraction,
         of_saturation=[loop_id],
         duration_s=min(own.duration_s or 0, rule.curve_duration_s),

@@ -18,18 +18,51 @@ pub enum Arrivals {
 
 impl Arrivals {
     /// When each request is due, in nanoseconds from the start, ascending; None of a constant rate,
-    /// where it follows from the request's number.
-    pub fn times(self, rate: &Rate) -> Option<Vec<u64>> {
-        match self {
-            Arrivals::Constant => None,
-            Arrivals::Gamma { smoothness, seed } => Some(gamma(smoothness, seed, rate)),
+    /// where it follows from the request's number. `ramp`: rates at equal distances in time, of which
+    /// only the ratios count, as they have a mean; empty where the rate does not change.
+    pub fn times(self, rate: &Rate, ramp: &[f64]) -> Option<Vec<u64>> {
+        let requests = 0..rate.scheduled;
+        let even: Vec<u64> = match self {
+            Arrivals::Constant if ramp.is_empty() => return None,
+            Arrivals::Constant => requests.map(|request| rate.due(request)).collect(),
+            Arrivals::Gamma { smoothness, seed } => gamma(smoothness, seed, rate),
             Arrivals::Bursts { size } => {
                 let first = |request: u64| request - request % size;
-                let requests = 0..rate.scheduled;
-                Some(requests.map(|request| rate.due(first(request))).collect())
+                requests.map(|request| rate.due(first(request))).collect()
             }
-        }
+        };
+        Some(if ramp.is_empty() {
+            even
+        } else {
+            along(ramp, &even, rate.duration_ns)
+        })
     }
+}
+
+/// Moves due times of a constant rate to where, on a ramp, as many requests are due before.
+fn along(ramp: &[f64], even: &[u64], duration_ns: u64) -> Vec<u64> {
+    let legs: Vec<(f64, f64)> = ramp.windows(2).map(|leg| (leg[0], leg[1])).collect();
+    let length = duration_ns as f64 / legs.len() as f64;
+    let amounts: Vec<f64> = legs
+        .iter()
+        .map(|(from, to)| (from + to) / 2.0 * length)
+        .collect();
+    let scale = amounts.iter().sum::<f64>() / duration_ns as f64;
+    let (mut leg, mut before) = (0, 0.0);
+    let dues = even.iter().map(|&due| {
+        let amount = due as f64 * scale;
+        while leg + 1 < legs.len() && amount >= before + amounts[leg] {
+            before += amounts[leg];
+            leg += 1;
+        }
+        let ((from, to), rest) = (legs[leg], amount - before);
+        // The root of from * time + (to - from) / length * time^2 / 2 = rest.
+        let square = from * from + 2.0 * (to - from) / length * rest;
+        let speed = from + square.max(0.0).sqrt();
+        let time = if speed > 0.0 { 2.0 * rest / speed } else { 0.0 };
+        ((leg as f64 * length + time).round() as u64).min(duration_ns - 1)
+    });
+    dues.collect()
 }
 
 /// One gap more than there are requests, stretched so that together they last as long as the load:

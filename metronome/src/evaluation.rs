@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::arrivals::Arrivals;
 use crate::columns::{Columns, DUE, NUMBER};
 use crate::histogram::Histogram;
 use crate::own::Own;
@@ -172,7 +171,7 @@ impl Evaluation {
         let output = if plan.keeps_rows() {
             let last = if lanes {
                 Some(NUMBER)
-            } else if plan.arrivals == Arrivals::Constant {
+            } else if plan.is_even() {
                 None
             } else {
                 Some(DUE)

@@ -19,6 +19,7 @@ const MOST_KEPT: u64 = 20_000_000;
 const MOST_TIMES: u64 = 20_000_000;
 const SMOOTHNESS: (f64, f64) = (0.25, 100.0);
 const MOST_BURST: f64 = 10_000.0;
+const MOST_RAMP: usize = 1000;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
@@ -71,6 +72,8 @@ pub struct Plan {
     pub duration_s: f64,
     pub closed: Option<Closed>,
     pub arrivals: Arrivals,
+    /// Empty where the rate does not change.
+    pub ramp: Vec<f64>,
     times: Option<Arc<Vec<u64>>>,
     /// Of each lane.
     pub connections: usize,
@@ -270,14 +273,27 @@ fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
     Ok(lanes)
 }
 
-fn parse_arrivals(value: &JsonValue, rate: &Rate) -> Result<Arrivals, String> {
-    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
-    if rate.scheduled > MOST_TIMES {
-        return Err(format!(
-            "schedule has {} requests; with arrivals it must have at most {MOST_TIMES}",
-            rate.scheduled
-        ));
+/// Rates at equal distances in time, of which only the ratios count.
+fn parse_ramp(keys: &Keys) -> Result<Vec<f64>, String> {
+    let value = match keys.optional("ramp") {
+        Some(value) => value,
+        None => return Ok(Vec::new()),
+    };
+    let list: &[JsonValue] = keys.list("ramp", MOST_RAMP)?;
+    let rates: Vec<f64> = list
+        .iter()
+        .filter_map(|rate| rate.get().copied())
+        .filter(|rate| (0.0..=1e7).contains(rate))
+        .collect();
+    if rates.len() < list.len() || rates.len() < 2 || rates.iter().all(|&rate| rate == 0.0) {
+        let limit = format!("2 to {MOST_RAMP} rates from 0 to 1e7, one of them above 0");
+        return Err(keys.error("ramp", value, &limit));
     }
+    Ok(rates)
+}
+
+fn parse_arrivals(value: &JsonValue) -> Result<Arrivals, String> {
+    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
     if keys.optional("burst").is_none() {
         return Ok(Arrivals::Gamma {
             smoothness: keys.number("smoothness", SMOOTHNESS.0, SMOOTHNESS.1)?,
@@ -457,19 +473,29 @@ impl Plan {
         let known: &[&str] = if is_closed {
             &["closed", "duration_s", "slice_s", "drain_s"]
         } else if lanes.len() == 1 {
-            &["rate", "duration_s", "arrivals"]
+            &["rate", "duration_s", "arrivals", "ramp"]
         } else {
             &["rate", "duration_s"]
         };
         let schedule = Keys::new("schedule", schedule, known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
-        let (mut rate, mut closed, mut arrivals) = (0.0, None, Arrivals::Constant);
+        let (mut rate, mut closed) = (0.0, None);
+        let (mut arrivals, mut ramp) = (Arrivals::Constant, Vec::new());
         if is_closed {
             closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
         } else {
             rate = schedule.number("rate", 0.001, 10_000_000.0)?;
             if let Some(value) = schedule.optional("arrivals") {
-                arrivals = parse_arrivals(value, &Rate::new(rate, duration_s))?;
+                arrivals = parse_arrivals(value)?;
+            }
+            ramp = parse_ramp(&schedule)?;
+            let scheduled = Rate::new(rate, duration_s).scheduled;
+            let constant = arrivals == Arrivals::Constant && ramp.is_empty();
+            if !constant && scheduled > MOST_TIMES {
+                return Err(format!(
+                    "schedule has {scheduled} requests; with arrivals or a ramp it must have at \
+                      most {MOST_TIMES}"
+                ));
             }
         }
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
@@ -491,7 +517,10 @@ impl Plan {
             duration_s,
             closed,
             arrivals,
-            times: arrivals.times(&Rate::new(rate, duration_s)).map(Arc::new),
+            times: arrivals
+                .times(&Rate::new(rate, duration_s), &ramp)
+                .map(Arc::new),
+            ramp,
             connections,
             threads,
             keepalive,
@@ -502,6 +531,11 @@ impl Plan {
 
     pub fn schedule(&self) -> Rate {
         Rate::new(self.rate, self.duration_s)
+    }
+
+    /// Whether due times follow from the requests' numbers.
+    pub fn is_even(&self) -> bool {
+        self.times.is_none()
     }
 
     pub fn dues(&self, lane: usize) -> Dues {

@@ -175,7 +175,9 @@ fn checks(plan: &Plan, load: &Evaluated, counted: f64, by_latency: f64) -> Strin
         ));
     }
     let [first, second] = &load.halves;
-    if first.count() > 0 && second.count() > 0 && first.quantile(0.5) > 0.0 {
+    // The halves of a ramp differ.
+    let steady = plan.ramp.is_empty();
+    if steady && first.count() > 0 && second.count() > 0 && first.quantile(0.5) > 0.0 {
         let change = (second.quantile(0.5) / first.quantile(0.5) - 1.0).abs();
         checks.push(check(
             "halves",
@@ -351,6 +353,7 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             object([
                 ("rate", rate),
                 ("arrivals", arrivals(plan.arrivals)),
+                ("ramp", whole(&plan.ramp)),
                 ("duration_s", format!("{}", plan.duration_s)),
                 ("connections", plan.connections.to_string()),
                 ("threads", plan.threads.to_string()),

@@ -437,7 +437,7 @@ fn poisson_arrivals() {
         seed: 5,
     };
     // The file has the due times that the seed gives.
-    let dues = poisson.times(&rate).unwrap();
+    let dues = poisson.times(&rate, &[]).unwrap();
     let rounded = dues.iter().map(|due| (due + 50) / 100 * 100);
     assert!(rounded.eq(measured.rows.iter().map(|row| row.due)));
     assert!(measured.rows.iter().all(|row| row.sent >= row.due));

@@ -4,7 +4,6 @@ mod common;
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 use std::thread;
 
 use common::{folder, load, Random};
@@ -46,7 +45,9 @@ fn schedule_of(rate: Rate) -> Schedule {
 }
 
 fn times(smoothness: f64, seed: u64, rate: &Rate) -> Vec<u64> {
-    Arrivals::Gamma { smoothness, seed }.times(rate).unwrap()
+    Arrivals::Gamma { smoothness, seed }
+        .times(rate, &[])
+        .unwrap()
 }
 
 /// The gaps of a schedule, the one after its last request included, divided by their mean.
@@ -114,12 +115,46 @@ fn arrivals_of_a_seed_are_the_same() {
     assert_ne!(times(0.5, 9, &rate), times(0.5, 10, &rate));
     // As on any machine: what a run recorded can be repeated.
     assert_eq!(times(1.0, 1, &rate)[..3], [843_870, 2_333_289, 8_411_862]);
-    let bursts = Arrivals::Bursts { size: 4 }.times(&Rate::new(8.0, 1.3));
+    let bursts = Arrivals::Bursts { size: 4 }.times(&Rate::new(8.0, 1.3), &[]);
     let thirds = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2];
     assert_eq!(
         bursts,
         Some(thirds.iter().map(|burst| burst * 500_000_000).collect())
     );
+}
+
+#[test]
+fn a_ramp_has_its_rates() {
+    let rate = Rate::new(1000.0, 10.0);
+    // 0 to 3,000/s, back to 0, and 1,000/s at the end: 0, 3, 0, 1 with a mean of 7/6.
+    let ramp = [0.0, 3.0, 0.0, 1.0];
+    let poisson = Arrivals::Gamma {
+        smoothness: 1.0,
+        seed: 3,
+    };
+    for (arrivals, most) in [(Arrivals::Constant, 2.0), (poisson, 250.0)] {
+        let times = arrivals.times(&rate, &ramp).unwrap();
+        assert_eq!(times.len(), 10_000);
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
+        let leg = rate.duration_ns as f64 / 3.0;
+        // Of 3.5 parts the legs have 1.5, 1.5 and 0.5; half of a leg from 0 has a quarter.
+        for (until, part) in [
+            (0.5, 0.375),
+            (1.0, 1.5),
+            (2.0, 3.0),
+            (2.5, 3.125),
+            (3.0, 3.5),
+        ] {
+            let due = times.partition_point(|&due| (due as f64) < until * leg) as f64;
+            let expected = part / 3.5 * 10_000.0;
+            assert!((due - expected).abs() <= most, "{until}: {due} {expected}");
+        }
+    }
+    let level = Arrivals::Constant.times(&rate, &[2.0, 2.0]).unwrap();
+    assert!(level
+        .iter()
+        .zip(0..)
+        .all(|(&due, request)| due == rate.due(request)));
 }
 
 #[test]
@@ -147,9 +182,14 @@ fn wrong_arrivals_are_refused() {
             "schedule.arrivals.burst is 0.5; it must be a number from 1 to 10000",
         ),
         (
+            r#", "ramp": [0, 0]"#,
+            400.0,
+            "schedule.ramp is [0,0]; it must be 2 to 1000 rates from 0 to 1e7, one of them above 0",
+        ),
+        (
             r#", "arrivals": {"smoothness": 1, "seed": 1}, "duration_s": 3"#,
             1e7,
-            "schedule has 30000000 requests; with arrivals it must have at most 20000000",
+            "schedule has 30000000 requests; with arrivals or a ramp it must have at most 20000000",
         ),
     ] {
         assert_eq!(Plan::parse(&plan(arrivals, rate)).unwrap_err(), words);

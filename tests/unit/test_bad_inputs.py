@@ -290,6 +290,12 @@ COMMANDS: list[tuple[str, str]] = [
         f"{A} -e arrivals=bursts:5 -e generator=wrk",
         "arrivals: 'bursts:5' would change nothing: generator=wrk does not read it, metronome",
     ),
+    (f"{A} -e ramp=100", "ramp: '100' is no ramp. Give 2 to 1,000 rates from 0 to 1,000,000 requ"),
+    (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp."),
+    (f"{A} -e ramp=0..0", "rate: 0.0 is out of range. Give a number from 0.1 to 1000000"),
+    (f"{A} -e ramp=1..3 -e rate=2", "rate: the ramp 1..3 has a mean rate. Leave rate or ramp out."),
+    (f"{A} -e ramp=1..3 -e slo=errors=0", "ramp: an slo searches one rate, and a ramp has many."),
+    (f"{A} -e ramp=1..3 -e generator=wrk2 ", "ramp: generator=wrk2 sends at a constant rate alon"),
     # Sweeps and objectives.
     (f"{A} -e rate=1,2 -e connections=1,2", "rate and connections both have several values: 1,2"),
     (f"{A} -e rate=1,2 -e generator=wrk", "rate: 1,2 with generator=wrk, which has no rate"),

@@ -356,11 +356,15 @@ def load_parts(load: Load) -> dict[str, str]:
 
 def arrivals(shape: Arrivals) -> str:
     """Return how requests come, in words: Poisson arrivals."""
+    words = []
     if shape.burst:
-        return f"bursts of {shape.burst:,}"
-    if shape.smoothness == 1:
-        return "Poisson arrivals"
-    return f"gamma arrivals of smoothness {shape.smoothness:g}"
+        words.append(f"bursts of {shape.burst:,}")
+    elif shape.smoothness:
+        gamma = f"gamma arrivals of smoothness {shape.smoothness:g}"
+        words.append("Poisson arrivals" if shape.smoothness == 1 else gamma)
+    if shape.ramp:
+        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shape.ramp)}")
+    return ", ".join(words)
 
 
 def _fault(injection: Injection | None) -> str:

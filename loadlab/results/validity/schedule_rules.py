@@ -283,7 +283,11 @@ def backlog(evidence: LoadEvidence) -> Iterator[Reason]:
     growth must be larger than that of a load that only fluctuates (p at most 0.01).
     """
     series, limit = evidence.measurement.per_second, evidence.thresholds.backlog_growth_max
-    if evidence.cell.load.mode != "constant" or series is None or series.latency_bins is None:
+    load = evidence.cell.load
+    if load.mode != "constant" or series is None or series.latency_bins is None:
+        return
+    # On a ramp latency follows the rate.
+    if load.arrivals and load.arrivals.ramp:
         return
     counts = latency_bins.table(series.latency_bins)
     edges = np.array(series.latency_bins.edges_us)

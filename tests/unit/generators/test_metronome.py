@@ -238,11 +238,12 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
 @pytest.mark.parametrize(
     ("arrivals", "planned"),
     [
-        (Arrivals(smoothness=0.5), {"smoothness": 0.5, "seed": 7}),
-        (Arrivals(burst=20), {"burst": 20}),
+        (Arrivals(smoothness=0.5), {"arrivals": {"smoothness": 0.5, "seed": 7}}),
+        (Arrivals(burst=2, ramp=[1, 3]), {"arrivals": {"burst": 2}, "ramp": [1, 3]}),
+        (Arrivals(ramp=[0, 30]), {"ramp": [0, 30]}),
     ],
 )
-def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, float]) -> None:
+def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, object]) -> None:
     request = Request(
         url="http://10.0.0.1/",
         connections=1,
@@ -254,7 +255,7 @@ def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, float]) 
         seed=7,
     )
     plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
-    assert plan["schedule"]["arrivals"] == planned
+    assert plan["schedule"] == {"rate": 10, "duration_s": 6, **planned}
 
 
 def test_a_plan_has_what_was_asked_for() -> None:

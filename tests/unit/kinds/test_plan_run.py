@@ -763,6 +763,10 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
         f"{beta}-metronome-99.5rps-c64-30s-w10s",
         f"{beta}-wrk-closed-c64-5s-w2s-closed_loop",
     }
+    assert ids(framework="beta", arrivals="poisson", ramp="0..300..100") == {
+        f"{beta}-metronome-175rps-c64-30s-w10s-poisson-ramp0to300to100",
+        f"{beta}-wrk-closed-c64-5s-w2s-closed_loop",
+    }
     # The closed loop has no arrivals.
     assert ids(framework="beta", rate=99.5, arrivals="gamma:0.5") == {
         f"{beta}-metronome-99.5rps-c64-30s-w10s-gamma0.5",

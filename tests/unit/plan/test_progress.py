@@ -88,7 +88,7 @@ def test_measurement_is_named(load: Load, purpose: str, words: str) -> None:
     item = builders.item(cell=builders.cell(framework="flask", load=load), purpose=purpose)
     switch = Switch(stack=None, tuning=None, network=None)
     now = NextMeasurement(
-        **asdict(item), repetition=1, switch=switch, position=3, total=8, seconds_left=1
+        **asdict(item), repetition=1, switch=switch, position=3, total=8, seconds_left=1, seed=1
     )
     assert progress.measurement(now, "/agents", "") == f"[3/8] {words}"
     assert progress.measurement(now, "/agents", "one") == f"[3/8] one: {words}"

@@ -240,6 +240,13 @@ def test_waits_that_are_long_or_differ_are_no_backlog(waits_ms: tuple[float, ...
     assert judged(by_second(*waits_ms)).findings == []
 
 
+def test_latency_that_follows_a_ramp_is_no_backlog() -> None:
+    growing = by_second(10, 60, 110, 160, 210)
+    assert codes(judged(growing).findings) == ["backlog"]
+    ramp = msgspec.structs.replace(CONSTANT, arrivals=Arrivals(ramp=[100, 1900]))
+    assert judged(growing, load=ramp).findings == []
+
+
 def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
     assert judged(replace(GOOD, requests=29_998, unsent=2)).findings == []
 
