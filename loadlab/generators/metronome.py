@@ -13,9 +13,8 @@ when the client's kernel had the answer and when the program read it.
 - metronome.requests has a record of each request. Where none are kept, or of a load of more than 20
   million requests, metronome.seconds has histograms of each second instead, with an error of 0.2 %.
 - A load of several lanes goes to several servers, each with its own connections. It leaves a folder
-  of files for each. Which request goes to which lane is in
-  metronome/src/turns.rs: in slices of time, and request by request. In a closed loop
-  (metronome/src/slices.rs) all is in slices, and a request is due when it is sent.
+  of files for each. The lanes take turns: request by request (metronome/src/turns.rs), in a closed
+  loop slice by slice (metronome/src/slices.rs). There a request is due when it is sent.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import msgspec
@@ -72,16 +71,9 @@ DIFFERENCES = ("status", "bytes", "connection")
 COLUMNS = (
     *("outcome", *DIFFERENCES, "issued", "sent", "first", "last", "read", "pacing", "added"),
 )
-# Of a load of several lanes also: growth of the request's number in the schedule, times 4, plus the
-# index of its part.
-TURN = "turn"
-# Of arrivals that are not constant also: growth of the due time.
-DUE = "due"
-# Parts of a lane's load as the files number them: the part of the summary that counts each. At the
-# begin of a slice the other lane's last requests may be under way: it is in no percentile.
-Part: TypeAlias = Literal["slices", "by_request"]
-PARTS: tuple[Part, ...] = ("slices", "slices", "by_request")
-SLICE_BEGIN = 1
+# Of a load of several lanes also: growth of the request's number in the schedule. Of arrivals that
+# are not constant: growth of the due time.
+NUMBER, DUE = "number", "due"
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
 # classed by its hundreds.
 OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
@@ -141,22 +133,11 @@ class Planned(Struct):
         return Arrivals(smoothness=planned.smoothness, burst=planned.burst, ramp=fields[2])
 
 
-class Requests(Struct):
-    """Requests of a load, of a lane, or of a part of it."""
-
-    scheduled: int
-    sent: int
-    unsent: int
-    unsent_own: int
-    outcomes: dict[str, int]
-    statuses: dict[str, int]
-    due_by_second: list[int]
-
-
 class Closed(Struct):
-    """What the slices of a closed loop brought: right answers in so many seconds, and how long
-    they drained. cut: slices that were over before all of their requests. by_slice: of each its
-    begin in seconds from the start of the load, seconds, right answers, drained seconds."""
+    """What the slices of a closed loop brought: right answers in so many seconds to the last answer
+    of each, and how long they drained. cut: slices that were over before all of their requests.
+    by_slice: of each its begin in seconds from the start of the load, seconds, right answers,
+    drained seconds."""
 
     slices: int
     seconds: float
@@ -166,16 +147,20 @@ class Closed(Struct):
     by_slice: list[tuple[float, float, int, float]]
 
 
-class Summary(Requests, kw_only=True):
-    """What metronome.json says of a load. Times are in seconds unless named otherwise.
-
-    shape: None of a closed loop. lanes: their number; parts: requests of each part, of a load of
-    several lanes at a rate.
-    """
+class Summary(Struct, kw_only=True):
+    """What metronome.json says of a load, or of a lane of several. Times are in seconds unless
+    named otherwise. shape: None of a closed loop; lanes: their number."""
 
     format: str
     started: float
     finished: float
+    scheduled: int
+    sent: int
+    unsent: int
+    unsent_own: int
+    outcomes: dict[str, int]
+    statuses: dict[str, int]
+    due_by_second: list[int]
     failures: dict[str, int]
     latency_us: dict[str, float]
     gaps: Gaps
@@ -185,7 +170,6 @@ class Summary(Requests, kw_only=True):
     plan: Planned
     shape: Sends | None = None
     lanes: int = 1
-    parts: dict[Part, Requests] = {}
     closed: Closed | None = None
 
 
@@ -262,10 +246,9 @@ def zigzag(numbers: Integers) -> Integers:
 @dataclass(frozen=True)
 class Block:
     """Records of successive requests of a load or lane. number: in the schedule of the whole load.
-    part: index of PARTS. columns: name of COLUMNS -> an entry for each."""
+    columns: name of COLUMNS -> an entry for each."""
 
     number: Integers
-    part: Integers
     columns: Mapping[str, Integers]
 
 
@@ -273,7 +256,7 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
     header = json.loads(stream.readline())
     names = tuple(header.get("columns", ()))
-    known = (COLUMNS, (*COLUMNS, TURN), (*COLUMNS, DUE))
+    known = (COLUMNS, (*COLUMNS, NUMBER), (*COLUMNS, DUE))
     if header.get("format") != "metronome requests/1" or names not in known:
         raise GeneratorError(f"{RECORDS} has another format: {header}")
     first = 0
@@ -283,13 +266,10 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
         for name in names:
             numbers = leb128(_exactly(stream, _size(stream)), rows)
             columns[name] = np.cumsum(zigzag(numbers)) if name in DIFFERENCES else numbers
-            if name == DUE:
-                columns[name] = np.cumsum(numbers)
-        if TURN in names:
-            turn = columns.pop(TURN)
-            yield Block(np.cumsum(turn >> 2), turn & 3, columns)
-        else:
-            yield Block(first + np.arange(rows), np.zeros(rows, np.int64), columns)
+        if DUE in names:
+            columns[DUE] = np.cumsum(columns[DUE])
+        growth = columns.pop(NUMBER, None)
+        yield Block(first + np.arange(rows) if growth is None else np.cumsum(growth), columns)
         first += rows
     # A compressed file ends with its checksum.
     if stream.read(1):
@@ -308,11 +288,10 @@ def _size(stream: BufferedIOBase) -> int:
 
 
 class _Reader:
-    """Counts the requests of a load or part, and by the second in which each was due."""
+    """Counts the requests of a load or lane, and by the second in which each was due."""
 
-    def __init__(self, schedule: Schedule, part: Part | None) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._parts = [number for number, name in enumerate(PARTS) if part in (None, name)]
         self._end = round(schedule.duration_s * UNITS_S)
         self.seconds = Seconds(schedule)
         self.totals = Totals(
@@ -321,60 +300,56 @@ class _Reader:
 
     def add(self, block: Block) -> None:
         """Add the records of a block."""
-        rows = np.isin(block.part, self._parts)
-        columns = {name: column[rows] for name, column in block.columns.items()}
-        turn, totals = block.number[rows], self.totals
-        settled = block.part[rows] != SLICE_BEGIN
+        columns, number, totals = block.columns, block.number, self.totals
         outcome = columns["outcome"]
         # As the generator rounds: to nanoseconds, then to units.
-        due_units = (np.floor(turn * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50) // 100
+        due_units = (
+            np.floor(number * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50
+        ) // 100
         due_units = columns.get(DUE, due_units)
         service = columns["first"] + columns["last"]
         latency = columns["issued"] + columns["sent"] + service
         answered, right = outcome < ANSWERED, outcome == 0
-        for number, count in zip(*np.unique(outcome, return_counts=True), strict=True):
-            totals.outcomes[int(number)] += int(count)
+        for kind, count in zip(*np.unique(outcome, return_counts=True), strict=True):
+            totals.outcomes[int(kind)] += int(count)
         in_time = due_units + latency <= self._end
         totals.in_time += int((answered & in_time).sum())
         totals.right_in_time += int((right & in_time).sum())
-        totals.right.add(latency[right & settled])
-        totals.wrong.add(latency[answered & ~right & settled])
-        totals.ideal.add((latency - columns["added"])[answered & settled])
+        totals.right.add(latency[right])
+        totals.wrong.add(latency[answered & ~right])
+        totals.ideal.add((latency - columns["added"])[answered])
         totals.pacing.add(columns["pacing"])
         if answered.any():
             self._serve(int(service[answered].sum()), int(service[answered].min()))
         us = (latency[answered] + UNITS_US // 2) // UNITS_US
-        self.seconds.add(turn[answered], us, right[answered].astype(np.int64), 0 * us)
+        self.seconds.add(number[answered], us, right[answered].astype(np.int64), 0 * us)
 
     def _serve(self, total: int, fastest: int) -> None:
         totals = self.totals
         totals.service += total
         totals.fastest = fastest if totals.fastest is None else min(fastest, totals.fastest)
 
-    def add_second(self, second: int, part: int, numbers: Iterator[int]) -> None:
-        """Add the histograms of a part of a second; ``numbers``: of the file, from its begin on."""
+    def add_second(self, second: int, numbers: Iterator[int]) -> None:
+        """Add the histograms of a second; ``numbers``: of the file, from its begin on."""
         totals = self.totals
         _, _ = next(numbers), next(numbers)
         outcomes = [next(numbers) for _ in OUTCOMES]
         right_in_time, in_time, service = (next(numbers) for _ in range(3))
         right, wrong, ideal, pacing, served = (_histogram(numbers) for _ in range(5))
-        if part not in self._parts:
-            return
         totals.outcomes = [sum(counts) for counts in zip(totals.outcomes, outcomes, strict=True)]
         totals.right_in_time += right_in_time
         totals.in_time += in_time
-        if part != SLICE_BEGIN:
-            totals.right.add(*right)
-            totals.wrong.add(*wrong)
-            totals.ideal.add(*ideal)
+        totals.right.add(*right)
+        totals.wrong.add(*wrong)
+        totals.ideal.add(*ideal)
         totals.pacing.add(*pacing)
         if len(served[0]):
             self._serve(service, int(served[0].min()))
-        values, counts = (np.concatenate(part) for part in zip(right, wrong, strict=True))
+        values, counts = map(np.concatenate, zip(right, wrong, strict=True))
         us = np.repeat((values + UNITS_US // 2) // UNITS_US, counts)
         kind = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
-        turn = np.full(len(us), self._schedule.edges[second])
-        self.seconds.add(turn, us, kind, 0 * us)
+        number = np.full(len(us), self._schedule.edges[second])
+        self.seconds.add(number, us, kind, 0 * us)
 
 
 def _histogram(numbers: Iterator[int]) -> Counts:
@@ -400,10 +375,8 @@ def _numbers(stream: BufferedIOBase) -> Iterator[int]:
     raise GeneratorError(f"{SECONDS} is truncated")
 
 
-def read(folder: Path, schedule: Schedule, part: Part | None = None) -> tuple[_Reader, str]:
+def read(folder: Path, schedule: Schedule) -> tuple[_Reader, str]:
     """Count the requests in a folder; return them and the name of the file that they are from.
-
-    ``part``: of a load of several lanes the only part to count, None for both.
 
     Raises GeneratorError where there is no file, and for one that is truncated.
     """
@@ -411,7 +384,7 @@ def read(folder: Path, schedule: Schedule, part: Part | None = None) -> tuple[_R
         for path in (folder / packed, folder / name):
             if not path.exists():
                 continue
-            reader = _Reader(schedule, part)
+            reader = _Reader(schedule)
             try:
                 with gzip.open(path) if path.name == packed else path.open("rb") as stream:
                     _count(stream, name, schedule, reader)
@@ -431,26 +404,23 @@ def _count(stream: BufferedIOBase, name: str, schedule: Schedule, reader: _Reade
         raise GeneratorError(f"{SECONDS} has another format: {header}")
     numbers = _numbers(stream)
     for second in range(math.ceil(schedule.duration_s)):
-        for part in range(header.get("parts", 1)):
-            reader.add_second(second, part, numbers)
+        reader.add_second(second, numbers)
 
 
 def of_lane(folder: Path, schedule: Schedule, turns: LaneTurns) -> tuple[Measurement, set[str]]:
     """Return the Measurement of one lane from its own files, and the names of the files beside.
 
-    ``schedule``: of the whole load. A lane has its share of it, but for a round of slices. Raises
-    GeneratorError as measure does.
+    ``schedule``: of the whole load, of which each lane has its share. Raises GeneratorError as
+    measure does.
     """
     summary = read_summary(folder / OUTPUT)
-    share, round_s = schedule.scheduled / turns.stacks, turns.stacks * turns.slice_s
-    if summary.lanes != turns.stacks or (
-        abs(summary.scheduled - share) > schedule.rate * round_s + turns.stacks
-    ):
+    share = schedule.scheduled / turns.stacks
+    if summary.lanes != turns.stacks or abs(summary.scheduled - share) >= 1:
         raise GeneratorError(
             f"{OUTPUT} is of {summary.scheduled} requests of {summary.lanes} lanes, not of about "
             f"{share:.0f} of {turns.stacks}"
         )
-    measurement, name = measure_part(folder, summary, schedule, None)
+    measurement, name = _measure(folder, summary, schedule)
     if not turns.closed_s:
         return measurement, {name}
     saturation = f"{SATURATION}.json"
@@ -506,7 +476,7 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
             f"{OUTPUT} is of {arrivals or 'constant'} arrivals, not of "
             f"{schedule.arrivals or 'constant'} ones"
         )
-    return measure_part(folder, summary, schedule, None)
+    return _measure(folder, summary, schedule)
 
 
 def read_summary(path: Path) -> Summary:
@@ -520,15 +490,11 @@ def read_summary(path: Path) -> Summary:
     return summary
 
 
-def measure_part(
-    folder: Path, summary: Summary, schedule: Schedule, part: Part | None
-) -> tuple[Measurement, str]:
-    """Measure a lane as measure does a load, or the only part of it to count."""
-    requests = summary.parts[part] if part else summary
-    reader, name = read(folder, schedule, part)
+def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measurement, str]:
+    reader, name = read(folder, schedule)
     totals = reader.totals
-    if totals.outcomes != [requests.outcomes[kind] for kind in OUTCOMES]:
-        raise GeneratorError(f"{name} has {totals.outcomes}, {OUTPUT} has {requests.outcomes}")
+    if totals.outcomes != [summary.outcomes[kind] for kind in OUTCOMES]:
+        raise GeneratorError(f"{name} has {totals.outcomes}, {OUTPUT} has {summary.outcomes}")
     answered = sum(totals.outcomes[:ANSWERED])
     exact = histograms.add_up(
         *map(np.concatenate, zip(totals.right.exact, totals.wrong.exact, strict=True))
@@ -537,18 +503,16 @@ def measure_part(
     series = reader.seconds.series()
     pacing = totals.pacing.exact
     fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
-    # Each lane has its share of the rate, and the part lasted as long as all its requests.
-    lasted_s = summary.lanes * requests.scheduled / schedule.rate
-    span_s = (lasted_s if summary.lanes > 1 else schedule.duration_s) - fastest_s
+    span_s = schedule.duration_s - fastest_s
     return Measurement(
         generator=NAME,
-        requests=requests.sent,
+        requests=summary.sent,
         responses=answered,
         ok=totals.outcomes[0],
-        errors=errors_by_class(requests),
+        errors=errors_by_class(summary),
         aborted=0,
-        scheduled=requests.scheduled,
-        unsent=requests.unsent,
+        scheduled=summary.scheduled,
+        unsent=summary.unsent,
         duration_s=max(schedule.duration_s, summary.finished - summary.started),
         rate_achieved=totals.in_time / span_s,
         goodput=totals.right_in_time / span_s,
@@ -558,18 +522,18 @@ def measure_part(
         latency_from="intended",
         ideal=histograms.from_counts(*totals.ideal.exact),
         per_second=_per_second(
-            series, series.intended if summary.lanes == 1 else requests.due_by_second
+            series, series.intended if summary.lanes == 1 else summary.due_by_second
         ),
         send_delay_us=histograms.summary(histograms.from_counts(*pacing), pacing)
         if len(pacing[0])
         else None,
-        lateness=Lateness(0, 0, requests.unsent_own, hidden=False),
+        lateness=Lateness(0, 0, summary.unsent_own, hidden=False),
         waited=Waited(
             totals.right.exact,
             totals.wrong.exact,
-            unanswered=requests.sent - answered,
-            unsent=requests.unsent,
-            left_out=requests.unsent_own,
+            unanswered=summary.sent - answered,
+            unsent=summary.unsent,
+            left_out=summary.unsent_own,
         ),
         span=(summary.started, summary.finished),
         stops=Stops(
@@ -618,18 +582,18 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
         )
 
 
-def errors_by_class(requests: Requests) -> dict[str, int]:
+def errors_by_class(summary: Summary) -> dict[str, int]:
     """Return the numbers of requests without a right answer, by class of errors."""
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     for outcome in ("body", *OUTCOMES[ANSWERED:]):
-        errors[outcome] = requests.outcomes[outcome]
+        errors[outcome] = summary.outcomes[outcome]
     wrong = Counter[str]()
-    for status, count in requests.statuses.items():
+    for status, count in summary.statuses.items():
         hundreds = int(status) // 100
         wrong[f"status_{hundreds}xx" if hundreds in (4, 5) else "status_other"] += count
     # Answers with the right status are among status_other.
     errors |= {kind: wrong[kind] for kind in ("status_4xx", "status_5xx")}
-    errors["status_other"] = requests.outcomes["status"] - sum(
+    errors["status_other"] = summary.outcomes["status"] - sum(
         errors[kind] for kind in ("status_4xx", "status_5xx")
     )
     return errors
@@ -666,13 +630,8 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         shape = {name: value for name, value in shape.items() if value}
     if request.lanes:
         lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
-        lane_turns, lengths = (
-            request.lanes.turns,
-            ("slice_s", "sliced_s", "by_request_s", "settle_s"),
-        )
-        turns = {length: getattr(lane_turns, length) for length in lengths}
         if request.rate is None:
-            turns = {"slice_s": lane_turns.closed_slice_s}
+            turns = {"slice_s": request.lanes.turns.slice_s}
     plan = {
         "format": "metronome plan/1",
         "output": name,

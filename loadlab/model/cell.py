@@ -146,26 +146,16 @@ class Arrivals(Record, kw_only=True, frozen=True):
 class LaneTurns(Record, kw_only=True, frozen=True):
     """How one load alternates between several stacks, each in a lane with connections of its own.
 
-    A part in slices and a part by request follow each other until the end of the load.
+    At a rate the lanes take turns request by request. A closed loop may follow, in slices of time.
     """
 
     stacks: Annotated[
         Annotated[int, Meta(ge=2, le=16)], doc("Stacks that are up together, 2 to 16.")
     ]
-    slice_s: Annotated[Above0, doc("Length of a slice, whose requests are all of one stack, s.")]
-    settle_s: Annotated[
-        NotNegative,
-        doc("Requests due less than this after the slice before are in no percentile, seconds."),
-    ]
-    sliced_s: Annotated[NotNegative, doc("Length of the part in slices, seconds.")]
-    by_request_s: Annotated[
-        NotNegative, doc("Length of the part in which stacks take turns by request, seconds.")
-    ]
     closed_s: Annotated[
-        NotNegative,
-        doc("Length of the closed loop in slices that follows, seconds; 0 for none."),
+        NotNegative, doc("Length of the closed loop that follows, seconds; 0 for none.")
     ] = 0
-    closed_slice_s: Annotated[
+    slice_s: Annotated[
         NotNegative, doc("Length of its slices, seconds, without the wait for the last answers.")
     ] = 0
 

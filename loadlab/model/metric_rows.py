@@ -34,6 +34,7 @@ PER_REQUEST = Unit(name="per request")
 MIB = Unit(name="MiB", after="MiB", stored="bytes", size=2**20)
 MJ_PER_REQUEST = Unit(name="mJ/request", after="mJ", stored="joules", size=1e-3)
 FRACTION = Unit(name="fraction", stored="fraction")
+RATIO = Unit(name="ratio", stored="ratio")
 
 
 class Reading(Struct, kw_only=True, frozen=True):
@@ -185,6 +186,18 @@ _ROWS = (
     _cpu_of("reverse_proxy", "the reverse proxy"),
     _cpu_of("application", "the application"),
     _cpu_of("postgresql", "PostgreSQL"),
+    MetricRow(
+        name="cpu_relative",
+        label="CPU of the application by that of the others",
+        meaning="CPU time of the application divided by that of the reverse proxy and PostgreSQL. "
+        "What slows the machine slows all of them, and is not in it.",
+        unit=RATIO,
+        kind="cost",
+        readings=_by_request(
+            "application_cpu_relative",
+            "CPU time of the application divided by that of the reverse proxy and PostgreSQL.",
+        ),
+    ),
     MetricRow(
         name="cpu_kernel",
         label="CPU in the kernel",

@@ -88,9 +88,9 @@ def _timed(load: Load) -> list[str]:
     if load.mode == "constant" and load.fraction is not None:
         # The rate is not known yet.
         cells = _digest("\0".join(sorted(load.of_saturation or ())))[:6]
-        pace = f"{plain(100 * load.fraction)}pct{cells}"
+        pace = f"{plain(round(100 * load.fraction, 2))}pct{cells}"
     elif load.mode == "constant" and load.rate is not None:
-        pace = f"{plain(load.rate)}rps"
+        pace = f"{plain(round(load.rate, 3))}rps"
     seconds = f"{plain(load.duration_s or 0)}s"
     return [pace, f"c{load.connections}", seconds, f"w{plain(load.warmup_s)}s"]
 

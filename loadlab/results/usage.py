@@ -64,6 +64,17 @@ def _of_service(group: str) -> Callable[[Repetition], float | None]:
     return used_us
 
 
+def _relative_cpu(rep: Repetition) -> float | None:
+    """Return the application's CPU time by that of the services beside it; None without these."""
+    used = services(rep)
+    if used is None or used.application is None or used.application.cpu_s is None:
+        return None
+    beside = [part.cpu_s for part in (used.reverse_proxy, used.postgresql) if part is not None]
+    spent_s = [seconds for seconds in beside if seconds is not None]
+    complete = spent_s and len(spent_s) == len(beside)
+    return used.application.cpu_s / sum(spent_s) if complete and sum(spent_s) else None
+
+
 def _kernel_us(rep: Repetition) -> float | None:
     """Return the services' CPU time in the kernel by request, µs.
 
@@ -108,6 +119,7 @@ COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
     "reverse_proxy_cpu_us_per_request": _of_service("reverse_proxy"),
     "application_cpu_us_per_request": _of_service("application"),
     "postgresql_cpu_us_per_request": _of_service("postgresql"),
+    "application_cpu_relative": _relative_cpu,
     "kernel_cpu_us_per_request": _kernel_us,
     "interrupts_us_per_request": _interrupts_us,
     "switches_per_request": _switches,

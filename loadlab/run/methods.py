@@ -29,6 +29,13 @@ class ComparisonRule(Record, kw_only=True, frozen=True):
         Above0,
         doc("The same where one load measures both side by side, of the metrics that this suits."),
     ]
+    lanes_crowd: Annotated[
+        Fraction,
+        doc(
+            "Part of the server's CPU time above which a load that measures several side by side "
+            "calls no equal percentiles no difference."
+        ),
+    ]
     failed_max: Annotated[
         Fraction,
         doc(

@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::record::Record;
-use crate::turns::Part;
 
 pub const BLOCK: usize = 65_536;
 const COLUMNS: [&str; 11] = [
@@ -21,9 +20,9 @@ const COLUMNS: [&str; 11] = [
     "pacing",
     "added",
 ];
-/// A last column: of a load of several lanes the growth of the number in the schedule, times 4, and
-/// the part; of arrivals that are not constant the growth of the due time, units.
-pub const TURN: &str = "turn";
+/// A last column: the growth of the number in the schedule, of a load of several lanes, or of the due
+/// time in units, where that does not follow from the number.
+pub const NUMBER: &str = "number";
 pub const DUE: &str = "due";
 
 /// Appends an unsigned LEB128 number.
@@ -110,13 +109,7 @@ impl Columns {
     }
 
     /// Adds the next row in due order, with its number in the schedule.
-    pub fn add(
-        &mut self,
-        due: u64,
-        (number, part): (u64, Part),
-        record: &Record,
-        added: u64,
-    ) -> io::Result<()> {
+    pub fn add(&mut self, due: u64, number: u64, record: &Record, added: u64) -> io::Result<()> {
         let columns = &mut self.columns;
         put_varint(&mut columns[0], record.outcome as u64);
         let values = [
@@ -147,16 +140,11 @@ impl Columns {
         put_varint(&mut columns[9], units(record.pacing));
         put_varint(&mut columns[10], units(added));
         let last = match self.last {
-            Some(TURN) => number,
+            Some(NUMBER) => number,
             _ => units(due),
         };
         if let Some(column) = columns.get_mut(COLUMNS.len()) {
-            let growth = last - self.last_before;
-            let value = match self.last {
-                Some(TURN) => (growth << 2) | part as u64,
-                _ => growth,
-            };
-            put_varint(column, value);
+            put_varint(column, last - self.last_before);
         }
         self.last_before = last;
         self.rows += 1;
@@ -194,11 +182,11 @@ impl Columns {
 }
 
 /// Reads the rows back: `first` has no meaning for failures. The last entry is the number in the
-/// schedule, times 4, and the part, or the due time; 0 where there is no last column.
+/// schedule or the due time; 0 where there is no last column.
 pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 1]>> {
     let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
     let header = std::str::from_utf8(&bytes[..start]).ok()?;
-    let (turns, dues) = (header.contains("\"turn\""), header.contains("\"due\""));
+    let more = usize::from([NUMBER, DUE].iter().any(|name| header.contains(name)));
     let mut rest = &bytes[start..];
     let number = |rest: &mut &[u8]| -> Option<usize> {
         let (head, tail) = rest.split_at_checked_compat(4)?;
@@ -210,7 +198,7 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 1]>> {
         let count = number(&mut rest)?;
         let base = rows.len();
         rows.resize(base + count, [0; COLUMNS.len() + 1]);
-        for position in 0..COLUMNS.len() + usize::from(turns || dues) {
+        for position in 0..COLUMNS.len() + more {
             let length = number(&mut rest)?;
             let (mut column, tail) = rest.split_at_checked_compat(length)?;
             rest = tail;
@@ -220,12 +208,9 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 1]>> {
                 row[position] = if (1..4).contains(&position) {
                     before += unzigzag(value);
                     before as u64
-                } else if position == COLUMNS.len() && dues {
+                } else if position == COLUMNS.len() {
                     before += value as i64;
                     before as u64
-                } else if position == COLUMNS.len() {
-                    before += (value >> 2) as i64;
-                    ((before as u64) << 2) | (value & 3)
                 } else {
                     value
                 };

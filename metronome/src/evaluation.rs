@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::columns::{Columns, DUE, TURN};
+use crate::columns::{Columns, DUE, NUMBER};
 use crate::histogram::Histogram;
 use crate::own::Own;
 use crate::plan::Plan;
@@ -13,7 +13,6 @@ use crate::record::{Outcome, Record, Ring, OUTCOMES};
 use crate::schedule::{Dues, Rate};
 use crate::seconds::Seconds;
 use crate::slices::{Slices, Yield, Yields};
-use crate::turns::Part;
 
 /// Neighbours whose latencies are correlated, at most.
 const MOST_NEIGHBOURS: usize = 200_000;
@@ -26,7 +25,7 @@ enum Output {
     Seconds(Seconds),
 }
 
-/// The figures of a lane, or of a part of its load.
+/// The figures of a lane.
 pub struct Evaluated {
     pub rate: Rate,
     /// Of a closed loop: as many as were sent; 0 while the load runs.
@@ -55,8 +54,6 @@ pub struct Evaluated {
     pub neighbours: Vec<(u64, u64)>,
     pub held: u128,
     pub finished: u64,
-    /// In slices, and by request; empty where the load has one lane.
-    pub parts: Vec<Evaluated>,
     /// What each slice of a closed loop brought.
     pub yields: Vec<Yield>,
     before: Option<u64>,
@@ -86,7 +83,6 @@ impl Evaluated {
             neighbours: Vec::new(),
             held: 0,
             finished: 0,
-            parts: Vec::new(),
             yields: Vec::new(),
             before: None,
             pacing_before: None,
@@ -98,12 +94,8 @@ impl Evaluated {
         self.outcomes[outcome as usize]
     }
 
-    fn part(&mut self, part: Part) -> Option<&mut Evaluated> {
-        self.parts.get_mut(usize::from(part == Part::ByRequest))
-    }
-
     /// Adds a request that was sent.
-    fn add(&mut self, due: u64, part: Part, record: &Record, added: u64) {
+    fn add(&mut self, due: u64, record: &Record, added: u64) {
         let number = self.sent;
         self.sent += 1;
         self.outcomes[record.outcome as usize] += 1;
@@ -132,15 +124,13 @@ impl Evaluated {
         if record.outcome.answered() {
             let latency = record.last.saturating_sub(due);
             *self.statuses.entry(record.status).or_insert(0) += 1;
-            if part != Part::SliceBegin {
-                self.latency.add(latency);
-                self.ideal_latency.add(latency.saturating_sub(added));
-                let late = match self.scheduled {
-                    0 => due >= self.rate.duration_ns / 2,
-                    scheduled => number >= scheduled / 2,
-                };
-                self.halves[usize::from(late)].add(latency);
-            }
+            self.latency.add(latency);
+            self.ideal_latency.add(latency.saturating_sub(added));
+            let late = match self.scheduled {
+                0 => due >= self.rate.duration_ns / 2,
+                scheduled => number >= scheduled / 2,
+            };
+            self.halves[usize::from(late)].add(latency);
             self.answers += 1;
             latency_of_answer = Some(latency);
         }
@@ -180,7 +170,7 @@ impl Evaluation {
         let lanes = plan.lanes.len() > 1;
         let output = if plan.keeps_rows() {
             let last = if lanes {
-                Some(TURN)
+                Some(NUMBER)
             } else if plan.is_even() {
                 None
             } else {
@@ -188,16 +178,12 @@ impl Evaluation {
             };
             Output::Columns(Columns::create(path, last)?)
         } else {
-            Output::Seconds(Seconds::create(path, rate, lanes)?)
+            Output::Seconds(Seconds::create(path, rate)?)
         };
-        let mut load = Evaluated::new(rate, dues.scheduled);
-        if lanes && slices.is_none() {
-            load.parts = (0..2).map(|_| Evaluated::new(rate, 0)).collect();
-        }
         Ok(Evaluation {
-            load,
+            load: Evaluated::new(rate, dues.scheduled),
             dues,
-            yields: slices.map(|slices| Yields::new(slices, lane)),
+            yields: slices.map(|slices| Yields::new(slices, lane, plan.connections)),
             own: Own::new(plan.connections),
             output,
         })
@@ -232,23 +218,19 @@ impl Evaluation {
             yields.add(record);
             // Due when it is sent.
             if let Output::Seconds(seconds) = &mut self.output {
-                seconds.add(record.sent, Part::Slice, record, 0)?;
+                seconds.add(record.sent, record, 0)?;
             }
-            self.load.add(record.sent, Part::Slice, record, 0);
+            self.load.add(record.sent, record, 0);
             return Ok(());
         }
-        let turn = self.dues.turn(self.load.sent);
-        let (due, part) = (self.dues.due_of(turn.0), turn.1);
+        let number = self.dues.number(self.load.sent);
+        let due = self.dues.due_of(number);
         let added = self.own.added(due, record.sent, record.pacing);
         match &mut self.output {
-            Output::Columns(columns) => columns.add(due, turn, record, added)?,
-            Output::Seconds(seconds) => seconds.add(due, part, record, added)?,
+            Output::Columns(columns) => columns.add(due, number, record, added)?,
+            Output::Seconds(seconds) => seconds.add(due, record, added)?,
         }
-        self.load.add(due, part, record, added);
-        if let Some(load) = self.load.part(part) {
-            load.scheduled += 1;
-            load.add(due, part, record, added);
-        }
+        self.load.add(due, record, added);
         Ok(())
     }
 
@@ -263,15 +245,10 @@ impl Evaluation {
         let dues = unsent.clone().map(|request| self.dues.due(request));
         let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);
         for request in unsent {
-            let (number, part) = self.dues.turn(request);
-            let due = self.dues.due_of(number);
+            let due = self.dues.due(request);
             self.load.add_unsent(due, request < own);
-            if let Some(load) = self.load.part(part) {
-                load.scheduled += 1;
-                load.add_unsent(due, request < own);
-            }
             if let Output::Seconds(seconds) = &mut self.output {
-                seconds.add_unsent(due, part)?;
+                seconds.add_unsent(due)?;
             }
         }
         match self.output {

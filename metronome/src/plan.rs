@@ -13,8 +13,6 @@ use crate::turns::Turns;
 
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
-const SLICE_S: f64 = 0.02;
-const SETTLE_S: f64 = 0.004;
 const MOST_KEPT: u64 = 20_000_000;
 /// Requests of a load whose due times are in memory.
 const MOST_TIMES: u64 = 20_000_000;
@@ -76,7 +74,6 @@ pub struct Plan {
     /// Empty where the rate does not change.
     pub ramp: Vec<f64>,
     times: Option<Arc<Vec<u64>>>,
-    pub turns: Arc<Turns>,
     /// Of each lane.
     pub connections: usize,
     pub threads: usize,
@@ -273,36 +270,6 @@ fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
         lanes.push(lane);
     }
     Ok(lanes)
-}
-
-/// Lengths are rounded to whole requests and whole rounds.
-fn parse_turns(keys: &Keys, rate: f64, lanes: usize) -> Result<Turns, String> {
-    let slice_s = keys.number_or("slice_s", SLICE_S, 0.001, 10.0)?;
-    let settle_s = keys.number_or("settle_s", SETTLE_S, 0.0, 10.0)?;
-    let sliced_s = keys.number("sliced_s", 0.0, 604_800.0)?;
-    let by_request_s = keys.number("by_request_s", 0.0, 604_800.0)?;
-    if settle_s >= slice_s {
-        return Err(format!(
-            "schedule.settle_s is {settle_s}; it must be less than slice_s, {slice_s}"
-        ));
-    }
-    if sliced_s + by_request_s == 0.0 {
-        return Err("schedule.sliced_s and by_request_s are 0; one must be more".to_string());
-    }
-    let slice = (slice_s * rate).round().max(1.0);
-    // Of a slice those that are due less than this after the last request of the lane before.
-    let begin = ((settle_s * rate).ceil() - 1.0).clamp(0.0, slice - 1.0);
-    let rounds = |seconds: f64, requests: f64| {
-        let rounds = seconds * rate / (requests * lanes as f64);
-        rounds.round().max(f64::from(u8::from(seconds > 0.0))) as u64
-    };
-    Ok(Turns::new(
-        lanes,
-        slice as u64,
-        begin as u64,
-        rounds(sliced_s, slice),
-        rounds(by_request_s, 1.0),
-    ))
 }
 
 /// Rates at equal distances in time, of which only the ratios count.
@@ -505,31 +472,20 @@ impl Plan {
         let known: &[&str] = match (is_closed, lanes.len()) {
             (true, _) => &["closed", "duration_s", "slice_s", "drain_s"],
             (false, 1) => &["rate", "duration_s", "arrivals", "ramp"],
-            (false, _) => &[
-                "rate",
-                "duration_s",
-                "slice_s",
-                "sliced_s",
-                "by_request_s",
-                "settle_s",
-            ],
+            (false, _) => &["rate", "duration_s"],
         };
         let schedule = Keys::new("schedule", schedule, known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
-        let (mut rate, mut closed, mut turns) = (0.0, None, Turns::of_one_lane());
+        let (mut rate, mut closed) = (0.0, None);
         let (mut arrivals, mut ramp) = (Arrivals::Constant, Vec::new());
         if is_closed {
             closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
         } else {
             rate = schedule.number("rate", 0.001, 10_000_000.0)?;
-            if lanes.len() > 1 {
-                turns = parse_turns(&schedule, rate, lanes.len())?;
-            } else {
-                if let Some(value) = schedule.optional("arrivals") {
-                    arrivals = parse_arrivals(value)?;
-                }
-                ramp = parse_ramp(&schedule)?;
+            if let Some(value) = schedule.optional("arrivals") {
+                arrivals = parse_arrivals(value)?;
             }
+            ramp = parse_ramp(&schedule)?;
             let scheduled = Rate::new(rate, duration_s).scheduled;
             let constant = arrivals == Arrivals::Constant && ramp.is_empty();
             if !constant && scheduled > MOST_TIMES {
@@ -562,7 +518,6 @@ impl Plan {
                 .times(&Rate::new(rate, duration_s), &ramp)
                 .map(Arc::new),
             ramp,
-            turns: Arc::new(turns),
             connections,
             threads,
             keepalive,
@@ -581,12 +536,8 @@ impl Plan {
     }
 
     pub fn dues(&self, lane: usize) -> Dues {
-        Dues::new(
-            self.schedule(),
-            self.times.clone(),
-            self.turns.clone(),
-            lane,
-        )
+        let turns = Turns::new(self.lanes.len());
+        Dues::new(self.schedule(), self.times.clone(), turns, lane)
     }
 
     /// Whether a row is kept for each request, or histograms by second as of a closed loop.

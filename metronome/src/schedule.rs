@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::slices::Slices;
-use crate::turns::{Part, Turns};
+use crate::turns::Turns;
 
 /// A mean rate for a duration.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +47,13 @@ pub struct Dues {
     pub rate: Rate,
     /// Due times of all lanes' requests; None of a constant rate.
     times: Option<Arc<Vec<u64>>>,
-    turns: Arc<Turns>,
+    turns: Turns,
     lane: usize,
     pub scheduled: u64,
 }
 
 impl Dues {
-    pub fn new(rate: Rate, times: Option<Arc<Vec<u64>>>, turns: Arc<Turns>, lane: usize) -> Dues {
+    pub fn new(rate: Rate, times: Option<Arc<Vec<u64>>>, turns: Turns, lane: usize) -> Dues {
         let scheduled = turns.count(lane, rate.scheduled);
         Dues {
             rate,
@@ -64,14 +64,14 @@ impl Dues {
         }
     }
 
-    /// The number of a request among those of all lanes, and its part.
-    pub fn turn(&self, request: u64) -> (u64, Part) {
-        self.turns.turn(self.lane, request)
+    /// The number of a request among those of all lanes.
+    pub fn number(&self, request: u64) -> u64 {
+        self.turns.number(self.lane, request)
     }
 
     /// Nanoseconds from the start at which a request is due.
     pub fn due(&self, request: u64) -> u64 {
-        self.due_of(self.turn(request).0)
+        self.due_of(self.number(request))
     }
 
     /// The same of a request with this number among those of all lanes.
@@ -94,8 +94,9 @@ pub enum Claim {
     NoRoom,
 }
 
-/// One schedule of a lane for all threads: of due times, or in a closed loop of slices. A request belongs to the thread that claims it, so the requests
-/// leave in the order of their due times whichever threads have free connections.
+/// One schedule of a lane for all threads: of due times, or in a closed loop of slices. A request
+/// belongs to the thread that claims it, so the requests leave in the order of their due times
+/// whichever threads have free connections.
 pub struct Schedule {
     dues: Dues,
     pub slices: Option<Arc<Slices>>,

@@ -9,13 +9,12 @@ use crate::columns::{put_varint, units};
 use crate::histogram::{bucket, FILE_BITS};
 use crate::record::{Outcome, Record, OUTCOMES};
 use crate::schedule::Rate;
-use crate::turns::{Part, PARTS};
 
 const HISTOGRAMS: usize = 5;
 const MOST_ANSWERS: usize = 1000;
 
 /// What is counted of a second.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Counts {
     due: u64,
     unsent: u64,
@@ -67,9 +66,9 @@ impl Counts {
 pub struct Seconds {
     file: BufWriter<File>,
     rate: Rate,
-    // The second that is being counted, and what is counted of each part of it.
+    // The second that is being counted, and what is counted of it.
     second: usize,
-    parts: Vec<Counts>,
+    counts: Counts,
     // Count and count in time by status and length.
     answers: BTreeMap<(u16, u64), [u64; 2]>,
     merged: bool,
@@ -77,27 +76,20 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// `lanes`: whether the load has several, and so a second several parts.
-    pub fn create(path: &Path, rate: Rate, lanes: bool) -> io::Result<Seconds> {
+    pub fn create(path: &Path, rate: Rate) -> io::Result<Seconds> {
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        let parts = if lanes { PARTS } else { 1 };
         writeln!(
             file,
             "{{\"format\":\"metronome seconds/1\",\"unit_ns\":100,\"seconds\":{},\
-             \"sub_buckets\":{}{}}}",
+             \"sub_buckets\":{}}}",
             rate.seconds(),
             1 << FILE_BITS,
-            if lanes {
-                format!(",\"parts\":{parts}")
-            } else {
-                String::new()
-            }
         )?;
         Ok(Seconds {
             file,
             rate,
             second: 0,
-            parts: vec![Counts::default(); parts],
+            counts: Counts::default(),
             answers: BTreeMap::new(),
             merged: false,
             bytes: Vec::new(),
@@ -121,9 +113,9 @@ impl Seconds {
     }
 
     /// Adds the next request in due order.
-    pub fn add(&mut self, due: u64, part: Part, record: &Record, added: u64) -> io::Result<()> {
+    pub fn add(&mut self, due: u64, record: &Record, added: u64) -> io::Result<()> {
         self.reach(self.rate.second(due))?;
-        let counts = &mut self.parts[part as usize];
+        let counts = &mut self.counts;
         counts.due += 1;
         counts.outcomes[record.outcome as usize] += 1;
         counts.count(3, units(record.pacing));
@@ -144,9 +136,9 @@ impl Seconds {
     }
 
     /// Adds the next request that was never sent.
-    pub fn add_unsent(&mut self, due: u64, part: Part) -> io::Result<()> {
+    pub fn add_unsent(&mut self, due: u64) -> io::Result<()> {
         self.reach(self.rate.second(due))?;
-        let counts = &mut self.parts[part as usize];
+        let counts = &mut self.counts;
         counts.due += 1;
         counts.unsent += 1;
         Ok(())
@@ -156,9 +148,7 @@ impl Seconds {
     fn reach(&mut self, second: usize) -> io::Result<()> {
         while self.second < second {
             self.bytes.clear();
-            for counts in &mut self.parts {
-                counts.put(&mut self.bytes);
-            }
+            self.counts.put(&mut self.bytes);
             self.file.write_all(&self.bytes)?;
             self.second += 1;
         }

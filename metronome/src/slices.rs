@@ -12,6 +12,8 @@ use crate::turns::balanced_order;
 
 /// While a slice drains, a thread looks this often whether another began the next.
 const LOOK_NS: u64 = 50_000;
+/// Of so many connections one is a straggler.
+const STRAGGLERS: usize = 20;
 
 /// Times are nanoseconds from the start of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +139,14 @@ impl Slices {
 }
 
 /// What a slice of a lane brought. Times are nanoseconds.
+///
+/// A server may take in all requests before it answers the first. In a slice that counted only to its
+/// end, that work would have a time and no answers. So it counts to the last answer, but for some
+/// stragglers: one connection that stalls does not stop the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Yield {
     pub begin: u64,
-    /// From its begin to the first answer after its end, which is counted: so nothing is rounded,
-    /// and a stall of the server at the end counts as long as it lasts.
+    /// From its begin to the last answer that counts, or to the begin of the next.
     pub length: u64,
     /// Right answers in that time.
     pub right: u64,
@@ -150,26 +155,28 @@ pub struct Yield {
     pub cut: bool,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Count {
     right: u64,
-    /// End of the request that was the first to end after the slice, and whether it was right.
-    first_after: Option<(u64, bool)>,
+    /// End of each request that ended after the slice, and whether it was right.
+    after: Vec<(u64, bool)>,
 }
 
 /// Counts the answers of a lane by slice.
 pub struct Yields {
     shared: Arc<Slices>,
     lane: usize,
+    stragglers: usize,
     slices: Vec<Slice>,
     counts: Vec<Count>,
 }
 
 impl Yields {
-    pub fn new(shared: Arc<Slices>, lane: usize) -> Yields {
+    pub fn new(shared: Arc<Slices>, lane: usize, connections: usize) -> Yields {
         Yields {
             shared,
             lane,
+            stragglers: connections / STRAGGLERS,
             slices: Vec::new(),
             counts: Vec::new(),
         }
@@ -188,27 +195,28 @@ impl Yields {
         let right = record.outcome == Outcome::Right;
         if record.last <= self.slices[number].end {
             count.right += u64::from(right);
-        } else if count
-            .first_after
-            .map_or(true, |(last, _)| record.last < last)
-        {
-            count.first_after = Some((record.last, right));
+        } else {
+            count.after.push((record.last, right));
         }
     }
 
     /// Of each slice of the lane, in their order.
     pub fn finish(mut self) -> Vec<Yield> {
         self.keep_up();
-        let counted = self.slices.iter().zip(&self.counts);
+        let counted = self.slices.iter().zip(self.counts);
         counted
             .filter(|(slice, _)| slice.lane == self.lane)
-            .map(|(slice, count)| {
-                let in_time = count.first_after.filter(|(last, _)| *last <= slice.over);
-                let (until, right) = in_time.unwrap_or((slice.over, false));
+            .map(|(slice, mut count)| {
+                count.after.sort_unstable();
+                let counts = count.after.len().saturating_sub(self.stragglers);
+                count.after.truncate(counts);
+                let last = count.after.last().map_or(slice.end, |(last, _)| *last);
+                let in_time = |&&(last, right): &&(u64, bool)| right && last <= slice.over;
+                let right = count.right + count.after.iter().filter(in_time).count() as u64;
                 Yield {
                     begin: slice.begin,
-                    length: until - slice.begin,
-                    right: count.right + u64::from(right),
+                    length: last.min(slice.over) - slice.begin,
+                    right,
                     drained: slice.over - slice.end,
                     cut: slice.cut,
                 }

@@ -259,23 +259,6 @@ fn latencies(load: &Evaluated) -> [String; 2] {
     ]
 }
 
-/// The figures of a part of a lane's load.
-fn part(load: &Evaluated) -> String {
-    let [latency, added] = latencies(load);
-    object([
-        ("scheduled", load.scheduled.to_string()),
-        ("sent", load.sent.to_string()),
-        ("unsent", (load.scheduled - load.sent).to_string()),
-        ("unsent_own", load.unsent_own.to_string()),
-        ("outcomes", outcomes(load)),
-        ("statuses", statuses(load)),
-        ("latency_us", latency),
-        ("added_us", added),
-        ("pacing_us", lateness(&load.pacing)),
-        ("due_by_second", whole(&load.due_by_second)),
-    ])
-}
-
 fn arrivals(arrivals: Arrivals) -> String {
     match arrivals {
         Arrivals::Constant => "null".to_string(),
@@ -495,10 +478,6 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
     }
     if let Some(settings) = &plan.closed {
         members.push(("closed", closed(settings, &load.yields)));
-    }
-    if let [slices, by_request] = load.parts.as_slice() {
-        let parts = [("slices", part(slices)), ("by_request", part(by_request))];
-        members.push(("parts", object(parts)));
     }
     let lines: Vec<String> = members
         .iter()

@@ -1,20 +1,6 @@
 //! Which lane a request belongs to, as a pure function of its number.
 //!
-//! A round is one turn of each lane, in an order that balances neighbours. In the part in slices a
-//! turn is a slice of several requests; in the part by request it is one request. The two parts
-//! follow each other until the end of the load.
-
-/// What a request is among those of its lane. The numbers are those of the files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Part {
-    Slice = 0,
-    /// The other lane's last requests may still be under way: counted, and in no percentile.
-    SliceBegin = 1,
-    ByRequest = 2,
-}
-
-pub const PARTS: usize = 3;
+//! A round is one turn of each lane: a request of a load at a rate, a slice of a closed loop.
 
 /// A lane for each turn, so that each round of `lanes` turns has each lane once, and each lane
 /// follows each, itself too, twice in the whole, which is a circle: A B B A A B B A for two.
@@ -57,22 +43,16 @@ pub fn balanced_order(lanes: usize) -> Vec<usize> {
     order
 }
 
+/// The turns of the lanes of a load at a rate: a request each in every round.
 #[derive(Clone, Debug)]
 pub struct Turns {
     lanes: u64,
-    /// Requests of a slice, and how many of its first are its begin.
-    slice: u64,
-    begin: u64,
-    sliced_rounds: u64,
-    single_rounds: u64,
     /// The place of each lane in each round of the balanced order.
     places: Vec<Vec<u64>>,
 }
 
 impl Turns {
-    /// Of `lanes` lanes, in slices of `slice` requests for so many rounds and by request for so
-    /// many rounds, of which one or both are more than 0.
-    pub fn new(lanes: usize, slice: u64, begin: u64, sliced: u64, single: u64) -> Turns {
+    pub fn new(lanes: usize) -> Turns {
         let order = balanced_order(lanes);
         let places = order.chunks(lanes).map(|round| {
             let place = |lane| round.iter().position(|&other| other == lane).unwrap_or(0) as u64;
@@ -80,63 +60,24 @@ impl Turns {
         });
         Turns {
             lanes: lanes as u64,
-            slice,
-            begin,
-            sliced_rounds: sliced,
-            single_rounds: single,
             places: places.collect(),
         }
     }
 
-    /// All requests belong to one lane.
-    pub fn of_one_lane() -> Turns {
-        Turns::new(1, 1, 0, 1, 0)
+    /// The number in the schedule of a lane's request, counted from 0.
+    pub fn number(&self, lane: usize, request: u64) -> u64 {
+        request * self.lanes + self.place(lane, request)
     }
 
-    /// The number in the schedule of a lane's request, counted from 0, and its part.
-    pub fn turn(&self, lane: usize, request: u64) -> (u64, Part) {
-        if self.lanes == 1 {
-            return (request, Part::Slice);
-        }
-        let sliced = self.sliced_rounds * self.slice;
-        let in_both = sliced + self.single_rounds;
-        let (repetition, rest) = (request / in_both, request % in_both);
-        let first = repetition * in_both * self.lanes;
-        if rest < sliced {
-            let (round, at) = (rest / self.slice, rest % self.slice);
-            let place = self.place(repetition * self.sliced_rounds + round, lane);
-            let number = first + (round * self.lanes + place) * self.slice + at;
-            let part = if at < self.begin {
-                Part::SliceBegin
-            } else {
-                Part::Slice
-            };
-            return (number, part);
-        }
-        let round = rest - sliced;
-        // In the order of slices a lane would be in step with the timers of the machine.
-        let drawn = mix(repetition * self.single_rounds + round);
-        let place = self.place(drawn, lane);
-        let number = first + (sliced + round) * self.lanes + place;
-        (number, Part::ByRequest)
-    }
-
-    fn place(&self, round: u64, lane: usize) -> u64 {
-        self.places[(round % self.places.len() as u64) as usize][lane]
+    fn place(&self, lane: usize, round: u64) -> u64 {
+        // In the balanced order itself a lane would be in step with the timers of the machine.
+        self.places[(mix(round) % self.places.len() as u64) as usize][lane]
     }
 
     /// How many of the first `scheduled` requests belong to a lane.
     pub fn count(&self, lane: usize, scheduled: u64) -> u64 {
-        let (mut least, mut most) = (0, scheduled);
-        while least < most {
-            let middle = (least + most) / 2;
-            if self.turn(lane, middle).0 < scheduled {
-                least = middle + 1;
-            } else {
-                most = middle;
-            }
-        }
-        least
+        let (rounds, rest) = (scheduled / self.lanes, scheduled % self.lanes);
+        rounds + u64::from(self.place(lane, rounds) < rest)
     }
 }
 

@@ -11,17 +11,14 @@ use std::time::Duration;
 use common::{call, load, pause, wall_clock, Load, Measured, Random, Server, HELLO};
 use metronome::columns::take_varint;
 use metronome::sys::allowed_cpus;
-use metronome::turns::{balanced_order, Part, Turns};
+use metronome::turns::{balanced_order, Turns};
 
-const SLICES: &str = r#", "sliced_s": 1, "by_request_s": 0"#;
-
-fn lanes(turns: &'static str, urls: &[String]) -> Load {
+fn lanes(urls: &[String]) -> Load {
     let mut plan = load("");
     plan.lanes = ["base", "head", "control"]
         .into_iter()
         .zip(urls.iter().cloned())
         .collect();
-    plan.turns = turns;
     plan
 }
 
@@ -58,17 +55,15 @@ fn orders_balance_neighbours() {
     }
 }
 
-/// The lane and part of each of the first requests.
-fn all_turns(turns: &Turns, lanes: usize, scheduled: u64) -> Vec<(usize, Part)> {
+/// The lane of each of the first requests.
+fn all_turns(lanes: usize, scheduled: u64) -> Vec<usize> {
+    let turns = Turns::new(lanes);
     let mut all = vec![None; scheduled as usize];
     for lane in 0..lanes {
-        let mut before = None;
         for request in 0..turns.count(lane, scheduled) {
-            let (number, part) = turns.turn(lane, request);
-            assert!(before < Some(number));
-            before = Some(number);
-            assert_eq!(all[number as usize], None);
-            all[number as usize] = Some((lane, part));
+            let number = turns.number(lane, request) as usize;
+            assert_eq!(all[number], None);
+            all[number] = Some(lane);
         }
     }
     all.into_iter().map(|turn| turn.unwrap()).collect()
@@ -78,39 +73,18 @@ fn all_turns(turns: &Turns, lanes: usize, scheduled: u64) -> Vec<(usize, Part)> 
 fn each_request_has_one_lane() {
     let mut random = Random::new(9);
     for _ in 0..300 {
-        let lanes = 2 + random.below(6) as usize;
-        let slice = 1 + random.below(30);
-        let begin = random.below(slice);
-        let (sliced, single) = (random.below(20), random.below(20) + 1);
-        let turns = Turns::new(lanes, slice, begin, sliced, single);
-        let all = all_turns(&turns, lanes, 1 + random.below(5000));
-        let in_both = ((sliced * slice + single) * lanes as u64) as usize;
-        for part in all.chunks(in_both) {
-            let (slices, singles) =
-                part.split_at(part.len().min(in_both - single as usize * lanes));
-            for slice in slices.chunks(slice as usize) {
-                for (at, turn) in slice.iter().enumerate() {
-                    let begins = (at as u64) < begin;
-                    let part = if begins {
-                        Part::SliceBegin
-                    } else {
-                        Part::Slice
-                    };
-                    assert_eq!(*turn, (slice[0].0, part));
-                }
-            }
-            for round in singles.chunks_exact(lanes) {
-                assert!((0..lanes).all(|lane| round.contains(&(lane, Part::ByRequest))));
-            }
+        let lanes = 1 + random.below(7) as usize;
+        let all = all_turns(lanes, 1 + random.below(5000));
+        for round in all.chunks_exact(lanes) {
+            assert!((0..lanes).all(|lane| round.contains(&lane)));
         }
     }
 }
 
 #[test]
-fn single_requests_balance_neighbours_and_are_in_step_with_nothing() {
+fn requests_balance_neighbours_and_are_in_step_with_nothing() {
     for lanes in [2, 3, 6] {
-        let turns = Turns::new(lanes, 1, 0, 0, 1);
-        let all = all_turns(&turns, lanes, 60_000);
+        let all = all_turns(lanes, 60_000);
         let share = |pairs: Vec<(usize, usize)>| {
             let mut counts = vec![0; lanes * lanes];
             for (lane, other) in &pairs {
@@ -123,12 +97,12 @@ fn single_requests_balance_neighbours_and_are_in_step_with_nothing() {
                 assert!((*count as f64 / mean - 1.0).abs() < 0.1, "{counts:?}");
             }
         };
-        share(all.windows(2).map(|pair| (pair[0].0, pair[1].0)).collect());
+        share(all.windows(2).map(|pair| (pair[0], pair[1])).collect());
         // A timer of the machine that fires at every so many requests meets all lanes alike.
         for step in [2, 4, 8, 10] {
             let mut met = vec![0; lanes];
-            for turn in all.iter().step_by(step) {
-                met[turn.0] += 1;
+            for &lane in all.iter().step_by(step) {
+                met[lane] += 1;
             }
             let mean = 60_000.0 / (step * lanes) as f64;
             assert!(
@@ -164,11 +138,8 @@ fn sent(measured: &Measured, scheduled: u64) -> u64 {
 fn each_lane_is_measured_as_its_server_is() {
     let servers = [delayed(300), delayed(600)];
     let urls = [servers[0].url(), servers[1].url()];
-    // Half a second of slices, half a second by request.
-    let turns = r#", "sliced_s": 0.5, "by_request_s": 0.5, "settle_s": 0.006"#;
-    let mut plan = lanes(turns, &urls);
+    let mut plan = lanes(&urls);
     plan.threads = allowed_cpus().len().min(2);
-    // A slice has 8 requests, of which the first 2 are due less than 6 ms after another lane's.
     let measured = plan.play_lanes();
     let mut numbers = Vec::new();
     for (lane, server) in measured.iter().zip(&servers) {
@@ -177,21 +148,6 @@ fn each_lane_is_measured_as_its_server_is() {
         assert_eq!(server.requests(), sent);
         assert_eq!(lane.number(&["connects", "count"]), 8.0);
         lane.agrees_with(server);
-        let parts = |part: u64| lane.rows.iter().filter(move |row| row.part == part);
-        let slices = [0, 1].map(|part| parts(part).count());
-        assert_eq!(slices, [78, 26]);
-        let by_request = parts(2).count() as f64;
-        for (name, part, due, sent) in [
-            ("slices", 0, 104.0, 104.0),
-            ("by_request", 2, 96.0, by_request),
-        ] {
-            assert_eq!(lane.number(&["parts", name, "scheduled"]), due);
-            assert_eq!(lane.number(&["parts", name, "outcomes", "right"]), sent);
-            // The begin of a slice is counted, and in no percentile.
-            let most = parts(part).map(|row| row.latency()).max().unwrap() as f64 / 1000.0;
-            let told = lane.number(&["parts", name, "latency_us", "max"]);
-            assert!((told - most).abs() <= 0.2, "{told} {most}");
-        }
         numbers.extend(lane.rows.iter().map(|row| row.number));
     }
     numbers.sort_unstable();
@@ -215,7 +171,7 @@ fn stall_of_one_lane_does_not_delay_another() {
             exchange.answer(HELLO)
         });
         let steady = constant();
-        let mut plan = lanes(SLICES, &[stalled.url(), steady.url()]);
+        let mut plan = lanes(&[stalled.url(), steady.url()]);
         plan.rate = 1000.0;
         plan.threads = threads;
         let measured = plan.play_lanes();
@@ -254,7 +210,7 @@ fn lane_that_fails_leaves_the_other_unharmed() {
         (resetting.url(), "read", "reset"),
     ] {
         let steady = constant();
-        let measured = lanes(SLICES, &[url, steady.url()]).play_lanes();
+        let measured = lanes(&[url, steady.url()]).play_lanes();
         let failed = sent(&measured[0], 200);
         assert_eq!(measured[0].outcome(outcome), failed);
         assert_eq!(measured[0].failures(failure), failed);
@@ -267,55 +223,39 @@ fn lane_that_fails_leaves_the_other_unharmed() {
 }
 
 #[test]
-fn histograms_by_second_and_part() {
+fn histograms_by_second() {
     let servers = [constant(), constant(), constant()];
     let urls = [servers[0].url(), servers[1].url(), servers[2].url()];
-    let mut plan = lanes(
-        r#", "sliced_s": 0.3, "by_request_s": 0.3, "settle_s": 0.006"#,
-        &urls,
-    );
+    let mut plan = lanes(&urls);
     plan.keep_requests = false;
     plan.rate = 600.0;
     plan.duration_s = 1.5;
     for lane in plan.play_lanes() {
         let end = lane.seconds.iter().position(|&byte| byte == b'\n').unwrap();
-        let header = std::str::from_utf8(&lane.seconds[..end]).unwrap();
-        assert!(header.contains("\"parts\":3"), "{header}");
         let mut rest = &lane.seconds[end + 1..];
         let mut number = || take_varint(&mut rest).unwrap();
-        let mut by_part = [0; 3];
         let (mut by_second, mut all_right) = ([0; 2], 0);
-        for due_in_second in &mut by_second {
-            for due_in_part in &mut by_part {
-                let due = number();
-                *due_in_second += due;
-                *due_in_part += due;
-                let right = due - number();
-                all_right += right;
-                assert_eq!([(); 7].map(|()| number()), [right, 0, 0, 0, 0, 0, 0]);
-                let _in_time_and_service = [number(), number(), number()];
-                let sums =
-                    [(); 5].map(|()| (0..number()).map(|_| (number(), number()).1).sum::<u64>());
-                assert_eq!(sums, [right, 0, right, right, right]);
-            }
+        for due in &mut by_second {
+            *due = number();
+            let right = *due - number();
+            all_right += right;
+            assert_eq!([(); 7].map(|()| number()), [right, 0, 0, 0, 0, 0, 0]);
+            let _in_time_and_service = [number(), number(), number()];
+            let sums = [(); 5].map(|()| (0..number()).map(|_| (number(), number()).1).sum::<u64>());
+            assert_eq!(sums, [right, 0, right, right, right]);
         }
         assert_eq!([(); 4].map(|()| number()), [1, 200, 5, all_right]);
         assert!(all_right >= 270);
         assert_eq!(by_second, [200, 100]);
-        // Slices of 12 requests, of which the first 3 are due less than 6 ms after the last before.
-        assert_eq!(by_part, [135, 45, 120]);
     }
 }
 
 #[test]
 fn plans_of_lanes() {
-    let plan = lanes(
-        SLICES,
-        &[
-            "http://127.0.0.1:1".to_string(),
-            "http://127.0.0.1:2".to_string(),
-        ],
-    )
+    let plan = lanes(&[
+        "http://127.0.0.1:1".to_string(),
+        "http://127.0.0.1:2".to_string(),
+    ])
     .plan();
     for (from, to, message) in [
         (
@@ -329,25 +269,10 @@ fn plans_of_lanes() {
             "lanes[1].name is \"../x\"; it must be letters, digits, _ and -",
         ),
         ("\"name\": \"head\", ", "", "lanes[1].name is missing"),
-        ("\"sliced_s\": 1, ", "", "schedule.sliced_s is missing"),
-        (
-            "\"sliced_s\": 1",
-            "\"sliced_s\": 0",
-            "sliced_s and by_request_s are 0; one must be more",
-        ),
-        (
-            "\"sliced_s\"",
-            "\"settle_s\": 0.02, \"sliced_s\"",
-            "schedule.settle_s is 0.02; it must be less than slice_s, 0.02",
-        ),
     ] {
         let output = call(&[&plan.replace(from, to)]);
         let error = String::from_utf8_lossy(&output.stderr).to_string();
         assert_eq!(output.status.code(), Some(2), "{error}");
         assert!(error.contains(message), "{error}");
     }
-    let mut one = load("http://127.0.0.1:1");
-    one.turns = SLICES;
-    let output = call(&[&one.plan()]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("it knows rate, duration_s"));
 }

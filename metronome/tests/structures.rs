@@ -4,13 +4,12 @@ mod common;
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 use std::thread;
 
 use common::{folder, load, Random};
 use metronome::arrivals::Arrivals;
 use metronome::columns::{
-    put_varint, read_rows, take_varint, units, unzigzag, zigzag, Columns, TURN,
+    put_varint, read_rows, take_varint, units, unzigzag, zigzag, Columns, NUMBER,
 };
 use metronome::evaluation::Evaluation;
 use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
@@ -19,7 +18,7 @@ use metronome::plan::Plan;
 use metronome::record::{Outcome, Record, Ring};
 use metronome::schedule::{Claim, Dues, Rate, Schedule};
 use metronome::summary::rank_correlation;
-use metronome::turns::{Part, Turns};
+use metronome::turns::Turns;
 
 #[test]
 fn schedules() {
@@ -41,7 +40,7 @@ fn schedules() {
 }
 
 fn schedule_of(rate: Rate) -> Schedule {
-    let dues = Dues::new(rate, None, Arc::new(Turns::of_one_lane()), 0);
+    let dues = Dues::new(rate, None, Turns::new(1), 0);
     Schedule::new(dues, None)
 }
 
@@ -462,13 +461,12 @@ fn random_record(random: &mut Random, due: u64) -> Record {
 fn columns_round_trip() {
     let mut random = Random::new(6);
     let path = folder().join("rows");
-    let mut columns = Columns::create(&path, Some(TURN)).unwrap();
+    let mut columns = Columns::create(&path, Some(NUMBER)).unwrap();
     let mut records = Vec::new();
     for number in 0..70_000u64 {
         let due = number * 1234;
         let record = random_record(&mut random, due);
-        let turn = (number * 3, Part::ByRequest);
-        columns.add(due, turn, &record, number).unwrap();
+        columns.add(due, number * 3, &record, number).unwrap();
         records.push((due, record));
     }
     columns.finish().unwrap();
@@ -499,7 +497,7 @@ fn columns_round_trip() {
         }
         assert_eq!(row[9], units(record.pacing));
         assert_eq!(row[10], units(number as u64));
-        assert_eq!(row[11], ((number as u64 * 3) << 2) | Part::ByRequest as u64);
+        assert_eq!(row[11], number as u64 * 3);
     }
 }
 

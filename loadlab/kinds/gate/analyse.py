@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Mapping
 from itertools import chain
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from loadlab.kinds.gate import sides, void_shares
 from loadlab.kinds.gate.sides import Cells
@@ -104,6 +104,7 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
         rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
+        rows = _crowded(rows, loads["constant"])
         tables[head.name] = void_shares.undecided(rows, _voids(planned, head, kept))
     return tables
 
@@ -224,6 +225,28 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         reason=look.reason,
         is_open=look.is_open,
     )
+
+
+def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:
+    """Return the rows without equal percentiles where several lanes fill the server.
+
+    There a slow variant slows the others too, so equal percentiles show nothing.
+    """
+    busy = [
+        fraction
+        for side in (cells.base, cells.head)
+        for fraction in sides.by_block(cells, side, "telemetry.server.cpu_busy").values()
+    ]
+    limit = comparison_rule().lanes_crowd
+    if cells.load is None or cells.load.lanes is None or not busy:
+        return rows
+    reason = Reason(code="lanes_crowded", value=statistics.median(busy), limit=limit)
+    return [
+        replace(row, answer="undecided", reason=reason)
+        if statistics.median(busy) > limit and row.latency_of and row.answer == "no difference"
+        else row
+        for row in rows
+    ]
 
 
 def _median(values: Mapping[int, float]) -> float | None:

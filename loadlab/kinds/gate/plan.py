@@ -72,12 +72,8 @@ class GateRule(Record, kw_only=True, frozen=True):
     gate_lanes_duration_s: Annotated[
         Above0, doc("Duration of a measurement of all variants side by side, seconds.")
     ]
-    gate_slice_s: Annotated[Above0, doc("Length of a slice of it, seconds.")]
-    gate_settle_s: Annotated[NotNegative, doc("Begin of a slice that no percentile has, seconds.")]
-    gate_sliced_s: Annotated[NotNegative, doc("Length of its parts in slices, seconds.")]
-    gate_by_request_s: Annotated[NotNegative, doc("Length of its parts by request, seconds.")]
     gate_closed_s: Annotated[Above0, doc("Length of the closed loop that follows, seconds.")]
-    gate_closed_slice_s: Annotated[Above0, doc("Length of its slices, seconds.")]
+    gate_slice_s: Annotated[Above0, doc("Length of its slices, seconds.")]
     gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
     gate_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
 
@@ -292,12 +288,8 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
     assert study is not None
     turns = LaneTurns(
         stacks=1 + len(study.cells) // 2,
-        slice_s=rule.gate_slice_s,
-        settle_s=rule.gate_settle_s,
-        sliced_s=rule.gate_sliced_s,
-        by_request_s=rule.gate_by_request_s,
         closed_s=rule.gate_closed_s,
-        closed_slice_s=rule.gate_closed_slice_s,
+        slice_s=rule.gate_slice_s,
     )
     duration_s = None if "duration" in options else rule.gate_lanes_duration_s
     more = rule.gate_lanes_fraction / rule.gate_fraction

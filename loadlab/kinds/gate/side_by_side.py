@@ -1,6 +1,6 @@
 """Whether the variants of a gate can be up together, and the load that they then share.
 
-Requests of one load alternate between them every few milliseconds. What slows the machine slows
+Requests of one load go to them in turn. What slows the machine slows
 all of them alike, so it is not in the ratio of two.
 """
 

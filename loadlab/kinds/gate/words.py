@@ -91,6 +91,16 @@ REASONS = ReasonPart(
             ),
             meaning="The application opens a database session for each request.",
         ),
+        "lanes_crowded": ReasonRow(
+            template(
+                "the server's cores were {value:percent} busy; above {limit:percent} a slow "
+                "variant slows the others too"
+            ),
+            "Give a lower rate (-e rate=)",
+            meaning="Variants side by side share a server that the load fills. Equal percentiles "
+            "show no equality there.",
+            thresholds=("lanes_crowd",),
+        ),
         "value_absent": ReasonRow(
             template("not measured: no repetition of the {side} has a value"),
             meaning="No repetition of a variant has a value of this metric.",

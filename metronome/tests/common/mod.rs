@@ -297,9 +297,8 @@ pub struct Row {
     pub read: u64,
     pub pacing: u64,
     pub added: u64,
-    /// Number in the schedule, and part.
+    /// Number in the schedule.
     pub number: u64,
-    pub part: u64,
 }
 
 impl Row {
@@ -351,11 +350,7 @@ impl Measured {
             let read = read_rows(&bytes).unwrap();
             let several = text.contains("\"lane\"");
             for (position, row) in read.iter().enumerate() {
-                let number = if several {
-                    row[11] >> 2
-                } else {
-                    position as u64
-                };
+                let number = if several { row[11] } else { position as u64 };
                 let due = (number as f64 * 1e9 / rate).round() as u64;
                 let rounded = if text.contains("\"arrivals\": {") {
                     row[11] * 100
@@ -379,7 +374,6 @@ impl Measured {
                     pacing: row[9] * 100,
                     added: row[10] * 100,
                     number,
-                    part: row[11] & 3,
                 });
             }
         }

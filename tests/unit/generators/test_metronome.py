@@ -76,41 +76,30 @@ def test_the_percentiles_are_those_that_the_program_computes(name: str, error: f
 
 
 @pytest.mark.parametrize("files", ["records", "seconds"])
-@pytest.mark.parametrize(
-    ("part", "requests", "settled", "wrong"),
-    [(None, 400, 340, 20), ("slices", 240, 180, 12), ("by_request", 160, 160, 8)],
-)
-def test_each_lane_is_measured_alone(
-    files: str, part: metronome.Part | None, requests: int, settled: int, wrong: int
-) -> None:
+def test_each_lane_is_measured_alone(files: str) -> None:
     folder = FIXTURES / "lanes" / files
     lanes = {
-        name: metronome.measure_part(folder / name, summary, TWO_LANES, part)[0]
-        for name in ("base", "head")
-        for summary in [metronome.read_summary(folder / name / metronome.OUTPUT)]
+        name: metronome.of_lane(folder / name, TWO_LANES, TURNS)[0] for name in ("base", "head")
     }
-    for name, wrong_of_lane in (("base", 0), ("head", wrong)):
+    for name, wrong in (("base", 0), ("head", 20)):
         lane = lanes[name]
-        assert (lane.scheduled, lane.requests, lane.responses) == (requests, requests, requests)
-        assert lane.ok == requests - wrong_of_lane
-        assert lane.errors["status_5xx"] == wrong_of_lane
-        # Half of the load's rate, whatever part is measured.
+        assert (lane.scheduled, lane.requests, lane.responses) == (400, 400, 400)
+        assert (lane.ok, lane.errors["status_5xx"]) == (400 - wrong, wrong)
+        # Half of the load's rate.
         assert lane.rate_achieved == pytest.approx(200, rel=0.01)
-        # The begins of slices are counted, and in no percentile.
-        assert lane.histogram.get_total_count() == settled
+        assert lane.histogram.get_total_count() == 400
         series = lane.per_second
         assert series is not None
-        assert series.scheduled == series.responses == [requests / 2, requests / 2]
-        summary = json.loads((folder / name / "metronome.json").read_text())
-        computed = (summary["parts"][part] if part else summary)["latency_us"]
+        assert series.scheduled == series.responses == [200, 200]
+        computed = json.loads((folder / name / "metronome.json").read_text())["latency_us"]
         for key in ("p50", "p90", "mean", "max"):
             assert lane.latency_us[key] == pytest.approx(computed[key], rel=5e-3, abs=1)
     # The servers sleep 0.3 and 0.6 ms.
     medians = {name: lane.latency_us["p50"] or 0 for name, lane in lanes.items()}
-    assert medians["head"] - medians["base"] > 200
+    assert medians["head"] - medians["base"] > 250
 
 
-TURNS = LaneTurns(stacks=2, slice_s=0.02, settle_s=0.004, sliced_s=1, by_request_s=1)
+TURNS = LaneTurns(stacks=2)
 
 
 def test_a_lane_of_another_load_is_refused() -> None:
@@ -317,19 +306,12 @@ TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
 @pytest.mark.parametrize(
     ("rate", "schedule"),
     [
-        (
-            750,
-            {"rate": 750, "slice_s": 0.02, "sliced_s": 4, "by_request_s": 2, "settle_s": 0.004},
-        ),
+        (750, {"rate": 750}),
         (None, {"closed": True, "slice_s": 0.2}),
     ],
 )
 def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) -> None:
-    turns = LaneTurns(
-        stacks=2,
-        **{"slice_s": 0.02, "settle_s": 0.004, "sliced_s": 4, "by_request_s": 2},
-        **{"closed_s": 3, "closed_slice_s": 0.2},
-    )
+    turns = LaneTurns(stacks=2, closed_s=3, slice_s=0.2)
     request = Request(
         url="http://10.0.0.1/agents",
         connections=64,

@@ -48,6 +48,15 @@ def test_switches_are_of_all_services_but_one_that_hardly_worked() -> None:
     assert cost("switches_per_request", repetition(reverse_proxy=server, postgresql=lost)) is None
 
 
+def test_cpu_of_the_application_by_that_of_the_others_is_without_the_speed_of_the_machine() -> None:
+    slow = replace(USED, cpu_s=3.0)
+    parts = {"reverse_proxy": replace(USED, cpu_s=0.5), "postgresql": replace(USED, cpu_s=1.0)}
+    assert cost("application_cpu_relative", repetition(application=slow, **parts)) == 2
+    assert cost("application_cpu_relative", repetition(application=slow)) is None
+    lost = {**parts, "postgresql": replace(USED, cpu_s=None)}
+    assert cost("application_cpu_relative", repetition(application=slow, **lost)) is None
+
+
 def test_interrupts_and_energy_are_of_the_whole_server() -> None:
     rep = repetition(application=USED)
     host = present(rep.telemetry).server

@@ -65,6 +65,7 @@ class Machine:
     changed: str = "head"
     # Slower in truth, though it is the base again.
     control: float = 1.0
+    busy: float = 0.3
     now: float = 1_795_000_000.0
     found: dict[str, list[Result]] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
@@ -142,7 +143,9 @@ class Machine:
             if item.cell.load.lanes is None
             else Saturated(goodput=goodput, right=3000, slices=20, seconds=4.0, cut=0),
             response_time=response_time if item.cell.load.mode == "constant" else None,
-            telemetry=replace(builders.present(found.telemetry), server=server),
+            telemetry=replace(
+                builders.present(found.telemetry), server=replace(server, cpu_busy=self.busy)
+            ),
         )
 
 
@@ -209,6 +212,19 @@ def test_head_that_fails_more_requests_is_slower_and_in_nothing_faster() -> None
     assert rows(found)["p50"].reason.code == "better_failed_more"
     assert "faster" not in answers(found).values()
     assert found.answer == "slower"
+
+
+def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:
+    found = Machine(plan(), busy=0.9).run()
+    assert {name: answer for name, answer in answers(found).items() if answer == "undecided"} == {
+        "p50": "undecided",
+        "p99": "undecided",
+    }
+    reason = rows(found)["p50"].reason
+    assert (reason.code, reason.value) == ("lanes_crowded", 0.9)
+    assert not rows(found)["p50"].is_open
+    # A difference is one there, too.
+    assert answers(Machine(plan(), {"p50": 1.1}, busy=0.9).run())["p50"] == "slower"
 
 
 def test_metric_without_a_value_does_not_hold_the_run() -> None:
