@@ -55,22 +55,25 @@ def parse(text: str) -> Arrivals | None:
 def rates(text: str) -> list[float]:
     """Return the rates of a ramp, such as 100..2000, requests/s. Raises PlanError for others."""
     try:
-        found = [float(rate) for rate in text.split("..")]
+        numbers = [float(rate) for rate in text.split("..")]
     except ValueError:
-        found = []
-    if not (RAMP_MIN <= len(found) <= RAMP_MAX and all(0 <= rate <= RATE_MAX for rate in found)):
+        numbers = []
+    if not (
+        RAMP_MIN <= len(numbers) <= RAMP_MAX and all(0 <= rate <= RATE_MAX for rate in numbers)
+    ):
         raise PlanError(
             f"{RAMP}: '{text}' is no ramp. Give {RAMP_MIN} to {RAMP_MAX:,} rates from 0 to "
             f"{RATE_MAX:,} requests per second, for example -e {RAMP}=100..2000."
         )
-    return found
+    return numbers
 
 
-def mean(ramp: object, given: GivenOptions) -> float:
-    """Return the mean rate of a ramp. Raises PlanError where a rate is given too."""
+def mean(ramp: object, values: GivenOptions) -> float:
+    """Return the mean rate of a ramp. Raises PlanError where ``values`` have another."""
     points = rates(str(ramp))
     mean_rate = sum((before + after) / 2 for before, after in pairwise(points)) / (len(points) - 1)
-    if given.get("rate") is not None:
+    # A run that is repeated has the mean as its rate.
+    if values.get("rate") not in (None, [mean_rate]):
         raise PlanError(f"rate: the {RAMP} {ramp} has a mean rate. Leave rate or {RAMP} out.")
     return mean_rate
 

@@ -68,6 +68,11 @@ def test_a_run_is_repeated_with_what_was_given() -> None:
     assert again.run_id == "20261120-171647-flask"
 
 
+def test_a_ramp_is_repeated() -> None:
+    first = {"endpoint": "index", "ramp": "100..300", "curve": False, "framework": "aiohttp"}
+    assert cells(repeated(made(**first))) == cells(builders.plan(**first))
+
+
 def test_an_option_beside_it_overrides_and_an_inventory_does_not() -> None:
     before = made(framework="aiohttp", endpoint="index", duration=6)
     again = repeated(before, {"generator": "wrk2", "rate": 77}, duration=9)
