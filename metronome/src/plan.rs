@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 
-use std::sync::Arc;
-
 use tinyjson::JsonValue;
 
 use crate::arrivals::Arrivals;
