@@ -24,6 +24,7 @@ ITEM = NextMeasurement(
     position=2,
     total=5,
     seconds_left=40,
+    seed=1,
 )
 
 
