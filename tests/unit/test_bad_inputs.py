@@ -363,7 +363,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
     (
         "lab.yml -e study=typo",
-        "cell one: option: 'raet' is not known. There are: app, arrivals, backlog, connections, curve",
+        "cell one: option: 'raet' is not known. There are: app, arrivals, backlog, connections",
     ),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
