@@ -22,7 +22,7 @@ const ON_TIME_NS: u64 = 10_000_000;
 
 enum Output {
     Columns(Columns),
-    Seconds(Seconds),
+    Seconds(Box<Seconds>),
 }
 
 /// The figures of a lane.
@@ -178,7 +178,7 @@ impl Evaluation {
             };
             Output::Columns(Columns::create(path, last)?)
         } else {
-            Output::Seconds(Seconds::create(path, rate)?)
+            Output::Seconds(Box::new(Seconds::create(path, rate)?))
         };
         Ok(Evaluation {
             load: Evaluated::new(rate, dues.scheduled),
