@@ -8,13 +8,13 @@ results so far give. The stacks that a load measured side by side share its time
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
 from loadlab.kinds import all_kinds
-from loadlab.model import Progress, Result
+from loadlab.model import Lane, Progress, RepetitionSetup, Result
 from loadlab.plan import ablation, records, repeats, schedule
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan, Run
@@ -26,6 +26,8 @@ from loadlab.run.run_dir import PLAN, RepetitionDir, RunDir
 _HERE = RepetitionDir(Path())
 _TIMED = [path.name for path in (_HERE.run, _HERE.telemetry, _HERE.server_telemetry, _HERE.cores)]
 Results: TypeAlias = dict[RepetitionDir, Result]
+# The place of each repetition in a load of several lanes.
+Lanes: TypeAlias = Mapping[RepetitionDir, Lane | None]
 Faults: TypeAlias = Iterator[tuple[RepetitionDir, str]]
 
 
@@ -37,14 +39,16 @@ def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
     run = RunDir(run_dir)
     results = {folder: documents.read(folder.result, Result) for folder in run.measured()}
     faults: defaultdict[str, list[str]] = defaultdict(list)
-    lanes = begun.plan.lanes
+    lanes = {folder: _lane(folder) for folder in run.repetitions()}
     alone = {folder: result for folder, result in results.items() if _load(folder, lanes) == folder}
+    in_lanes = {folder.of for folder, lane in lanes.items() if lane is not None}
     checks = (
-        _missing([folder for folder in run.repetitions() if _load(folder, lanes) == folder]),
+        _missing([folder for folder in lanes if folder.of not in in_lanes]),
+        _missing_loads([folder for folder in lanes if folder.of in in_lanes]),
         _missing_lanes(alone, results, lanes),
         _copies(results, lanes),
         _overlaps(alone),
-        _unplanned(run_dir, results, begun),
+        _unplanned(run_dir, results, begun, lanes),
     )
     for folder, fault in chain(*checks):
         faults[f"{folder.place}/{folder.result.name}"].append(fault)
@@ -57,19 +61,28 @@ def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
     return {name: tuple(texts) for name, texts in faults.items()}
 
 
-def _load(folder: RepetitionDir, lanes: Sequence[Sequence[str]]) -> RepetitionDir:
-    """Return the repetition that has the raw files of the same load; ``lanes``: of the plan."""
-    first = next((names[0] for names in lanes if folder.of in names), folder.of)
-    return folder.run_dir.repetition(first, folder.number)
+def _lane(folder: RepetitionDir) -> Lane | None:
+    """Return the place of a repetition in a load of several lanes; None of a load of one stack."""
+    if not folder.cell.exists():
+        return None
+    return documents.read(folder.cell, RepetitionSetup).lane
 
 
-def _missing_lanes(alone: Results, results: Results, lanes: Sequence[Sequence[str]]) -> Faults:
+def _load(folder: RepetitionDir, lanes: Lanes) -> RepetitionDir:
+    """Return the repetition that has the raw files of the same load."""
+    lane = lanes.get(folder)
+    return folder if lane is None else folder.run_dir.repetition(lane.first, folder.number)
+
+
+def _missing_lanes(alone: Results, results: Results, lanes: Lanes) -> Faults:
     """Yield the loads that lack a stack; of a failed set-up only the first has a record."""
-    for first, *beside in lanes:
-        for folder, result in alone.items():
-            others = [folder.run_dir.repetition(name, folder.number) for name in beside]
-            if folder.of == first and result.error is None and not set(others) <= results.keys():
-                yield folder, "a stack of the same load is not there"
+    for folder, result in alone.items():
+        lane = lanes.get(folder)
+        beside = (
+            [folder.run_dir.repetition(name, folder.number) for name in lane.cells] if lane else []
+        )
+        if result.error is None and not set(beside) <= results.keys():
+            yield folder, "a stack of the same load is not there"
 
 
 def _missing(folders: Sequence[RepetitionDir]) -> Faults:
@@ -81,7 +94,15 @@ def _missing(folders: Sequence[RepetitionDir]) -> Faults:
             yield folder, f"repetition {folder.number} of its cell, and {expected} is not there"
 
 
-def _copies(results: Results, lanes: Sequence[Sequence[str]]) -> Faults:
+def _missing_loads(folders: Sequence[RepetitionDir]) -> Faults:
+    """Yield the repetitions whose number does not follow that of another load of several lanes."""
+    numbers = {folder.number for folder in folders}
+    for folder in folders:
+        if folder.number > 1 and folder.number - 1 not in numbers:
+            yield folder, f"load {folder.number}, and {folder.number - 1} is not there"
+
+
+def _copies(results: Results, lanes: Lanes) -> Faults:
     """Yield the repetitions with a recording of another load."""
     owners: dict[str, RepetitionDir] = {}
     for folder, result in results.items():
@@ -117,7 +138,7 @@ def _overlaps(results: Results) -> Faults:
                 yield folder, f"began {end - start:.1f} s before the end of {before.place}"
 
 
-def _unplanned(run_dir: Path, results: Results, begun: Run) -> Faults:
+def _unplanned(run_dir: Path, results: Results, begun: Run, lanes: Lanes) -> Faults:
     """Yield the repetitions of cells that the plan has not, or that were not next by the plan.
 
     A later call that resumed the run may have planned other cells.
@@ -142,10 +163,10 @@ def _unplanned(run_dir: Path, results: Results, begun: Run) -> Faults:
     failed = any(result.error is not None for result in results.values())
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
     if not (strange or failed or idle):
-        yield from _out_of_turn(plan, results, everything)
+        yield from _out_of_turn(plan, results, everything, lanes)
 
 
-def _out_of_turn(plan: Plan, results: Results, everything: Records) -> Faults:
+def _out_of_turn(plan: Plan, results: Results, everything: Records, lanes: Lanes) -> Faults:
     """Yield the first repetition of each pair that was not next by the plan and the results before
     it."""
     blocks = [result.block or 0 for result in results.values()]
@@ -159,7 +180,11 @@ def _out_of_turn(plan: Plan, results: Results, everything: Records) -> Faults:
             for experiment in schedule.experiments_of(plan, pair)
             for cell_id in experiment.cell_ids(everything)
         }
-        of_pair = {folder: result for folder, result in results.items() if folder.of in own}
+        of_pair = {
+            folder: result
+            for folder, result in results.items()
+            if folder.of in own and _load(folder, lanes) == folder
+        }
         for _, _, folder in _timed(of_pair):
             result = results[folder]
             item = schedule.next_item(
@@ -170,6 +195,6 @@ def _out_of_turn(plan: Plan, results: Results, everything: Records) -> Faults:
                 yield folder, f"by the plan {following[0] or 'nothing'} was to be measured then"
                 break
             for other, beside in results.items():
-                if _load(other, plan.lanes) == folder:
+                if _load(other, lanes) == folder:
                     before[other.of].append(beside)
                     kept[other.of] = cell_records(before[other.of])

@@ -302,7 +302,7 @@ def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
         return min(80 + timeout_s * rounds + 0.02 * load.requests, BATCH_MAX_S)
     if load.duration_s is None:
         raise LabError(f"the load of {load.generator} has neither requests nor duration_s")
-    closed_s = load.lanes.closed_s + PAUSE_S if load.lanes else 0
+    closed_s = load.lanes.closed_s + PAUSE_S if load.lanes and load.lanes.closed_s else 0
     return lead_s + load.duration_s + closed_s
 
 

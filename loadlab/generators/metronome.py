@@ -49,7 +49,7 @@ from loadlab.generators.measurement import (
     Waited,
 )
 from loadlab.generators.tally import AnswerSeries, Seconds, rounded
-from loadlab.model import Arrivals, LaneTurns, Load, PerSecond, Reason, Saturated, Stops, Thresholds
+from loadlab.model import Arrivals, Load, PerSecond, Reason, Saturated, Stops, Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
@@ -408,25 +408,54 @@ def _count(stream: BufferedIOBase, name: str, schedule: Schedule, reader: _Reade
         reader.add_second(second, numbers)
 
 
-def of_lane(folder: Path, schedule: Schedule, turns: LaneTurns) -> tuple[Measurement, set[str]]:
+def of_lane(folder: Path, load: Load) -> tuple[Measurement, set[str]]:
     """Return the Measurement of one lane from its own files, and the names of the files beside.
 
-    ``schedule``: of the whole load, of which each lane has its share. Raises GeneratorError as
-    measure does.
+    ``load``: of each lane. Raises GeneratorError as measure does.
     """
     summary = read_summary(folder / OUTPUT)
-    share = schedule.scheduled / turns.stacks
-    if summary.lanes != turns.stacks or abs(summary.scheduled - share) >= 1:
+    if load.rate is None:
+        return _of_closed_loop(folder, summary, load)
+    # The lanes share the schedule of all.
+    schedule = _schedule(load, summary.lanes)
+    share = schedule.scheduled / summary.lanes
+    if abs(summary.scheduled - share) >= 1:
         raise GeneratorError(
-            f"{OUTPUT} is of {summary.scheduled} requests of {summary.lanes} lanes, not of about "
-            f"{share:.0f} of {turns.stacks}"
+            f"{OUTPUT} is of {summary.scheduled} requests, not of about {share:.0f}, the share of "
+            f"one of {summary.lanes} lanes"
         )
     measurement, name = _measure(folder, summary, schedule)
-    if not turns.closed_s:
+    if load.lanes is None or not load.lanes.closed_s:
         return measurement, {name}
     saturation = f"{SATURATION}.json"
     saturated = closed_loop(folder / saturation)
     return dataclasses.replace(measurement, saturated=saturated), {name, saturation}
+
+
+def _of_closed_loop(folder: Path, summary: Summary, load: Load) -> tuple[Measurement, set[str]]:
+    """Return the Measurement of a lane that is a closed loop, and the names of the files beside.
+
+    Goodput is that of its slices; other answers count in proportion. Each second of the file counts
+    as one request of a schedule, for there is none.
+    """
+    saturated = closed_loop(folder / OUTPUT)
+    measurement, name = _measure(folder, summary, _schedule(load, 1, rate=1.0))
+    answered = measurement.responses / measurement.ok if measurement.ok else 0.0
+    return dataclasses.replace(
+        measurement,
+        scheduled=None,
+        unsent=None,
+        duration_s=summary.finished - summary.started,
+        rate_achieved=saturated.goodput * answered
+        if answered
+        else measurement.responses / saturated.seconds,
+        goodput=saturated.goodput,
+        latency_from="sent",
+        ideal=None,
+        send_delay_us=None,
+        lateness=None,
+        waited=None,
+    ), {name}
 
 
 def closed_loop(path: Path) -> Saturated:
@@ -523,7 +552,10 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         latency_from="intended",
         ideal=histograms.from_counts(*totals.ideal.exact),
         per_second=_per_second(
-            series, series.intended if summary.lanes == 1 else summary.due_by_second
+            series,
+            series.intended
+            if summary.lanes == 1 and summary.closed is None
+            else summary.due_by_second,
         ),
         send_delay_us=histograms.summary(histograms.from_counts(*pacing), pacing)
         if len(pacing[0])
@@ -630,7 +662,12 @@ def _plan(request: Request, seconds: float, name: str) -> str:
             shape["arrivals"]["seed"] = request.seed
         shape = {name: value for name, value in shape.items() if value}
     if request.lanes:
-        lanes = [{"name": lane, "url": at} for lane, at in request.lanes.urls.items()]
+        # Of one lane, the files are where those of a load of one server are.
+        several = len(request.lanes.urls) > 1
+        lanes = [
+            {**({"name": lane} if several else {}), "url": at}
+            for lane, at in request.lanes.urls.items()
+        ]
         if request.rate is None:
             turns = {"slice_s": request.lanes.turns.slice_s}
     plan = {
@@ -660,20 +697,20 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
     return [NAME, _plan(request, seconds, name)]
 
 
-def _schedule(load: Load) -> Schedule:
-    """Return the schedule of the whole load, of all its lanes."""
-    if load.rate is None or load.duration_s is None:
+def _schedule(load: Load, lanes: int, rate: float | None = None) -> Schedule:
+    """Return the schedule of the whole load, of all its lanes; ``rate``: in place of its own."""
+    rate = rate or load.rate
+    if rate is None or load.duration_s is None:
         raise GeneratorError(f"{NAME} ran without a rate or a duration")
-    lanes = load.lanes.stacks if load.lanes else 1
-    return Schedule(lanes * load.rate, load.duration_s, load.connections, load.arrivals)
+    return Schedule(lanes * rate, load.duration_s, load.connections, load.arrivals)
 
 
 def _measured(
     folder: Path, load: Load, answer: Answer, thresholds: Thresholds
 ) -> tuple[Measurement, set[str]]:
     if load.lanes is not None:
-        return of_lane(folder, _schedule(load), load.lanes)
-    measurement, name = measure(folder, _schedule(load))
+        return of_lane(folder, load)
+    measurement, name = measure(folder, _schedule(load, 1))
     return measurement, {name}
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from loadlab.kinds import all_kinds, derive_run
 from loadlab.kinds.budget import Pace
 from loadlab.model import Disturbance, Result
-from loadlab.plan import ablation, progress, records, repeats, schedule
+from loadlab.plan import ablation, cell_ids, progress, records, repeats, schedule
 from loadlab.plan import plan_document as plans
 from loadlab.plan.modes import search
 from loadlab.plan.modes.stopping import TRIES
@@ -104,7 +104,7 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
         records=kept,
         last=last.item if last is not None else None,
         result=result,
-        results=results if last is not None and last.item.lanes else {},
+        results=results if last is not None and len(last.item.lanes) > 1 else {},
         block=_ended(last.item if last is not None else None, following),
         disturbance=disturbance,
         notices=notices,
@@ -148,9 +148,10 @@ def lines(turn: Turn) -> Iterator[str]:
         title = _title(turn, turn.last, turn.result)
         if turn.results:
             yield f"{title}, {len(turn.results)} stacks side by side:"
-            for cell_id, result in turn.results.items():
+            for result in turn.results.values():
                 control = " (A/A control)" if result.purpose == "aa_control" else ""
-                yield f"  {result.cell.variant or cell_id}{control}: {cell_lines.result(result)}"
+                name = result.cell.variant or cell_ids.stack_id(result.cell)
+                yield f"  {name}{control}: {cell_lines.result(result)}"
         else:
             yield f"{title}: {_result(turn.last, turn.result)}"
     yield from (_NOTICES[notice](turn.disturbance) for notice in turn.notices)

@@ -146,12 +146,10 @@ class Arrivals(Record, kw_only=True, frozen=True):
 class LaneTurns(Record, kw_only=True, frozen=True):
     """How one load alternates between several stacks, each in a lane with connections of its own.
 
-    At a rate the lanes take turns request by request. A closed loop may follow, in slices of time.
+    At a rate the lanes take turns request by request, and a closed loop may follow. Closed loops
+    take turns in slices of time. How many lanes there are may differ from load to load.
     """
 
-    stacks: Annotated[
-        Annotated[int, Meta(ge=2, le=16)], doc("Stacks that are up together, 2 to 16.")
-    ]
     closed_s: Annotated[
         NotNegative, doc("Length of the closed loop that follows, seconds; 0 for none.")
     ] = 0

@@ -187,6 +187,10 @@ class PlannedMatrix(Record, kw_only=True, frozen=True):
     budget_s: Annotated[Above0, doc("Seconds of setting up and measuring after which it ends.")]
     cores: Annotated[Positive, doc("Cores of the server, for which candidates were made.")]
     candidates: Annotated[list[PlannedCandidate], doc("All, in the order of their names' servers.")]
+    apart: Annotated[
+        Reason | None,
+        doc("Why they are measured one after the other; absent where loads have several in lanes."),
+    ] = None
 
 
 class MatrixLead(Record, kw_only=True, frozen=True, omit_defaults=False):

@@ -62,7 +62,7 @@ def _load(load: Load) -> list[str]:
     if load.headers:
         parts.append(f"headers{_digest(json.dumps(load.headers, sort_keys=True))[:8]}")
     if load.lanes is not None:
-        parts.append(f"{load.lanes.stacks}lanes")
+        parts.append("lanes")
     if load.clients is not None:
         parts.append(f"{load.clients}clients")
     if load.stall is not None:

@@ -106,6 +106,7 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         list[list[str]],
         doc("cell_ids that one load measures side by side; the first has the load's raw files."),
     ] = field(default_factory=list)
+    together: Annotated[Positive, doc("How many stacks are up at once on a server, at most.")] = 1
     gate: Annotated[
         PlannedGate | None, doc("The comparison of variants; null where the run has none.")
     ] = None

@@ -59,8 +59,13 @@ def planned_s(plan: Plan, own: Sequence[Experiment], records: Records) -> float:
 
 def repeats_s(own: Sequence[Experiment], records: Records) -> float:
     """Return the seconds of load of what was measured after a void measurement of its block."""
+    seconds = {
+        item.cell_id: experiment.repeat_s(item)
+        for experiment in own
+        for item in experiment.known_items(records)
+    }
     return sum(
-        item.expected_s * sum(not repetition.validity.valid for repetition in block[:-1])
+        seconds[item.cell_id] * sum(not repetition.validity.valid for repetition in block[:-1])
         for item in _items(own, records)
         for block in _blocks(item, records)
     )

@@ -233,16 +233,26 @@ def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> 
     Empty where the load is of one stack, and where the block is complete. While the block of one of
     them is not complete, all are measured again: what is compared is of one load.
     """
-    names = next((names for names in plan.lanes if names[0] == experiment.items[0].cell_id), [])
-    members = [member for member in plan.experiments if member.items[0].cell_id in names]
-    if not any(member.next_item(block, records) for member in members):
+    own = next((names for names in plan.lanes if names[0] == experiment.items[0].cell_id), [])
+    members: list[Experiment] = [
+        member for member in plan.experiments if member.items[0].cell_id in own
+    ] or [experiment]
+    known = {item.cell_id: item for member in members for item in member.known_items(records)}
+    if not own:
+        items = experiment.together(block, records)
+    elif any(member.next_item(block, records) for member in members):
+        items = [known[name] for name in own]
+    else:
+        items = []
+    if not items:
         return []
-    by_id = {item.cell_id: item for member in members for item in member.known_items(records)}
-    order = places(plan.options.seed, block - 1, names)
-    repetition = max(_next_repetition(name, records) for name in names)
+    # Whatever order the block has.
+    order = places(plan.options.seed, block - 1, sorted(item.cell_id for item in items))
+    # No other load has it, whichever of these it measured.
+    repetition = max(_next_repetition(name, records) for name in known)
     return [
-        PlacedItem(**asdict(by_id[name]), repetition=repetition, place=order.index(name) + 1)
-        for name in names
+        PlacedItem(**asdict(item), repetition=repetition, place=order.index(item.cell_id) + 1)
+        for item in items
     ]
 
 

@@ -36,6 +36,11 @@ PARTS = [
     ),
     ReasonPart("Ablations", "Why a tuning was not measured.", planning_reasons.ABLATIONS),
     ReasonPart(
+        "Lanes",
+        "Why variants or candidates are measured one after the other, and not in one load.",
+        planning_reasons.LANES,
+    ),
+    ReasonPart(
         "Generators",
         "Why a generator is taken where none is named, or cannot be had.",
         planning_reasons.GENERATORS,

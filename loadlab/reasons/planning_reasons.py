@@ -56,6 +56,59 @@ ABLATIONS: ReasonTable = {
 }
 
 
+LANES: ReasonTable = {
+    "lanes_one_variant": ReasonRow(
+        template("there is one of them"),
+        meaning="There is one, as a baseline is of another sitting.",
+    ),
+    "lanes_generator": ReasonRow(
+        template("only metronome alternates between them, and {generator} offers the load"),
+        "leave -e generator= and http2 out",
+        meaning="Another generator than metronome offers the load.",
+    ),
+    "lanes_arrivals": ReasonRow(
+        template("turns need requests at equal intervals, and arrivals is {arrivals}"),
+        "leave -e arrivals= out",
+        meaning="Requests come at random or in bursts, and lanes take turns.",
+    ),
+    "lanes_clients": ReasonRow(
+        template("{value} clients cannot alternate at the same moments"),
+        "one client",
+        meaning="Several clients offer the load.",
+    ),
+    "lanes_load": ReasonRow(
+        template("they differ in {names:list}, and one load has one of it"),
+        meaning="They differ in their load: keepalive, tls or headers.",
+    ),
+    "lanes_hosts": ReasonRow(
+        template("they differ in {option}, which is of the whole machine"),
+        meaning="They differ in the tuning or the network of their hosts.",
+    ),
+    "lanes_no_application": ReasonRow(
+        template("{framework} has no application of its own to have twice"),
+        meaning="The reverse proxy answers alone.",
+    ),
+    "lanes_own_database": ReasonRow(
+        template("{framework} has a database of its own, which two would change"),
+        meaning="The application has a database of its own.",
+    ),
+    "lanes_connections": ReasonRow(
+        template(
+            "max_connections of {tuning} admits the database connections of {value}, and a block "
+            "has {limit}"
+        ),
+        "another tuning, or a smaller pool_size",
+        meaning="PostgreSQL does not admit the connections of so many candidates.",
+    ),
+    "lanes_sessions": ReasonRow(
+        template(
+            "{framework} keeps no database sessions, so PostgreSQL's CPU time cannot be told apart"
+        ),
+        meaning="The application opens a database session for each request.",
+    ),
+}
+
+
 _NAMED = "Name an executable with -e <generator>_binary="
 GENERATORS: ReasonTable = {
     "generator_machine": ReasonRow(

@@ -179,6 +179,31 @@ def pools_refusal(
     )
 
 
+def admitted(
+    stacks: Mapping[str, PooledStack],
+    profile: TuningProfile,
+    cores: int,
+    pool_size: int,
+    together: int = 1,
+) -> set[str]:
+    """Return the names of the stacks whose pools fit a server of which only the cores are known.
+
+    ``pool_size``, ``together``: see sizes.
+    """
+    size = Sizes(
+        # Enough to refuse none.
+        memory=2**40,
+        cores=cores,
+        connections=together * connections(stacks.values(), cores, pool_size),
+    )
+    most = max_connections(profile, size)
+    return {
+        name
+        for name, stack in stacks.items()
+        if pools_refusal(stack, cores, most, "", together) is None
+    }
+
+
 def pools_refusals(
     stacks: Mapping[str, PooledStack],
     tunings: Mapping[str, TuningProfile],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -14,12 +14,14 @@ from loadlab.kinds.budget import Pace
 from loadlab.kinds.matrix import analyse, blocks_left
 from loadlab.model import Item, MatrixVerdict, Reason, Result, ServiceProcesses, Telemetry, Validity
 from loadlab.plan import plan_document
+from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, cell_records
 from tests.unit import builders
 
-# Seconds of a measurement, and of the first set-up of a candidate, as files/methods.yml plans them.
-EACH_S, SET_UP_S = 6.5, 15.0
+# Seconds of a load, with one candidate or several, and of the first set-up of a candidate, as
+# files/methods.yml plans them.
+ALONE_S, TOGETHER_S, SET_UP_S = 6.5, 16.0, 15.0
 BEGAN = 1_795_000_000.0
 _STEAL = Reason(
     code="steal", value=0.2, limit=0.05, facts={"host": "server", "seconds": 1, "seconds_max": 0.5}
@@ -36,9 +38,9 @@ class Machine:
     """Measures what the plan asks for.
 
     ``truth``: candidate -> goodput, requests/s. ``noise``: standard deviation of a measurement;
-    ``drift``: of a block. ``void``: probability of a void. ``failing``: candidates that fail, or
-    their A/A control with the suffix -aa, from the block ``from_block`` on. An application takes as
-    much memory for each worker.
+    ``drift``: of a load. ``void``: probability of a void load. ``failing``: candidates through
+    which a load fails, or their A/A control with the suffix -aa, from the block ``from_block`` on.
+    An application takes as much memory for each worker.
     """
 
     plan: Plan
@@ -59,7 +61,7 @@ class Machine:
         self.names = {one.cell_id: one.name for one in self.plan.matrix.candidates}
         self.memory = {one.name: 50e6 * one.workers for one in self.plan.matrix.candidates}
         self.level = 0.0
-        self.block = 0
+        self.is_void = self.fails = False
 
     def run(self) -> MatrixVerdict:
         """Measure block by block until the plan has no more; return the answer."""
@@ -71,24 +73,45 @@ class Machine:
             if done >= made.options.repetitions:
                 return analyse.build("run", self.plan, self.kept)
             done += 1
-            while item := analyse.matrix_of(made).next_item(done, self.kept):
-                self.measure(item, done)
+            while load := self.load(analyse.matrix_of(made), done):
+                self.measure(load, done)
 
-    def measure(self, item: Item, block: int) -> None:
-        several = self.found.setdefault(item.cell_id, [])
-        several.append(self.result(item, len(several) + 1, block))
-        self.kept[item.cell_id] = cell_records(several)
+    def load(self, matrix: Matrix, block: int) -> list[Item]:
+        """Return the items of a block's next load."""
+        item = matrix.next_item(block, self.kept)
+        return matrix.together(block, self.kept) or ([item] if item else [])
+
+    def measure(self, load: Sequence[Item], block: int) -> None:
+        together = load[0].cell.load.lanes is not None
+        numbered = [*self.found] if together else [load[0].cell_id]
+        repetition = 1 + max(
+            (self.found[name][-1].repetition for name in numbered if name in self.found), default=0
+        )
+        self.begin(load, block)
+        for item in load:
+            several = self.found.setdefault(item.cell_id, [])
+            several.append(self.result(item, repetition, block))
+            self.kept[item.cell_id] = cell_records(several)
+
+    def begin(self, load: Sequence[Item], block: int) -> None:
+        """Draw what all candidates of a load share."""
+        new = sum(item.cell_id not in self.found for item in load)
+        self.now += (TOGETHER_S if load[0].cell.load.lanes else ALONE_S) + new * SET_UP_S
+        self.level = self.random.normal(0, self.drift)
+        self.is_void = self.random.random() < self.void
+        self.fails = block >= self.from_block and any(
+            self.name(item) in self.failing for item in load
+        )
+
+    def name(self, item: Item) -> str:
+        control = item.purpose == "aa_control"
+        name = self.names[(item.base if control else item.cell_id) or ""]
+        return f"{name}-aa" if control else name
 
     def result(self, item: Item, repetition: int, block: int) -> Result:
-        of = item.base if item.purpose == "aa_control" else item.cell_id
-        name = self.names[of or ""]
-        self.now += EACH_S + (SET_UP_S if repetition == 1 else 0)
-        if block != self.block:
-            self.block, self.level = block, self.random.normal(0, self.drift)
+        name = self.name(item).removesuffix("-aa")
         goodput = self.truth[name] * math.exp(self.level + self.random.normal(0, self.noise))
-        void = self.random.random() < self.void
-        named = f"{name}-aa" if item.purpose == "aa_control" else name
-        fails = named in self.failing and block >= self.from_block
+        fails, void = self.fails, self.is_void
         return replace(
             builders.result(),
             cell_id=item.cell_id,
@@ -97,7 +120,7 @@ class Machine:
             base=item.base,
             repetition=repetition,
             block=block,
-            started=self.now - EACH_S,
+            started=self.now - ALONE_S,
             finished=self.now,
             goodput=None if fails else goodput,
             error="server: Start it: it does not start" if fails else None,

@@ -342,7 +342,7 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=flask",
         "endpoint: candidates are compared at one endpoint",
     ),
-    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 23 min"),
+    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 11 min"),
     (f"{M}=flask -e trace=true", "trace: 'true' has no place in a matrix: a trace belongs to one"),
     (f"{M}=flask -e http2=true", "http2: 'true' has no place in a matrix: the generator of the cl"),
     (f"{M}=flask -e scale=local", "scale: 'local' has no place in a matrix: it is of a study."),

@@ -158,11 +158,14 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
     builders.write_plan(tmp_path, planned_matrix)
     last = run.next(0, None)
     while item := last["item"]:
-        run.begin(item)
         planned = documents.decode(item, NextMeasurement, "item")
-        result = machine.result(planned, planned.repetition, planned.block or 0)
-        folder = RunDir(tmp_path).repetition(planned.cell_id, planned.repetition)
-        folder.result.write_bytes(documents.encode(result))
+        machine.begin(planned.measured, planned.block or 0)
+        for lane, stack in zip(item["lanes"], planned.lanes, strict=True):
+            run.begin(lane)
+            machine.found.setdefault(stack.cell_id, [])
+            result = machine.result(stack, stack.repetition, planned.block or 0)
+            folder = RunDir(tmp_path).repetition(stack.cell_id, stack.repetition)
+            folder.result.write_bytes(documents.encode(result))
         last = run.next(0, last)
     assert last["left"] == 0
     blocks = [line for line in run.printed if line.startswith("After block ")]

@@ -14,7 +14,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.kinds import budget
+from loadlab.kinds import budget, lanes
 from loadlab.kinds.gate import side_by_side, variants
 from loadlab.kinds.gate.variants import EXAMPLE
 from loadlab.kinds.kind import Draft
@@ -164,7 +164,7 @@ def _load_of(verdict: Verdict) -> GivenOptions:
     assert verdict.cell is not None
     load = verdict.cell.load
     return {
-        "rate": side_by_side.whole_rate(load),
+        "rate": side_by_side.whole_rate(load, len(verdict.heads)),
         "connections": load.connections,
         "duration": load.duration_s,
         "warmup": load.warmup_s,
@@ -185,8 +185,8 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
         for name in Load.__struct_fields__
         if name not in _FOLLOWS
     ]
-    before, now = (side_by_side.whole_rate(cell.load) for cell in (verdict.cell, own))
-    pairs.append(("rate", before, now))
+    before = side_by_side.whole_rate(verdict.cell.load, len(verdict.heads))
+    pairs.append(("rate", before, own.load.rate))
     other = [f"{name} {before}, not {now}" for name, before, now in pairs if before != now]
     if other:
         raise PlanError(
@@ -213,10 +213,10 @@ def complete(draft: Draft, plan: Plan) -> Plan:
     assert draft.study is not None
     planned = _planned_gate(draft, draft.study, dict(reversed(plan.aa_controls)))
     variants = (planned.base.cells, planned.control, *(head.cells for head in planned.heads))
-    lanes = [] if planned.apart else [[cells.constant for cells in variants]]
+    together = [] if planned.apart else [[cells.constant for cells in variants]]
     if draft.run.recorded and draft.run.recorded.plan.gate:
         refuse_other(plan.run_id, draft.run.recorded.plan.gate, planned)
-    return replace(plan, gate=planned, lanes=lanes)
+    return replace(plan, gate=planned, lanes=together, together=max([1, *map(len, together)]))
 
 
 def refuse_other(run_id: str, recorded: PlannedGate, planned: PlannedGate) -> None:
@@ -274,7 +274,7 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
 def apart(planned: PlannedCells) -> Reason | None:
     """Return why the variants are measured one after the other; None where a load has all."""
     constant = [item for item in items(planned.experiments) if side_by_side.is_constant(item)]
-    return side_by_side.apart(constant, planned.stacks, planned.endpoints)
+    return lanes.apart(constant, planned.stacks, planned.endpoints)
 
 
 def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> PlannedCells:
@@ -286,14 +286,10 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
         return planned
     rule, study = methods.read(GateRule, root), planned.study
     assert study is not None
-    turns = LaneTurns(
-        stacks=1 + len(study.cells) // 2,
-        closed_s=rule.gate_closed_s,
-        slice_s=rule.gate_slice_s,
-    )
+    turns = LaneTurns(closed_s=rule.gate_closed_s, slice_s=rule.gate_slice_s)
     duration_s = None if "duration" in options else rule.gate_lanes_duration_s
     more = rule.gate_lanes_fraction / rule.gate_fraction
-    return side_by_side.shared(planned, turns, duration_s, more)
+    return side_by_side.shared(planned, 1 + len(study.cells) // 2, turns, duration_s, more)
 
 
 def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:

@@ -54,48 +54,6 @@ REASONS = ReasonPart(
             meaning="The head's share of void repetitions differs from that of base and A/A "
             "control, so the rest of one side may be its better ones.",
         ),
-        "lanes_one_variant": ReasonRow(
-            template("there is one variant"),
-            meaning="A baseline is of another sitting.",
-        ),
-        "lanes_generator": ReasonRow(
-            template("only metronome alternates between them, and {generator} offers the load"),
-            "leave -e generator= and http2 out",
-            meaning="Another generator than metronome offers the load.",
-        ),
-        "lanes_arrivals": ReasonRow(
-            template("turns need requests at equal intervals, and arrivals is {arrivals}"),
-            "leave -e arrivals= out",
-            meaning="Requests come at random or in bursts, and lanes take turns.",
-        ),
-        "lanes_clients": ReasonRow(
-            template("{value} clients cannot alternate at the same moments"),
-            "one client",
-            meaning="Several clients offer the load.",
-        ),
-        "lanes_load": ReasonRow(
-            template("they differ in {names:list}, and one load has one of it"),
-            meaning="The variants differ in their load: keepalive, tls or headers.",
-        ),
-        "lanes_hosts": ReasonRow(
-            template("they differ in {option}, which is of the whole machine"),
-            meaning="The variants differ in the tuning or the network of their hosts.",
-        ),
-        "lanes_no_application": ReasonRow(
-            template("{framework} has no application of its own to have twice"),
-            meaning="The reverse proxy answers alone.",
-        ),
-        "lanes_own_database": ReasonRow(
-            template("{framework} has a database of its own, which two would change"),
-            meaning="The application has a database of its own.",
-        ),
-        "lanes_sessions": ReasonRow(
-            template(
-                "{framework} keeps no database sessions, so PostgreSQL's CPU time cannot be told "
-                "apart"
-            ),
-            meaning="The application opens a database session for each request.",
-        ),
         "lanes_crowded": ReasonRow(
             template(
                 "the server's cores were {value:percent} busy; above {limit:percent} a slow "
@@ -119,7 +77,7 @@ def apart(planned: PlannedGate) -> str:
     baseline, where there is one."""
     if planned.apart is None or planned.baseline is not None:
         return ""
-    reason = words.reason(planned.apart, REASONS.rows)
+    reason = words.reason(planned.apart)
     return f"The variants are measured one after the other, which takes longer: {reason}"
 
 

@@ -11,7 +11,7 @@ from loadlab.kinds.matrix import analyse
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, latest_block, measured
 
-# Measurements whose starts show how long one takes. The first of each candidate takes longer.
+# Loads whose starts show how long one takes. The first of each candidate takes longer.
 _LATEST = 25
 
 
@@ -32,20 +32,24 @@ def blocks(plan: Plan, records: Records, pace: Pace) -> int:
     if len(standing.contenders) > 1 and (
         done <= sum(matrix.rounds) or analyse.compare(plan, records, standing).is_open
     ):
-        # Of each block one measurement may be void and made again.
-        more = max(0, int(left / (period(plan, records) * (len(standing.final) + 1))))
+        # Of each block one load may be void and made again.
+        loads = matrix.loads(len(standing.final)) + 1
+        more = max(0, int(left / (period(plan, records) * loads)))
     return done + max(more, int(latest > done))
 
 
 def period(plan: Plan, records: Records) -> float:
-    """Return the seconds from the start of a measurement to that of the next, the median of the
-    latest ones; before there are two, those of its load."""
+    """Return the seconds from the start of a load to that of the next, the median of the latest
+    ones; before there are two, those of the load."""
     matrix = analyse.matrix_of(plan)
+    # The lanes of a load start together.
     started = sorted(
-        rep.started
-        for item in matrix.known_items(records)
-        for rep in measured(item.cell_id, records)
-        if rep.started is not None
+        {
+            rep.started
+            for item in matrix.known_items(records)
+            for rep in measured(item.cell_id, records)
+            if rep.started is not None
+        }
     )
     apart = [after - before for before, after in pairwise(started[-_LATEST:])]
     return statistics.median(apart) if apart else matrix.items[0].expected_s

@@ -13,7 +13,7 @@ from loadlab.stacks import stacks
 from loadlab.stacks.servers import Offered, Unasked
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import tuning_profile
-from loadlab.tuning.sizing import Pool, PooledStack, Sizes
+from loadlab.tuning.sizing import Pool, PooledStack
 
 # Threads of a worker that can have several: a few, and many for an application that waits.
 FEW, MANY = 4, 16
@@ -71,22 +71,12 @@ def _admitted(
         )
         for candidate in candidates
     }
-    # The server's memory is not known here, so it refuses none.
-    size = Sizes(
-        memory=2**40,
-        cores=cores,
-        connections=sizing.connections(pooled.values(), cores, sizing.largest_pool(root)),
-    )
-    admitted = sizing.max_connections(profile, size)
-    left = {
-        candidate.name: candidate
-        for candidate in candidates
-        if sizing.pools_refusal(pooled[candidate.name], cores, admitted, "") is None
-    }
+    admitted = sizing.admitted(pooled, profile, cores, sizing.largest_pool(root))
+    left = {candidate.name: candidate for candidate in candidates if candidate.name in admitted}
     if not left:
         raise PlanError(
             f"tuning: with one worker alone {chosen.framework} opens more database connections "
-            f"than max_connections = {admitted} of {chosen.tuning[0]} leaves. Choose another with "
+            f"than max_connections of {chosen.tuning[0]} leaves. Choose another with "
             "-e tuning=<name>."
         )
     return [

@@ -1,34 +1,40 @@
 """The study that a matrix becomes, its schedule within the budget, and what the plan keeps of it.
 
-Each candidate is one cell, a closed loop of a few seconds.
+Each candidate is one cell, a closed loop of a few seconds. Candidates that can be up together are
+lanes of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from loadlab.generators import registry
-from loadlab.kinds import budget
+from loadlab.generators import metronome, registry
+from loadlab.kinds import budget, lanes
 from loadlab.kinds.kind import Draft
 from loadlab.kinds.matrix.candidates import candidates
 from loadlab.kinds.study.study_files import filled
 from loadlab.model import (
     Candidate,
     GivenOptions,
+    Item,
+    LaneTurns,
     PlannedCandidate,
     PlannedMatrix,
+    Reason,
     Record,
     Study,
     StudyCell,
     StudyPublication,
 )
-from loadlab.model.base import Above0, NotNegative, Positive, doc
-from loadlab.plan import check_options
+from loadlab.model.base import Above0, Facts, NotNegative, Positive, doc
+from loadlab.plan import cell_ids, check_options
 from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.modes.matrix_order import Matrix, sizes
 from loadlab.plan.plan_document import Plan, Run, items
 from loadlab.plan.records import latest_block
@@ -36,6 +42,9 @@ from loadlab.plan.user_options import Request
 from loadlab.run import methods
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting
+from loadlab.tuning import sizing
+from loadlab.tuning.profiles import tuning_profile
+from loadlab.tuning.sizing import Pool, PooledStack
 
 NAME = "matrix"
 # What the candidates and their schedule leave no room for.
@@ -67,6 +76,11 @@ class MatrixRule(Record, kw_only=True, frozen=True):
     matrix_budget: Annotated[str, doc("Budget where none is given.")]
     matrix_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
     matrix_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
+    matrix_lanes: Annotated[Positive, doc("Candidates of a load in lanes, at most, in the rounds.")]
+    matrix_lanes_duration_s: Annotated[Above0, doc("Duration of a load in lanes, seconds.")]
+    matrix_lanes_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
+    matrix_lanes_beside_s: Annotated[NotNegative, doc("What it takes beside, seconds.")]
+    gate_slice_s: Annotated[Above0, doc("Length of a lane's slices, seconds.")]
     matrix_set_up_s: Annotated[Above0, doc("What the first set-up of a candidate takes, seconds.")]
     matrix_finalists: Annotated[Positive, doc("How many candidates the rounds leave.")]
     matrix_round_blocks: Annotated[Positive, doc("Blocks of the last round.")]
@@ -123,12 +137,12 @@ def timetable(matrix: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
     """
     rounds_of = sizes(len(matrix.candidates), matrix.finalists)
     rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(rounds_of))][::-1]
-    measurement_s = matrix.items[0].expected_s + rule.gate_beside_s
+    load_s = _load_s(matrix, rule)
     set_ups = len(matrix.candidates) * rule.matrix_set_up_s
-    halving = measurement_s * sum(
-        size * blocks for size, blocks in zip(rounds_of, rounds, strict=True)
+    halving = load_s * sum(
+        matrix.loads(size) * blocks for size, blocks in zip(rounds_of, rounds, strict=True)
     )
-    final = measurement_s * matrix.final_size
+    final = load_s * matrix.loads(matrix.final_size)
     least = set_ups + halving + final * rule.matrix_blocks_min
     if budget_s < least:
         raise PlanError(
@@ -150,21 +164,15 @@ def as_matrix(draft: Draft) -> PlannedCells:
     The rounds of a resumed run stay. Where the cores are not known yet, nothing is measured.
     """
     assert draft.study is not None
-    planned, rule = draft.cells, methods.read(MatrixRule, draft.request.root)
-    option = str(filled(draft.run.options).get("budget") or rule.matrix_budget)
-    cells = _cells(draft.study, planned)
-    candidates = {candidate.name: candidate for candidate in draft.study.candidates}
-    matrix = Matrix(
-        void_tries=planned.experiments[0].void_tries,
-        candidates=items(planned.experiments),
-        references={
-            cell_id: [cells[other] for other in _references(candidates[name], candidates)]
-            for name, cell_id in cells.items()
-        },
-        rounds=[1],
-        finalists=rule.matrix_finalists,
-        seed=planned.options.seed,
-    )
+    rule, given = methods.read(MatrixRule, draft.request.root), filled(draft.run.options)
+    option = str(given.get("budget") or rule.matrix_budget)
+    planned = draft.cells
+    matrix = _matrix(draft.study, planned, rule)
+    most = _lanes(draft.request.root, planned, matrix, rule)
+    if not isinstance(most, Reason):
+        planned = _in_lanes(planned, rule, given)
+        matrix = replace(_matrix(draft.study, planned, rule), lanes=most)
+        _refuse_short(matrix, rule)
     begun, budget_s = _begun(draft.run.recorded), budget.seconds(option)
     fit = further(begun, rule, budget_s) if begun else timetable(matrix, rule, budget_s)
     repetitions = max(sum(fit.rounds), latest_block(draft.run.records)) + fit.blocks
@@ -175,12 +183,123 @@ def as_matrix(draft: Draft) -> PlannedCells:
     )
 
 
+def _matrix(named: Study, planned: PlannedCells, rule: MatrixRule) -> Matrix:
+    """Return the experiment of the cells, without its blocks. Raises PlanError."""
+    cells = _cells(named, planned)
+    candidates = {candidate.name: candidate for candidate in named.candidates}
+    return Matrix(
+        void_tries=planned.experiments[0].void_tries,
+        candidates=items(planned.experiments),
+        references={
+            cell_id: [cells[other] for other in _references(candidates[name], candidates)]
+            for name, cell_id in cells.items()
+        },
+        rounds=[1],
+        finalists=rule.matrix_finalists,
+        seed=planned.options.seed,
+    )
+
+
+def _lanes(root: Path, planned: PlannedCells, matrix: Matrix, rule: MatrixRule) -> int | Reason:
+    """Return how many candidates a load has at most, in lanes; or why each has one of its own.
+
+    A block after the rounds is one load.
+    """
+    together = [_in_lane(item, rule, {}) for item in matrix.candidates]
+    if (reason := lanes.apart(together, planned.stacks, planned.endpoints)) is not None:
+        return reason
+    least = matrix.final_size
+    most = min(max(rule.matrix_lanes, least), max(len(together), least))
+    admitted = _admitted(root, planned, most)
+    if admitted >= least:
+        return admitted
+    tuning = planned.options.tuning[0]
+    facts: Facts = {"tuning": tuning}
+    return Reason(code="lanes_connections", value=admitted, limit=least, facts=facts)
+
+
+def _refuse_short(matrix: Matrix, rule: MatrixRule) -> None:
+    """Raise PlanError where the warm-up has no room for a slice of each lane; a load of 1 s has."""
+    warmup_s, least = matrix.items[0].cell.load.warmup_s, matrix.lanes * rule.gate_slice_s
+    if 0 < warmup_s < least:
+        raise PlanError(
+            f"warmup: {warmup_s:g} s has no room for {matrix.lanes} candidates, which take turns "
+            f"of {rule.gate_slice_s:g} s. Give at least -e warmup={least:g}, 0, or leave it out."
+        )
+
+
+def _admitted(root: Path, planned: PlannedCells, most: int) -> int:
+    """Return how many candidates, at most ``most``, PostgreSQL admits the connections of."""
+    profile, pool_size = tuning_profile(root, planned.options.tuning[0]), sizing.largest_pool(root)
+    stacks = {
+        name: PooledStack(
+            framework=stack.framework,
+            app=Pool(pool_size=stack.app.pool_size),
+            workers=stack.workers,
+            threads=stack.threads,
+        )
+        for name, stack in planned.stacks.items()
+    }
+    cores = planned.options.matrix or 1
+    admitted = (
+        together
+        for together in range(most, 1, -1)
+        if len(sizing.admitted(stacks, profile, cores, pool_size, together)) == len(stacks)
+    )
+    return next(admitted, 1)
+
+
+def _in_lanes(planned: PlannedCells, rule: MatrixRule, given: GivenOptions) -> PlannedCells:
+    """Return the cells, each as a lane; ``given``: the options of the user."""
+    assert planned.study is not None
+    before = items(planned.experiments)
+    after = [_in_lane(item, rule, given) for item in before]
+    names = {item.cell_id: lane.cell_id for item, lane in zip(before, after, strict=True)}
+    cells = {name: [names[own] for own in of] for name, of in planned.study.cells.items()}
+    tries = planned.experiments[0].void_tries
+    return replace(
+        planned,
+        experiments=[Fixed(item=lane, void_tries=tries) for lane in after],
+        study=replace(planned.study, cells=cells),
+    )
+
+
+def _in_lane(item: Item, rule: MatrixRule, given: GivenOptions) -> Item:
+    """Return the item as a lane; a duration or a warm-up of the user is that of all lanes."""
+    load = replace(
+        item.cell.load,
+        generator=metronome.NAME,
+        lanes=LaneTurns(slice_s=rule.gate_slice_s),
+        **{
+            name: seconds
+            for option, name, seconds in (
+                ("duration", "duration_s", rule.matrix_lanes_duration_s),
+                ("warmup", "warmup_s", rule.matrix_lanes_warmup_s),
+            )
+            if option not in given
+        },
+    )
+    cell = replace(item.cell, load=load, expected_void=lanes.OUTSIDE_CLOSED)
+    return replace(
+        item,
+        cell_id=cell_ids.cell_id(cell, item.purpose),
+        cell=cell,
+        expected_s=(load.duration_s or 0) + load.warmup_s,
+    )
+
+
+def _load_s(matrix: Matrix, rule: MatrixRule) -> float:
+    """Return the seconds from the start of a load to that of the next."""
+    beside_s = rule.matrix_lanes_beside_s if matrix.lanes > 1 else rule.gate_beside_s
+    return matrix.items[0].expected_s + beside_s
+
+
 def further(begun: Matrix, rule: MatrixRule, seconds: float) -> Timetable:
     """Return the blocks that a resumed run is likely to have with another budget, in seconds."""
-    measurement_s = begun.items[0].expected_s + rule.gate_beside_s
     # The server forgot its stacks. The A/A control has that of another.
     set_ups = (begun.final_size - 1) * rule.matrix_set_up_s
-    blocks = max(1, int((seconds - set_ups) / (measurement_s * begun.final_size)))
+    block_s = _load_s(begun, rule) * begun.loads(begun.final_size)
+    blocks = max(1, int((seconds - set_ups) / block_s))
     return Timetable(rounds=begun.rounds, blocks=blocks)
 
 
@@ -214,10 +333,14 @@ def complete(draft: Draft, plan: Plan) -> Plan:
     if not plan.options.matrix:
         return plan
     cells = _cells(draft.study, draft.cells)
-    stacks = {item.cell_id: item.stack for item in items(draft.cells.experiments)}
+    (matrix,) = (planned for planned in plan.experiments if isinstance(planned, Matrix))
+    stacks = {item.cell_id: item.stack for item in matrix.items}
+    root = draft.request.root
+    most = _lanes(root, draft.cells, matrix, methods.read(MatrixRule, root))
     planned = PlannedMatrix(
         budget_s=budget.seconds(plan.options.budget),
         cores=plan.options.matrix,
+        apart=most if isinstance(most, Reason) else None,
         candidates=[
             PlannedCandidate(
                 **asdict(candidate),
@@ -235,7 +358,8 @@ def complete(draft: Draft, plan: Plan) -> Plan:
         )
     # The load sets up each candidate, and then keeps its files.
     before = plan.current_setup
-    return replace(plan, matrix=planned, current_setup=before and replace(before, stack=""))
+    setup = before and replace(before, stack="")
+    return replace(plan, matrix=planned, together=matrix.lanes, current_setup=setup)
 
 
 def _cell_ids(matrix: PlannedMatrix) -> list[str]:

@@ -63,12 +63,18 @@ def planned(plan: Plan) -> str:
     (matrix,) = (experiment for experiment in plan.experiments if isinstance(experiment, Matrix))
     rounds = ", ".join(map(str, matrix.rounds))
     blocks = plan.options.repetitions - sum(matrix.rounds)
+    together = (
+        f"The candidates are measured one after the other, which takes longer: "
+        f"{words.reason(plan.matrix.apart)}."
+        if plan.matrix.apart
+        else f"A load has up to {matrix.lanes} of them side by side."
+    )
     return (
         f"Matrix: {plural(len(matrix.candidates), 'candidate')} for "
         f"{plural(plan.matrix.cores, 'core')}. {plural(len(matrix.rounds), 'round')} of {rounds} "
         f"blocks, each of which leaves the better half; then at most {plural(blocks, 'block')} of "
         f"the best {matrix.finalists} and what they are compared with. It takes at most "
-        f"{lasting(plan.matrix.budget_s)}; deployment and calibration come in addition."
+        f"{lasting(plan.matrix.budget_s)}; deployment and calibration come in addition. {together}"
     )
 
 

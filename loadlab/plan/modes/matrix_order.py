@@ -3,13 +3,19 @@
 In each round all that are left are measured in some blocks, and the better half goes on. Once few
 are left, these finalists are measured block by block beside what they are compared with, and the
 best of them once more (the A/A control). Every block has an order of its own.
+
+Candidates that can be up together are lanes of one load: all that a block has, or in the rounds
+groups of them, drawn anew for each block. A load has a repetition number of its own. One that fails
+does not say through whom, so each of its candidates is measured alone before they are together
+again; only one that fails alone too is dropped.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations_with_replacement, takewhile
 from typing import Annotated
 
@@ -20,8 +26,15 @@ from loadlab.model import Item
 from loadlab.model.base import Count, Positive, doc
 from loadlab.plan import cell_ids as ids
 from loadlab.plan.modes.mode import Experiment, again
-from loadlab.plan.modes.stopping import TRIES, tries_left
-from loadlab.plan.records import Records, by_block, failures_in_a_row, latest_block, measured
+from loadlab.plan.modes.stopping import TRIES, tries_of
+from loadlab.plan.records import (
+    Records,
+    failures_in_a_row,
+    finished,
+    latest_block,
+    measured,
+    valid,
+)
 
 
 class Standing(Struct, kw_only=True, frozen=True):
@@ -55,8 +68,8 @@ class Standing(Struct, kw_only=True, frozen=True):
 class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
     """Candidates, of which the best is looked for.
 
-    A candidate that fails TRIES times in a row is dropped. One without a valid measurement in the
-    blocks of a round does not go on.
+    A candidate that fails TRIES times in a row is dropped, the last time alone. One without a valid
+    measurement in the blocks of a round does not go on.
     """
 
     candidates: Annotated[
@@ -70,6 +83,13 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         Annotated[list[Positive], Meta(min_length=1)], doc("Number of blocks of each round.")
     ]
     finalists: Annotated[Positive, doc("How many candidates the last round leaves.")]
+    lanes: Annotated[
+        Positive,
+        doc(
+            "How many candidates one load measures side by side, at most; no block after the "
+            "rounds has more. 1: each has a load of its own."
+        ),
+    ] = 1
     seed: Annotated[Count, doc("Seed of the order within a block.")]
 
     @property
@@ -89,22 +109,29 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         """Return it with the item of each candidate changed."""
         return replace(self, candidates=[change(item) for item in self.candidates])
 
+    def loads(self, items: int) -> int:
+        """Return how many loads so many items of a block have."""
+        return -(-items // self.lanes)
+
     def standing(self, records: Records) -> Standing:
         """Return how far it is."""
-        failed = {item.cell_id: failures_in_a_row(item.cell_id, records) for item in self.items}
+        lanes_in = _lanes_in(records)
         last_of = {
-            cell_id: failures[-1] for cell_id, failures in failed.items() if len(failures) >= TRIES
+            item.cell_id: failures_in_a_row(item.cell_id, records)[-1]
+            for item in self.items
+            if self._has_failed(item, lanes_in, records)
         }
         dropped = {cell_id: str(repetition.error) for cell_id, repetition in last_of.items()}
         left, rounds, last = list(self.candidates), [], 0
         for blocks in self.rounds:
             rounds.append(left)
+            of_round = range(last + 1, last + blocks + 1)
             last += blocks
             # One that fails later keeps its place: else the next one would need earlier blocks.
             out = {cell_id for cell_id, failure in last_of.items() if (failure.block or 0) <= last}
-            going = [item for item in left if item.cell_id not in out]
-            if any(self._has_open(item, last, records) for item in going):
+            if any(self._open(block, left, lanes_in, records) for block in of_round):
                 return Standing(dropped=dropped, rounds=rounds)
+            going = [item for item in left if item.cell_id not in out]
             places = max(self.finalists, len(left) // 2)
             left = ranked(going, range(1, last + 1), records)[:places]
         by_id = {item.cell_id: item for item in self.candidates}
@@ -125,44 +152,91 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
             else None,
         )
 
-    def _has_open(self, item: Item, last: int, records: Records) -> bool:
-        """Return whether a block up to ``last`` lacks a valid measurement and has tries left."""
-        blocks = range(1, last + 1)
-        return any(tries_left(item.cell_id, at, records, self.void_tries) for at in blocks)
-
     def _of_block(self, block: int, now: Standing) -> list[Item] | None:
-        """Return what a block measures; None while that is not known."""
+        """Return the items of a block, dropped ones included; None while these are not known."""
         last = 0
         for blocks, candidates in zip(self.rounds, now.rounds, strict=False):
             last += blocks
             if block <= last:
-                return [item for item in candidates if item.cell_id not in now.dropped]
+                return candidates
         return now.final if now.is_final else None
 
-    def _is_open(self, item: Item, block: int, records: Records) -> bool:
-        if len(failures_in_a_row(item.cell_id, records)) >= TRIES:
+    def _open(
+        self, block: int, items: Sequence[Item], lanes_in: Mapping[int, int], records: Records
+    ) -> list[list[Item]]:
+        """Return the loads that a block has left, each with its items; the order is the block's.
+
+        ``items``: of the block. One that failed too often has no part in it, and the others of its
+        load stay together. ``lanes_in``: see _lanes_in.
+        """
+        order = random.Random(f"{self.seed} {block}").sample(items, len(items))
+        number = self.loads(len(items))
+        groups = (
+            [item for item in order[at::number] if not self._has_failed(item, lanes_in, records)]
+            for at in range(number)
+        )
+        return [
+            group
+            for group in groups
+            if any(self._is_open(item, block, len(group) > 1, lanes_in, records) for item in group)
+        ]
+
+    def _is_open(
+        self, item: Item, block: int, shared: bool, lanes_in: Mapping[int, int], records: Records
+    ) -> bool:
+        """Return whether an item has no valid measurement in a block, and tries left.
+
+        ``shared``: whether only those count of which its load has several. ``lanes_in``: see
+        _lanes_in.
+        """
+        tried = [
+            repetition
+            for repetition in finished(item.cell_id, records)
+            if repetition.block == block and (not shared or lanes_in[repetition.repetition] > 1)
+        ]
+        failed = sum(repetition.error is not None for repetition in tried)
+        if any(repetition.validity.valid for repetition in tried) or (shared and failed >= TRIES):
             return False
-        return tries_left(item.cell_id, block, records, self.void_tries) > 0
+        return len(tried) - failed < tries_of(item.cell_id, records, self.void_tries)
+
+    def _has_failed(self, item: Item, lanes_in: Mapping[int, int], records: Records) -> bool:
+        """Return whether an item failed too often, see Matrix."""
+        failures = failures_in_a_row(item.cell_id, records)
+        alone = self.lanes == 1 or bool(failures and lanes_in[failures[-1].repetition] == 1)
+        return len(failures) >= TRIES and alone
+
+    def _next(self, block: int, records: Records) -> list[Item]:
+        """Return the items of the block's next load; none where the block is complete."""
+        now = self.standing(records)
+        items = self._of_block(block, now) or []
+        groups = self._open(block, items, _lanes_in(records), records)
+        if not groups:
+            return []
+        suspects = [item for item in groups[0] if failures_in_a_row(item.cell_id, records)]
+        return suspects[:1] or groups[0]
 
     def next_item(self, block: int, records: Records) -> Item | None:
-        """Return the next item of the block, in the block's order; None where it is complete."""
-        items = self._of_block(block, self.standing(records)) or []
-        order = random.Random(f"{self.seed} {block}").sample(items, len(items))
-        return next((item for item in order if self._is_open(item, block, records)), None)
+        """Return the first item of the block's next load; None where it is complete."""
+        return next(iter(self._next(block, records)), None)
+
+    def together(self, block: int, records: Records) -> list[Item]:
+        """Return the items of the block's next load, where loads have several."""
+        return self._next(block, records) if self.lanes > 1 else []
+
+    def repeat_s(self, item: Item) -> float:
+        """Return the part of a load that is an item's."""
+        return item.expected_s / self.lanes
 
     def blocks_done(self, records: Records) -> int:
         """Return how many blocks have nothing left to measure."""
-        now, latest = self.standing(records), latest_block(records)
-        blocks = (self._of_block(block, now) or [] for block in range(1, latest + 1))
-        complete = (
-            not any(self._is_open(item, block, records) for item in items)
-            for block, items in enumerate(blocks, start=1)
-        )
+        now, latest, lanes_in = self.standing(records), latest_block(records), _lanes_in(records)
+        blocks = ((block, self._of_block(block, now) or []) for block in range(1, latest + 1))
+        complete = (not self._open(block, items, lanes_in, records) for block, items in blocks)
         return sum(1 for _ in takewhile(bool, complete))
 
     def expected(self, repetitions: int, records: Records) -> int:
-        """Return the likely number of measurements left; of blocks to come their likely size."""
-        now = self.standing(records)
+        """Return the likely number of loads left; of blocks to come their likely number."""
+        now, lanes_in = self.standing(records), _lanes_in(records)
         sizes = [len(candidates) for candidates in now.rounds]
         while len(sizes) < len(self.rounds):
             sizes.append(max(self.finalists, sizes[-1] // 2))
@@ -171,9 +245,10 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         for block in range(1, repetitions + 1):
             items = self._of_block(block, now)
             if items is not None:
-                total += sum(self._is_open(item, block, records) for item in items)
+                total += len(self._open(block, items, lanes_in, records))
             else:
-                total += likely[block - 1] if block <= len(likely) else self.final_size
+                size = likely[block - 1] if block <= len(likely) else self.final_size
+                total += self.loads(size)
         return total
 
     def known_items(self, records: Records) -> list[Item]:
@@ -183,34 +258,49 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
 
     def cell_ids(self, records: Records) -> list[str]:
         """Return the ids of the candidates and the A/A control that did not fail too often."""
+        lanes_in = _lanes_in(records)
         return [
             item.cell_id
             for item in self.known_items(records)
-            if len(failures_in_a_row(item.cell_id, records)) < TRIES
+            if not self._has_failed(item, lanes_in, records)
         ]
 
     def completed(self, records: Records) -> int:
-        """Return how many measurements did not fail, those of dropped candidates included."""
-        return sum(len(measured(item.cell_id, records)) for item in self.known_items(records))
+        """Return how many loads did not fail, those of dropped candidates included."""
+        loads = [
+            repetition.repetition
+            for item in self.known_items(records)
+            for repetition in measured(item.cell_id, records)
+        ]
+        return len(loads if self.lanes == 1 else set(loads))
+
+
+def _lanes_in(records: Records) -> Counter[int]:
+    """Return repetition number -> how many cells have it: the lanes of the load of that number."""
+    return Counter(
+        repetition.repetition for record in records.values() for repetition in record.repetitions
+    )
 
 
 def ranked(items: Sequence[Item], blocks: Iterable[int], records: Records) -> list[Item]:
     """Return the items that have goodput in these blocks, the best first.
 
-    A value counts relative to the median of its block, as a machine drifts between blocks.
+    A value counts relative to the median of its load or, where each item has its own, of its block,
+    as a machine drifts between these. One that is alone says nothing beside others.
     """
     values = {item.cell_id: goodputs(item.cell_id, records, blocks) for item in items}
-    middle = {
-        block: statistics.median(of_cell[block] for of_cell in values.values() if block in of_cell)
-        for block in {block for of_cell in values.values() for block in of_cell}
-    }
-    scores = {
-        cell_id: statistics.median(
-            value / middle[block] if middle[block] else 0.0 for block, value in of_cell.items()
-        )
-        for cell_id, of_cell in values.items()
-        if of_cell
-    }
+    beside: dict[int, list[float]] = {}
+    for of_cell in values.values():
+        for key, value in of_cell.items():
+            beside.setdefault(key, []).append(value)
+    middle = {key: statistics.median(several) for key, several in beside.items()}
+    scores = {}
+    for cell_id, of_cell in values.items():
+        shared = [key for key in of_cell if len(beside[key]) > 1] or [*of_cell]
+        if shared:
+            scores[cell_id] = statistics.median(
+                of_cell[key] / middle[key] if middle[key] else 0.0 for key in shared
+            )
     scored = [item for item in items if item.cell_id in scores]
     return sorted(scored, key=lambda item: -scores[item.cell_id])
 
@@ -224,15 +314,16 @@ def sizes(candidates: int, finalists: int) -> list[int]:
 
 
 def goodputs(cell_id: str, records: Records, blocks: Iterable[int]) -> dict[int, float]:
-    """Return block -> the median goodput of a cell's valid repetitions there, requests/s."""
-    medians: dict[int, float] = {}
-    measured_in = by_block(cell_id, records)
-    for block in blocks:
-        goodputs = [
-            repetition.goodput
-            for repetition in measured_in.get(block, [])
-            if repetition.validity.valid and repetition.goodput is not None
-        ]
-        if goodputs:
-            medians[block] = statistics.median(goodputs)
-    return medians
+    """Return the goodput of a cell's valid repetitions in these blocks, requests/s.
+
+    Of lanes it is by the number of the load, which all of its lanes have; of an item with a load of
+    its own by block, the median there.
+    """
+    cell = records[cell_id].cell if cell_id in records else None
+    among, in_lanes = set(blocks), cell is not None and cell.load.lanes is not None
+    values: dict[int, list[float]] = {}
+    for repetition in valid(cell_id, records):
+        if repetition.block in among and repetition.goodput is not None:
+            key = repetition.repetition if in_lanes else repetition.block
+            values.setdefault(key, []).append(repetition.goodput)
+    return {key: statistics.median(several) for key, several in values.items()}

@@ -34,6 +34,14 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         """Return the item to measure next in a block; None when it is complete."""
         raise NotImplementedError
 
+    def together(self, block: int, records: Records) -> list[Item]:
+        """Return the items that the block's next load measures side by side; the first has its raw
+        files.
+
+        Empty where each item has a load of its own, and where the block is complete.
+        """
+        return []
+
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left until all blocks are complete.
 
@@ -56,6 +64,10 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     def remaining_seconds(self, repetitions: int, records: Records) -> float:
         """Return the seconds of load that it is likely to need still."""
         return self.items[0].expected_s * self.expected(repetitions, records)
+
+    def repeat_s(self, item: Item) -> float:
+        """Return the seconds of load that one more measurement of an item takes."""
+        return item.expected_s
 
     def tries(self, item: Item, repetitions: int) -> int:
         """Return how often the item is measured until a measurement is valid, in a block or, where

@@ -318,13 +318,14 @@ def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where the latencies leave out much of the time that requests were under way.
 
     By count a closed loop has a request under way on each connection; the last one of each is in no
-    latency. At a constant rate those without an answer waited as well.
+    latency. In lanes it has them in its slices only, and the generator checks itself. At a constant
+    rate those without an answer waited as well.
     """
     load, measurement, thresholds = evidence.cell.load, evidence.measurement, evidence.thresholds
     if not measurement.responses:
         return
     unended = 0.0
-    if load.mode == "closed" and load.burst_every_s is None:
+    if load.mode == "closed" and load.burst_every_s is None and load.lanes is None:
         counted = float(load.connections)
         by_latency = concurrency(measurement, evidence.errors.timeout, thresholds.timeout_s)
         unended = load.connections / measurement.responses

@@ -347,7 +347,7 @@ def test_nothing_of_a_measurement_is_written(tmp_path: Path) -> None:
 
 
 def test_stacks_side_by_side_share_a_load_and_have_records_of_their_own() -> None:
-    turns = {"stacks": 2, "closed_s": 4, "slice_s": 0.2}
+    turns = {"closed_s": 4, "slice_s": 0.2}
     load = {**CONSTANT, "generator": "metronome", "rate": 300, "lanes": turns}
     cell = {**msgspec.to_builtins(builders.cell()), "load": load}
     lanes = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import shutil
@@ -24,7 +25,11 @@ from loadlab.stats import histograms
 from tests.unit import builders
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/metronome"
-FLAKY, OVERLOAD, TWO_LANES = Schedule(400, 2.5, 8), Schedule(400, 2, 1), Schedule(400, 2, 8)
+FLAKY, OVERLOAD = Schedule(400, 2.5, 8), Schedule(400, 2, 1)
+# One of two, of a load of 400 requests/s.
+LANE = builders.load(
+    generator="metronome", rate=200, duration_s=2, connections=8, lanes=LaneTurns()
+)
 LIMITS = builders.thresholds()
 
 
@@ -78,9 +83,7 @@ def test_the_percentiles_are_those_that_the_program_computes(name: str, error: f
 @pytest.mark.parametrize("files", ["records", "seconds"])
 def test_each_lane_is_measured_alone(files: str) -> None:
     folder = FIXTURES / "lanes" / files
-    lanes = {
-        name: metronome.of_lane(folder / name, TWO_LANES, TURNS)[0] for name in ("base", "head")
-    }
+    lanes = {name: metronome.of_lane(folder / name, LANE)[0] for name in ("base", "head")}
     for name, wrong in (("base", 0), ("head", 20)):
         lane = lanes[name]
         assert (lane.scheduled, lane.requests, lane.responses) == (400, 400, 400)
@@ -99,17 +102,14 @@ def test_each_lane_is_measured_alone(files: str) -> None:
     assert medians["head"] - medians["base"] > 250
 
 
-TURNS = LaneTurns(stacks=2)
-
-
 def test_a_lane_of_another_load_is_refused() -> None:
     folder = FIXTURES / "lanes/records/base"
-    lane, beside = metronome.of_lane(folder, TWO_LANES, TURNS)
+    lane, beside = metronome.of_lane(folder, LANE)
     assert (lane.scheduled, beside) == (400, {"metronome.requests"})
-    with pytest.raises(GeneratorError, match="400 requests of 2 lanes, not of about 1600 of 2"):
-        metronome.of_lane(folder, Schedule(4 * TWO_LANES.rate, 2, 8), TURNS)
-    with pytest.raises(GeneratorError, match="of 2 lanes, not of about 267 of 3"):
-        metronome.of_lane(folder, TWO_LANES, replace(TURNS, stacks=3))
+    with pytest.raises(
+        GeneratorError, match="400 requests, not of about 1600, the share of one of"
+    ):
+        metronome.of_lane(folder, replace(LANE, rate=800))
 
 
 def test_a_lane_of_a_closed_loop_has_its_goodput() -> None:
@@ -123,6 +123,25 @@ def test_a_lane_of_a_closed_loop_has_its_goodput() -> None:
     assert head.seconds == pytest.approx(9 * 0.1, abs=0.01)
     assert head.goodput == pytest.approx(965 / 0.909445492)
     assert base.goodput > head.goodput
+
+
+def test_a_lane_that_is_a_closed_loop_is_measured_as_any_closed_loop() -> None:
+    folder = FIXTURES / "closed/whole"
+    load = replace(LANE, mode="closed", rate=None, connections=4)
+    lane, beside = metronome.of_lane(folder, load)
+    assert beside == {"metronome.seconds"}
+    assert (lane.requests, lane.responses, lane.ok) == (938, 938, 892)
+    assert lane.errors["status_5xx"] == 46
+    assert (lane.scheduled, lane.unsent, lane.latency_from) == (None, None, "sent")
+    # In its nine slices, not in the whole time; wrong answers came as fast.
+    assert lane.goodput == pytest.approx(892 / 0.919545311)
+    assert lane.rate_achieved == pytest.approx(938 / 0.919545311)
+    series = lane.per_second
+    assert series is not None
+    assert (series.responses, series.ok) == ([500, 438], [475, 417])
+    for key in ("p50", "p99", "mean", "max"):
+        computed = json.loads((folder / "metronome.json").read_text())["latency_us"][key]
+        assert lane.latency_us[key] == pytest.approx(computed, rel=5e-3, abs=1)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +330,7 @@ TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
     ],
 )
 def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) -> None:
-    turns = LaneTurns(stacks=2, closed_s=3, slice_s=0.2)
+    turns = LaneTurns(closed_s=3, slice_s=0.2)
     request = Request(
         url="http://10.0.0.1/agents",
         connections=64,
@@ -324,6 +343,9 @@ def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) ->
     plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
     assert plan["lanes"] == [{"name": name, "url": url} for name, url in TWO_URLS.items()]
     assert plan["schedule"] == {"duration_s": 6, **schedule}
+    alone = dataclasses.replace(request, lanes=Lanes({"base": TWO_URLS["base"]}, turns))
+    plan = json.loads(metronome.GENERATORS[0].command(alone, 6, "metronome")[1])
+    assert plan["lanes"] == [{"url": TWO_URLS["base"]}]
 
 
 @given(st.lists(st.integers(0, 2**62)))

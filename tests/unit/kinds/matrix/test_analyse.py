@@ -109,9 +109,10 @@ def test_control_that_fails_ends_and_the_contenders_go_on() -> None:
     found = machine.run()
     assert found.blocks >= 8
     assert found.noise_floor is None
-    assert {lead.answer for lead in found.leads} == {"undecided"}
+    # Without it none is told to be faster.
+    assert {lead.answer for lead in found.leads} <= {"undecided", "no difference"}
     # The outlook counts the contenders' blocks, so the run goes on.
-    more = replace(made, options=replace(made.options, repetitions=50))
+    more = replace(made, options=replace(made.options, repetitions=500))
     failures = schedule.consecutive_failures(machine.kept, {})
     ahead = schedule.outlook(more, machine.kept, 0, failures)
     assert ahead.total >= ahead.position
@@ -174,7 +175,7 @@ def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
 def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> None:
     made = plan(budget="30m")
     assert made.matrix is not None
-    late = replace(made, matrix=replace(made.matrix, budget_s=500.0))
+    late = replace(made, matrix=replace(made.matrix, budget_s=400.0))
     machine = Machine(late, spread(made, 5))
     found = machine.run()
     assert (found.blocks, found.leads) == (0, [])
@@ -188,12 +189,12 @@ def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> 
 def test_interrupted_run_goes_on_where_it_was() -> None:
     made = plan(budget="30m", server="gunicorn")
     whole, cut = (Machine(made, spread(made, 1), void=0.0) for _ in range(2))
-    for position in range(1, 40):
+    for position in range(1, 25):
         item = schedule.next_item(made, cut.kept, {}, None, 0)
         assert item is not None
         assert item.position == position
-        cut.measure(item, item.block or 0)
-        if position == 20:
+        cut.measure(item.measured, item.block or 0)
+        if position == 12:
             made = plan(budget="30m", server="gunicorn")
     whole.run()
     for cell_id, several in cut.found.items():

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from loadlab.kinds import plan_run as planning
+from loadlab.kinds.matrix import words
 from loadlab.kinds.matrix.candidates import candidates
 from loadlab.model import Candidate
 from loadlab.plan import check_options, schedule
@@ -83,7 +84,7 @@ def test_load_sets_up_each_candidate_whatever_was_deployed() -> None:
     plan = builders.plan(framework="flask", endpoint="hello", matrix=1)
     first = schedule.next_item(plan, {}, {}, plan.current_setup, 0)
     assert first is not None
-    assert first.switch == Switch(stack=first.stack, tuning=None, network=None)
+    assert first.switch == Switch(stack=schedule.setup(first).stack, tuning=None, network=None)
 
 
 @pytest.mark.parametrize("server", [None, "uwsgi"])
@@ -158,6 +159,35 @@ def test_each_candidate_is_one_closed_loop_of_a_stack_of_its_own() -> None:
     assert msgspec.json.decode(msgspec.json.encode(plan), type=type(plan)) == plan
 
 
+@pytest.mark.parametrize(
+    ("given", "lanes", "words_of_reason"),
+    [
+        ({"framework": "flask", "endpoint": "hello"}, 11, "A load has up to 11 of them side by"),
+        ({"framework": "nodejs", "endpoint": "hello"}, 4, "A load has up to 4 of them side by"),
+        ({"framework": "django", "endpoint": "agents"}, 1, "django keeps no database sessions"),
+        (
+            {"framework": "fastapi", "endpoint": "agents", "tuning": "stock"},
+            1,
+            "max_connections of stock admits the database connections of 3, and a block has 11",
+        ),
+    ],
+)
+def test_candidates_that_can_be_up_together_are_lanes_of_one_load(
+    given: dict[str, str], lanes: int, words_of_reason: str
+) -> None:
+    plan = builders.plan(**given, matrix=1)
+    assert plan.together == lanes
+    assert {item.cell.load.generator for item in plan.experiments[0].items} == {
+        "metronome" if lanes > 1 else "wrk"
+    }
+    assert words_of_reason in words.planned(plan)
+
+
+def test_warm_up_without_room_for_each_lane_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"warmup: 0.5 s has no room for 11 candidates, which take"):
+        builders.plan(framework="flask", endpoint="hello", matrix=1, warmup=0.5)
+
+
 def test_matrix_whose_cores_are_not_known_yet_is_checked_and_measures_nothing() -> None:
     plan = builders.plan(framework="flask", endpoint="hello", matrix=0)
     assert (plan.experiments, plan.remaining, plan.matrix) == ([], 0, None)
@@ -180,7 +210,7 @@ def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_p
     builders.write_plan(tmp_path / "results" / "a", first)
     again = plan(budget="10m")
     assert again.experiments == first.experiments
-    # A block has eleven measurements of 6.5 s at most, after ten set-ups of 15 s.
-    assert again.options.repetitions == 7 + (600 - 150) // 71
+    # A block is a load of 16 s, after ten set-ups of 15 s.
+    assert again.options.repetitions == 7 + (600 - 150) // 16
     with pytest.raises(PlanError, match="run_id: 'a' has other candidates than these"):
         plan(matrix=2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from loadlab.model import Result
-from loadlab.plan.modes.matrix_order import Matrix, sizes
+from msgspec.structs import replace
+
+from loadlab.model import LaneTurns, Result
+from loadlab.plan.modes.matrix_order import Matrix, ranked, sizes
 from loadlab.plan.records import CellRecords, cell_records
 from tests.unit import builders
 
@@ -136,3 +138,97 @@ def test_candidate_that_fails_after_a_round_keeps_its_place_there() -> None:
     assert now.control is not None
     assert now.control.base == "cell-11"
     assert [candidates.next_item(number, measured(results)) for number in (1, 2, 3)] == [None] * 3
+
+
+LANES = LaneTurns(slice_s=0.05)
+
+
+def in_lanes(number: int, rounds: list[int], lanes: int) -> Matrix:
+    load = builders.load(generator="metronome", mode="closed", rate=None, lanes=LANES)
+    alone = matrix(number, rounds)
+    cell = builders.cell(load=load)
+    return replace(alone.map_items(lambda item: replace(item, cell=cell)), lanes=lanes)
+
+
+def loads(
+    candidates: Matrix,
+    number: int,
+    results: dict[str, list[Result]],
+    failing: tuple[str, ...] = (),
+    slow: float = 1.0,
+) -> list[set[str]]:
+    """Measure a block; return the cells of each load. One with a failing cell fails."""
+    made = []
+    while items := candidates.together(number, measured(results)):
+        load_number = 1 + max((own[-1].repetition for own in results.values()), default=0)
+        made.append({item.cell_id for item in items})
+        fails = not made[-1].isdisjoint(failing)
+        for item in items:
+            result = builders.result(
+                cell_id=item.cell_id,
+                cell=item.cell,
+                repetition=load_number,
+                block=number,
+                goodput=None if fails else goodput(item.cell_id) / slow**load_number,
+                error="it does not answer" if fails else None,
+                validity=builders.void("failed") if fails else builders.valid(),
+            )
+            results.setdefault(item.cell_id, []).append(result)
+    return made
+
+
+def test_lanes_of_a_block_shrink_with_the_rounds_and_the_control_joins_the_contenders() -> None:
+    candidates, results = in_lanes(12, [1, 2], 12), dict[str, list[Result]]()
+    expected = candidates.expected(4, {})
+    assert loads(candidates, 1, results) == [set(items(12))]
+    for number in (2, 3):
+        assert loads(candidates, number, results) == [set(items(12)[6:])]
+    control = candidates.standing(measured(results)).control
+    assert control is not None
+    contenders = {"cell-11", "cell-10", "cell-9", "cell-0"}
+    assert loads(candidates, 4, results) == [{*contenders, control.cell_id}]
+    assert expected == candidates.completed(measured(results)) == 4
+    assert candidates.blocks_done(measured(results)) == 4
+
+
+def test_more_candidates_than_a_load_has_are_in_groups_that_each_block_draws() -> None:
+    # A load is a tenth as fast as the one before: only what it has itself is compared.
+    candidates, results = in_lanes(12, [3], 4), dict[str, list[Result]]()
+    blocks = [loads(candidates, number, results, slow=10.0) for number in (1, 2, 3)]
+    assert [[len(load) for load in block] for block in blocks] == [[4, 4, 4]] * 3
+    assert len({frozenset(load) for block in blocks for load in block}) == 9
+    best = ranked(candidates.items, range(1, 4), measured(results))
+    assert {item.cell_id for item in best[:6]} >= {"cell-11", "cell-10"}
+
+
+def test_candidates_of_a_load_that_fails_are_measured_alone_and_only_the_cause_is_dropped() -> None:
+    candidates, results = in_lanes(4, [1], 4), dict[str, list[Result]]()
+    first, *alone, again = loads(candidates, 1, results, failing=("cell-2",))
+    assert first == set(items(4))
+    assert sorted(min(load) for load in alone) == items(4)
+    assert again == {"cell-0", "cell-1", "cell-3"}
+    now = candidates.standing(measured(results))
+    assert now.dropped == {"cell-2": "it does not answer"}
+    # What each had alone is compared with nothing.
+    assert [item.cell_id for item in now.finalists] == ["cell-3", "cell-1", "cell-0"]
+
+
+def test_candidates_that_only_fail_together_are_not_measured_together_for_ever() -> None:
+    candidates, results = in_lanes(3, [1], 3), dict[str, list[Result]]()
+    loads_of_block = []
+    while items_of := candidates.together(1, measured(results)):
+        loads_of_block.append(len(items_of))
+        fails = len(items_of) > 1
+        for item in items_of:
+            result = builders.result(
+                cell_id=item.cell_id,
+                cell=item.cell,
+                repetition=len(loads_of_block),
+                block=1,
+                goodput=None if fails else 100.0,
+                error="no memory" if fails else None,
+                validity=builders.void("failed") if fails else builders.valid(),
+            )
+            results.setdefault(item.cell_id, []).append(result)
+    assert loads_of_block == [3, 1, 1, 1, 3]
+    assert candidates.standing(measured(results)).dropped == {}

@@ -74,7 +74,7 @@ class ActionModule(ControllerAction):
                 [(item.stack, item.cell.tuning) for item in items(plan.experiments)],
                 host,
                 sizing.largest_pool(args.root),
-                max([1, *map(len, plan.lanes)]),
+                plan.together,
             )
         else:
             missing = client_programs.obstacles(

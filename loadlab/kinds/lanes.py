@@ -1,0 +1,61 @@
+"""Whether stacks can be up together on the server, as lanes of one load.
+
+What slows the machine slows all of them alike, so it is not in the ratio of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from loadlab.generators import metronome
+from loadlab.model import Item, Load, Reason
+from loadlab.plan.experiments import Stacks
+from loadlab.reasons.validity_reasons import CAUSES
+from loadlab.stacks.contract import Contracts
+
+# What others take of the machine, they take of all lanes alike.
+OUTSIDE = [code for code, cause in CAUSES.items() if cause == "outside"]
+# So do the times in which the generator stands still, of closed loops, which have no schedule.
+OUTSIDE_CLOSED = [*OUTSIDE, "generator_stopped", "generator_stops"]
+
+
+def apart(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Reason | None:
+    """Return why stacks are measured one after the other; None where they can be up together.
+
+    ``planned``: the item of each, with its load. ``contracts``: endpoint -> its.
+    """
+    return next(_obstacles(planned, stacks, contracts), None)
+
+
+def _obstacles(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Iterator[Reason]:
+    cells, loads = [item.cell for item in planned], [item.cell.load for item in planned]
+    if len(planned) < 2:
+        yield Reason(code="lanes_one_variant")
+    for load in loads:
+        if load.generator != metronome.NAME:
+            yield Reason(code="lanes_generator", facts={"generator": load.generator})
+        if load.arrivals is not None:
+            yield Reason(code="lanes_arrivals", facts={"arrivals": str(load.arrivals)})
+        if load.clients is not None:
+            yield Reason(code="lanes_clients", value=load.clients, limit=1)
+    differing = [
+        name
+        for name in Load.__struct_fields__
+        if len({msgspec.json.encode(getattr(load, name)) for load in loads}) > 1
+    ]
+    if differing:
+        yield Reason(code="lanes_load", facts={"names": differing})
+    for option in ("tuning", "network"):
+        names = sorted({getattr(cell, option) for cell in cells})
+        if len(names) > 1:
+            yield Reason(code="lanes_hosts", facts={"option": option, "names": names})
+    for item in planned:
+        app = stacks[item.stack].app
+        if app.language == "none":
+            yield Reason(code="lanes_no_application", facts={"framework": item.cell.framework})
+        if (app.database or "none") != "none":
+            yield Reason(code="lanes_own_database", facts={"framework": item.cell.framework})
+        elif "database" in contracts[item.cell.endpoint].needs and not app.pool_size:
+            yield Reason(code="lanes_sessions", facts={"framework": item.cell.framework})
