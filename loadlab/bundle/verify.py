@@ -36,10 +36,12 @@ from loadlab.run.run_dir import (
     LESSON_PAGE,
     LESSON_TEXT,
     MANIFEST,
+    MATRIX,
     PERCENTILES,
     REPORT,
     RESULT,
     TABLE,
+    VERDICT,
     RunDir,
 )
 
@@ -351,6 +353,8 @@ class _Derivation:
             "claims",
             LESSON,
             "certificate",
+            VERDICT,
+            MATRIX,
             "metrics",
             TABLE,
             f"{PERCENTILES}/",

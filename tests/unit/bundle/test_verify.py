@@ -218,6 +218,15 @@ def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     ]
 
 
+def test_the_verdict_of_a_gate_is_derived_again(run_dir: Path) -> None:
+    gate = builders.plan(endpoint="hello", base="workers=1", head="workers=2").gate
+    run = begun()
+    run = replace(run, plan=replace(run.plan, gate=gate))
+    files.write(run_dir / "plan.json", files.encode(run))
+    derive_all(run_dir)
+    assert "verdict.json" in verify(run_dir).of("same")
+
+
 NUMBERS: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     (f"{OHA}/result.json", ("latency_us", "p99"), 1, "latency_us.p99: 1 in the bundle, "),
     (f"{OHA}/result.json", ("errors", "timeout"), 1, "errors.timeout: 1 in the bundle, 0 derived"),
