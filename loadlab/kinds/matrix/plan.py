@@ -164,13 +164,13 @@ def as_matrix(draft: Draft) -> PlannedCells:
     The rounds of a resumed run stay. Where the cores are not known yet, nothing is measured.
     """
     assert draft.study is not None
-    rule, given = methods.read(MatrixRule, draft.request.root), filled(draft.run.options)
-    option = str(given.get("budget") or rule.matrix_budget)
+    rule, options = methods.read(MatrixRule, draft.request.root), filled(draft.run.options)
+    option = str(options.get("budget") or rule.matrix_budget)
     planned = draft.cells
     matrix = _matrix(draft.study, planned, rule)
     most = _lanes(draft.request.root, planned, matrix, rule)
     if not isinstance(most, Reason):
-        planned = _in_lanes(planned, rule, given)
+        planned = _in_lanes(planned, rule, options)
         matrix = replace(_matrix(draft.study, planned, rule), lanes=most)
         _refuse_short(matrix, rule)
     begun, budget_s = _begun(draft.run.recorded), budget.seconds(option)
@@ -249,11 +249,11 @@ def _admitted(root: Path, planned: PlannedCells, most: int) -> int:
     return next(admitted, 1)
 
 
-def _in_lanes(planned: PlannedCells, rule: MatrixRule, given: GivenOptions) -> PlannedCells:
-    """Return the cells, each as a lane; ``given``: the options of the user."""
+def _in_lanes(planned: PlannedCells, rule: MatrixRule, options: GivenOptions) -> PlannedCells:
+    """Return the cells, each as a lane; ``options``: of the user."""
     assert planned.study is not None
     before = items(planned.experiments)
-    after = [_in_lane(item, rule, given) for item in before]
+    after = [_in_lane(item, rule, options) for item in before]
     names = {item.cell_id: lane.cell_id for item, lane in zip(before, after, strict=True)}
     cells = {name: [names[own] for own in of] for name, of in planned.study.cells.items()}
     tries = planned.experiments[0].void_tries
@@ -264,7 +264,7 @@ def _in_lanes(planned: PlannedCells, rule: MatrixRule, given: GivenOptions) -> P
     )
 
 
-def _in_lane(item: Item, rule: MatrixRule, given: GivenOptions) -> Item:
+def _in_lane(item: Item, rule: MatrixRule, options: GivenOptions) -> Item:
     """Return the item as a lane; a duration or a warm-up of the user is that of all lanes."""
     load = replace(
         item.cell.load,
@@ -276,7 +276,7 @@ def _in_lane(item: Item, rule: MatrixRule, given: GivenOptions) -> Item:
                 ("duration", "duration_s", rule.matrix_lanes_duration_s),
                 ("warmup", "warmup_s", rule.matrix_lanes_warmup_s),
             )
-            if option not in given
+            if option not in options
         },
     )
     cell = replace(item.cell, load=load, expected_void=lanes.OUTSIDE_CLOSED)
