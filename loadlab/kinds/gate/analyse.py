@@ -238,12 +238,12 @@ def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:
         for fraction in sides.by_block(cells, side, "telemetry.server.cpu_busy").values()
     ]
     limit = comparison_rule().lanes_crowd
-    if cells.load is None or cells.load.lanes is None or not busy:
+    if not cells.load or not cells.load.lanes or not busy or statistics.median(busy) <= limit:
         return rows
     reason = Reason(code="lanes_crowded", value=statistics.median(busy), limit=limit)
     return [
         replace(row, answer="undecided", reason=reason)
-        if statistics.median(busy) > limit and row.latency_of and row.answer == "no difference"
+        if row.latency_of and row.answer == "no difference"
         else row
         for row in rows
     ]
