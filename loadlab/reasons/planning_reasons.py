@@ -59,7 +59,7 @@ ABLATIONS: ReasonTable = {
 LANES: ReasonTable = {
     "lanes_one_variant": ReasonRow(
         template("there is one of them"),
-        meaning="There is one, as a baseline is of another sitting.",
+        meaning="There is nothing to have beside it: a baseline is of another sitting.",
     ),
     "lanes_generator": ReasonRow(
         template("only metronome alternates between them, and {generator} offers the load"),

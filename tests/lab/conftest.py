@@ -26,7 +26,7 @@ STATE = Path(f"/var/lib/loadlab-{SUBNET}")
 SERVER, CLIENT = f"{SUBNET}.0.11", f"{SUBNET}.0.12"
 TESTED = {"server": f"{SUBNET}.1.11", "client": f"{SUBNET}.1.12"}
 # Seconds in which the link is measured each way, no curve beside a rate, and no cross-check: no
-# test looks at these but those that ask for them.
+# test looks at these, unless it gives the option itself.
 BRIEF = {
     "iperf3_seconds": 1,
     "curve": False,

@@ -105,8 +105,8 @@ def certified(certificate: Certificate) -> list[CertifiedTest]:
 
 
 def is_void(test: CertifiedTest) -> bool:
-    """Return whether a test says nothing of the lab: it has no measurement, or a void one that
-    should not be."""
+    """Return whether a test says nothing of the lab: it was not measured, or is void against what
+    is expected."""
     unexpected = test.valid is None or (test.expected_valid and not test.valid)
     return not test.passed and unexpected
 

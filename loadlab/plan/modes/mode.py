@@ -66,7 +66,7 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         return self.items[0].expected_s * self.expected(repetitions, records)
 
     def repeat_s(self, item: Item) -> float:
-        """Return the seconds of load that one more measurement of an item takes."""
+        """Return the seconds of load that another measurement of an item takes."""
         return item.expected_s
 
     def tries(self, item: Item, repetitions: int) -> int:
@@ -86,9 +86,9 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         return None
 
     def top(self, records: Records) -> Item | None:
-        """Return the item of the most that the experiment found, at the load that would show more.
+        """Return the item of the experiment's ceiling, at the load that a cross-check is to exceed.
 
-        None while it is not known, and where a cross-check cannot show more.
+        None while the ceiling is not known, and where a cross-check cannot exceed it.
         """
         return None
 

@@ -109,7 +109,7 @@ def test_control_that_fails_ends_and_the_contenders_go_on() -> None:
     found = machine.run()
     assert found.blocks >= 8
     assert found.noise_floor is None
-    # Without it none is told to be faster.
+    # Without the control no candidate is called faster.
     assert {lead.answer for lead in found.leads} <= {"undecided", "no difference"}
     # The outlook counts the contenders' blocks, so the run goes on.
     more = replace(made, options=replace(made.options, repetitions=500))
