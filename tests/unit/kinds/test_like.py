@@ -89,7 +89,7 @@ def test_a_default_of_its_lab_is_kept() -> None:
 
 def test_a_run_of_a_lab_without_curves_is_repeated_without_one() -> None:
     before = made(framework="aiohttp", endpoint="index")
-    assert len(cells(repeated(before))) == 7
+    assert len(cells(repeated(before))) == 6
     other = replace(before, options=replace(before.options, curve=False))
     assert len(cells(repeated(other))) == 2
 

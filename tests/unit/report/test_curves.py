@@ -25,10 +25,10 @@ AIOHTTP = "aiohttp on Gunicorn"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run at 1,300 requests/s, above the 1,240 of its closed loop; 500 requests/s are void."""
+    """A run at 1,300 requests/s, above the 1,240 of its closed loop; 620 requests/s are void."""
     plan = builders.plan(curve=True, endpoint="agents", rate=1300)
     folder = run_of(tmp_path_factory.mktemp("curve") / "r", plan)
-    change(paths(folder, "curve", 500)[0], validity=runs.voided(builders.result()).validity)
+    change(paths(folder, "curve", 620)[0], validity=runs.voided(builders.result()).validity)
     documents.write(RunDir(folder).summary, documents.encode(summed(folder)))
     return folder
 
@@ -58,7 +58,7 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Pat
         first.text,
         second.text,
         f"{AIOHTTP} on /agents: {stayed}; at 1,300 requests/s: p99 312 ms is above 100 ms (each "
-        "rate of the curve measured once, a missed one twice, 5 s). Not judged: 500 requests/s (1 "
+        "rate of the curve measured once, a missed one twice, 5 s). Not judged: 620 requests/s (1 "
         "void: steal).",
     ]
 
@@ -83,13 +83,13 @@ def test_a_sample_too_small_for_its_percentile_is_named(run: Path) -> None:
     (found,) = summary(run).curves
     trace = [
         replace(step, reasons=[replace(why, facts={**why.facts, "supported": False})])
-        if step.rate == 250
+        if step.rate == 310
         else step
         for step in found.trace
         for why in step.reasons[:1]
     ]
     told = text(replace(found, trace=trace), run)
-    assert told.endswith("Too few requests to support the percentile at 250 requests/s.")
+    assert told.endswith("Too few requests to support the percentile at 310 requests/s.")
 
 
 def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> N
     assert section.title == "p99 by offered rate on /agents"
     (plot,) = blocks.find(Figure, section)
     told = str(plot.svg)
-    for rate in ("250/s", "740/s", "990/s", "1,200/s", "1,300/s", "500/s void"):
+    for rate in ("310/s", "930/s", "1,200/s", "1,300/s", "620/s void"):
         assert rate in told
     assert "<pattern" in told
     caption = blocks.find(Text, section)[0].text
@@ -115,7 +115,7 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
         for one in found.cells
     ]  # fmt: skip
     documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
-    assert "990/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder))
+    assert "930/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder))
     section = report.build(folder).sections[0]
     assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
     assert "A triangle: at least that" in blocks.find(Text, section)[0].text
@@ -144,26 +144,26 @@ def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
     assert blocks.tables("Ranking on", *page.sections) == []
     assert len(blocks.find(CellSection, *page.sections)) == 1
     (curve,) = blocks.tables("Each rate of the curve", *page.sections)
-    assert len(curve.rows) == 6
+    assert len(curve.rows) == 5
     shown = [[cell.text for cell in row.cells[:3]] for row in curve.rows]
-    assert shown[0] == ["250", "20 %", "curve"]
+    assert shown[0] == ["310", "25 %", "curve"]
     assert shown[-1] == ["1,300", "105 %", "rate asked for"]
     assert [row.css for row in curve.rows].count("void") == 1
 
 
 def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path) -> None:
     (found,) = summary(run).curves
-    (void,) = (step for step in found.trace if step.rate == 500)
+    (void,) = (step for step in found.trace if step.rate == 620)
     more = [replace(void, repetition=number) for number in (1, 2, 3)]
     at = found.trace.index(void)
     trace = [*found.trace[:at], *more, *found.trace[at + 1 :]]
     whole = replace(summary(run), curves=[replace(found, trace=trace)])
     (headline,) = curves_section.headlines(whole, {}).values()
-    assert headline.text.count("500 requests/s") == 1
-    assert headline.text.endswith("Not judged: 500 requests/s (3 void: steal).")
+    assert headline.text.count("620 requests/s") == 1
+    assert headline.text.endswith("Not judged: 620 requests/s (3 void: steal).")
     part = curves_section.blocks(whole, {}, "/agents")
     assert "Not judged" not in blocks.find(Text, *part)[0].text
-    (row,) = (one for one in blocks.find(Table, *part)[0].rows if one.cells[0].text == "500")
+    (row,) = (one for one in blocks.find(Table, *part)[0].rows if one.cells[0].text == "620")
     assert row.cells[-2].text.startswith("3 times void: steal: ")
     assert [one.text for one in row.cells[-1].links] == [f"rep-{n}/result.json" for n in (1, 2, 3)]
 
@@ -178,5 +178,5 @@ def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
 
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
     rows = cell_lines.table(summary(run)).splitlines()
-    (line,) = [row for row in rows if "250/s" in row]
-    assert line.startswith("/agents: p99 in ms by rate: 250/s 1.84, 740/s 1.84")
+    (line,) = [row for row in rows if "310/s" in row]
+    assert line.startswith("/agents: p99 in ms by rate: 310/s 1.84, 930/s 1.84")

@@ -16,7 +16,7 @@ from tests.unit.plan.modes.probing import add_result, of_item, record
 SATURATION = 10_000.0
 # The highest rate of the curve that this server holds is its truth.
 CAPACITY = 8500.0
-TRUTH = 8000.0
+TRUTH = 7500.0
 
 
 def one_curve(points: list[Scaled], asked: float, unlucky: float, rng: random.Random) -> float:

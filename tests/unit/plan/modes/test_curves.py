@@ -45,15 +45,15 @@ def test_a_curve_follows_its_closed_loop_at_fractions_of_it() -> None:
     for seed in range(1, 6):
         turns = run(planned("index,agents", seed=seed), {})
         purposes = [item.purpose for item in turns]
-        assert purposes.count("curve") == 10
-        assert len(turns) == turns[-1].total == 2 * (2 + 2 + 5)
+        assert purposes.count("curve") == 8
+        assert len(turns) == turns[-1].total == 2 * (2 + 2 + 4)
         for endpoint in ("index", "agents"):
             own = [item for item in turns if item.cell.endpoint == endpoint]
             curve = [turn for turn in own if turn.purpose == "curve"]
             loop = next(at for at, turn in enumerate(own) if turn.purpose == "closed_loop")
             assert min(own.index(turn) for turn in curve) > loop
             rates = [turn.cell.load.rate for turn in curve]
-            assert sorted(map(float, map(builders.present, rates))) == [250, 500, 740, 990, 1200]
+            assert sorted(map(float, map(builders.present, rates))) == [310, 620, 930, 1200]
             assert {turn.block for turn in curve} == {1}
             orders.add(tuple(rates))
     # As everything in a block, they are in a random order.
@@ -71,7 +71,7 @@ def test_a_void_rate_is_measured_once_more() -> None:
     records: Records = {}
     turns = run(planned(), records, void=("curve",))
     tries = [item.repetition for item in turns if item.purpose == "curve"]
-    assert sorted(tries) == [1] * 5 + [2] * 5
+    assert sorted(tries) == [1] * 4 + [2] * 4
     assert run(planned(), records) == []
 
 
@@ -90,7 +90,7 @@ def test_a_curve_follows_a_closed_loop_that_is_valid_in_a_later_block() -> None:
     run(planned(repetitions=1), records, void=("closed_loop",))
     turns = run(planned(repetitions=2), records)
     purposes = [item.purpose for item in turns]
-    assert purposes.count("curve") == 5
+    assert purposes.count("curve") == 4
     assert purposes.index("closed_loop") < purposes.index("curve")
 
 
@@ -99,5 +99,5 @@ def test_a_curve_whose_closed_loop_failed_is_still_to_be_measured() -> None:
     turns = run(planned(repetitions=1), records, failing=("closed_loop",))
     assert [item.purpose for item in turns].count("curve") == 0
     ahead = schedule.outlook(planned(repetitions=1), records, None)
-    assert ahead.total - (ahead.position - 1) == 1 + 5
-    assert len(run(planned(repetitions=1), records)) == 6
+    assert ahead.total - (ahead.position - 1) == 1 + 4
+    assert len(run(planned(repetitions=1), records)) == 5
