@@ -212,7 +212,7 @@ def test_a_run_at_one_rate_has_its_curve(again: Measured[str]) -> None:
     loops = [one for one in found if one.purpose == "closed_loop" and one.validity.valid]
     began = min(one.started or 0 for one in loops)
     measured = {one.cell.load.fraction or 0.0: one for one in found if one.purpose == "curve"}
-    assert sorted(measured) == [0.2, 0.4, 0.6, 0.8, 0.95]
+    assert sorted(measured) == [0.25, 0.5, 0.75, 0.95]
     for fraction, one in measured.items():
         assert one.cell.load.rate == pytest.approx(fraction * curve.saturation, rel=0.05)
         assert (one.started or 0) > began
