@@ -204,7 +204,7 @@ def test_a_run_at_one_rate_has_its_curve(again: Measured[str]) -> None:
     """At fractions of what the closed loop found, each measured after it."""
     told = " ".join(again.found.split())
     folder = ROOT / "results" / AGAIN
-    assert f"Run {AGAIN}: 7 measurements of aiohttp at index" in told
+    assert f"Run {AGAIN}: 6 measurements of aiohttp at index" in told
     (curve,) = documents.read(folder / "summary.json", Summary).curves
     with figures():
         assert curve.saturation is not None, curve.reason
