@@ -272,7 +272,7 @@ class HostSeries(Record, kw_only=True, frozen=True):
     t: Annotated[list[float], doc("End of the interval, seconds since the start of the load.")]
     cpu_busy: Annotated[
         list[Fraction],
-        doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
+        doc("Busy time: what passed less idle and iowait, including steal; fraction 0 to 1."),
     ]
     cpu_user: Annotated[list[Fraction], doc("Time in mode user, fraction 0 to 1.")]
     cpu_system: Annotated[list[Fraction], doc("Time in mode system, fraction 0 to 1.")]
@@ -339,7 +339,7 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     cpu: CpuModes
     cpu_busy: Annotated[
         Fraction,
-        doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
+        doc("Busy time: what passed less idle and iowait, including steal; fraction 0 to 1."),
     ]
     polling: Annotated[
         Fraction | None,

@@ -60,7 +60,8 @@ class Use:
     """The use of a host's cores and link, in each interval between two edges.
 
     - seconds: length of each interval
-    - modes: mode -> fraction of the cores' time; busy: all but idle and iowait
+    - modes: mode -> fraction of the time in all modes; busy: fraction of the time that passed in
+      which a core was not idle, without iowait
     - busiest, softirq_busiest: busy and softirq of the core that has most of it
     - rx, tx: bytes
     - foreign: fraction of the cores' time that other processes than the lab's had; None if unknown
@@ -118,14 +119,17 @@ def use(counters: Counters, at: Sequence[float]) -> Use:
     total = sum(totals.values(), np.zeros(len(seconds)))
     modes = {mode: sum(core[mode] for core in by_core.values()) / total for mode in MODES}
 
-    def idle(core: int) -> Floats:
-        return (by_core[core]["idle"] + by_core[core]["iowait"]) / totals[core]
-
+    # Of the time that passed: the kernel measures idle time, but samples the other modes and misses
+    # short bursts of work between its ticks.
+    busy = {
+        core: np.clip(1 - (own["idle"] + own["iowait"]) / seconds, 0, 1)
+        for core, own in by_core.items()
+    }
     return Use(
         seconds=seconds,
         modes=modes,
-        busy=np.clip(1 - modes["idle"] - modes["iowait"], 0, 1),
-        busiest=np.clip(np.max([1 - idle(core) for core in by_core], axis=0), 0, 1),
+        busy=np.mean(list(busy.values()), axis=0),
+        busiest=np.max(list(busy.values()), axis=0),
         softirq_busiest=np.max(
             [modes["softirq"] / totals[core] for core, modes in by_core.items()], axis=0
         ),

@@ -86,13 +86,10 @@ class Evidence:
             if (used := self.service(name)) is not None and used.cpu is not None
         }
 
-    @cached_property
+    @property
     def busy(self) -> float:
-        """Busy fraction of the server's cores.
-
-        The larger of the kernel's, which it samples at its ticks, and the sum of the services'.
-        """
-        return max(self.server.cpu_busy, min(1.0, sum(self.shares.values())))
+        """Busy fraction of the server's cores."""
+        return self.server.cpu_busy
 
     @property
     def full(self) -> bool:

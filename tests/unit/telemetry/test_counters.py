@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadlab.model import HostTelemetry
-from loadlab.telemetry import host_recording, node_exporter
+from loadlab.telemetry import counters, host_recording, node_exporter
 from loadlab.telemetry.counters import MODES, Counters
 from loadlab.telemetry.node_exporter import Sample
 from loadlab.telemetry.recordings import TelemetryError
@@ -186,6 +186,15 @@ def test_interrupts_are_the_labs_own(tmp_path: Path) -> None:
     found = Host(during(10, 0.5), softirq=during(10, 0.3)).seen(tmp_path, 10, 0.3, exact=True)
     assert found.foreign_cpu == pytest.approx(0, abs=0.01)
     assert found.cpu.softirq == pytest.approx(0.3, abs=0.01)
+
+
+def test_work_that_the_kernels_ticks_miss_is_busy_time() -> None:
+    """Idle time is measured; the ticks see 0.05 s of 0.35 s of work in short bursts."""
+    t = np.arange(0.0, 6.0)
+    spent = {mode: np.zeros_like(t) for mode in MODES} | {"user": 0.05 * t, "idle": 0.65 * t}
+    use = counters.use(Counters(t, {0: spent}, t, t), [1.0, 3.0, 4.0])
+    assert use.busy == pytest.approx([0.35, 0.35])
+    assert use.busiest == pytest.approx([0.35, 0.35])
 
 
 def test_one_full_core_of_several_is_seen(tmp_path: Path) -> None:
