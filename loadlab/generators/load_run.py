@@ -419,7 +419,7 @@ def _offer(
         **_verification(inputs.url, inputs.request, inputs.answer, load),
         "MIX": "; ".join(
             f"{_assigned(_verification(kind.url, kind.request, kind.answer, load))}; "
-            f"verify {_body_file(kind)}"
+            f"{shlex.join(['verify', _body_file(kind)])}"
             for kind in inputs.mix
         ),
         "STATUS_URL": inputs.status,
