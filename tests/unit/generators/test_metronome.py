@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.generators import metronome
+from loadlab.generators import merge, metronome
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
@@ -304,6 +304,7 @@ def test_each_kind_of_a_mix_has_its_own_figures() -> None:
     sent = measurement.sent_shape
     assert sent is not None
     assert (sent.seed, sent.mix_off) == (5, 0)
+    assert merge.merge([measurement, measurement]).kinds["fast"].unsent == 56
 
 
 def test_a_mix_that_was_not_sent_is_told() -> None:
