@@ -20,7 +20,7 @@ const KINDS: &str = r#"
 
 thread_local! {
     /// The letter of the path of a connection's request.
-    static ASKED: Cell<u8> = Cell::new(0);
+    static ASKED: Cell<u8> = const { Cell::new(0) };
 }
 
 fn read_path(stream: &mut TcpStream) -> bool {
