@@ -187,8 +187,8 @@ impl Evaluation {
             Output::Seconds(Box::new(Seconds::create(path, rate)?))
         };
         let mix = plan.mix();
-        let scheduled = |kind| [mix.count(kind, dues.scheduled), 0];
-        let kinds = (0..plan.kinds.len()).map(scheduled).collect();
+        let counts = mix.counts(plan.kinds.len(), dues.scheduled);
+        let kinds = counts.into_iter().map(|count| [count, 0]).collect();
         Ok(Evaluation {
             load: Evaluated::new(rate, dues.scheduled, kinds),
             dues,

@@ -41,10 +41,15 @@ impl Mix {
             .map_or(0, |&kind| usize::from(kind))
     }
 
-    /// How many of the requests are of a kind.
-    pub fn count(&self, kind: usize, scheduled: u64) -> u64 {
-        (0..scheduled)
-            .filter(|&request| self.kind(request) == kind)
-            .count() as u64
+    /// How many of the first requests are of each kind.
+    pub fn counts(&self, kinds: usize, scheduled: u64) -> Vec<u64> {
+        if kinds == 1 {
+            return vec![scheduled];
+        }
+        let mut counts = vec![0; kinds];
+        for &kind in &self.kinds[..scheduled as usize] {
+            counts[usize::from(kind)] += 1;
+        }
+        counts
     }
 }
