@@ -572,7 +572,8 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
             f"{OUTPUT} is of {arrivals or 'constant'} arrivals, not of "
             f"{schedule.arrivals or 'constant'} ones"
         )
-    if summary.weights != schedule.kinds:
+    # In their order, which numbers them.
+    if [*summary.weights.items()] != [*schedule.kinds.items()]:
         raise GeneratorError(
             f"{OUTPUT} is of a mix {summary.weights}, not of {dict(schedule.kinds)}"
         )
@@ -604,11 +605,13 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         summary.unsent_own,
         errors_by_class(summary.outcomes, summary.statuses),
     )
-    series = reader.seconds.series()
+    series, totals = reader.seconds.series(), reader.totals
+    fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
+    span_s = schedule.duration_s - fastest_s
     return dataclasses.replace(
-        _counted(reader, whole, summary, schedule),
+        _counted(reader, whole, summary, schedule.duration_s, span_s),
         kinds={
-            kind.name: _counted(own, _of_kind(own, kind), summary, schedule)
+            kind.name: _counted(own, _of_kind(own, kind), summary, schedule.duration_s, span_s)
             for kind, own in zip(summary.kinds, reader.kinds, strict=True)
         },
         per_second=_per_second(
@@ -647,8 +650,11 @@ def _of_kind(reader: _Reader, kind: PlannedKind) -> _Share:
     return _Share(sum(outcomes.values()), kind.scheduled, kind.unsent_own, errors)
 
 
-def _counted(reader: _Reader, share: _Share, summary: Summary, schedule: Schedule) -> Measurement:
-    """Return the Measurement of the requests that a reader counted."""
+def _counted(
+    reader: _Reader, share: _Share, summary: Summary, duration_s: float, span_s: float
+) -> Measurement:
+    """Return the Measurement of the requests that a reader counted; ``span_s``: of the whole load,
+    by which rates are divided, so that those of the kinds add up."""
     totals = reader.totals
     answered = sum(totals.outcomes[:ANSWERED])
     exact = histograms.add_up(
@@ -656,8 +662,6 @@ def _counted(reader: _Reader, share: _Share, summary: Summary, schedule: Schedul
     )
     histogram = histograms.from_counts(*exact)
     pacing = totals.pacing.exact
-    fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
-    span_s = schedule.duration_s - fastest_s
     return Measurement(
         generator=NAME,
         requests=share.sent,
@@ -667,7 +671,7 @@ def _counted(reader: _Reader, share: _Share, summary: Summary, schedule: Schedul
         aborted=0,
         scheduled=share.scheduled,
         unsent=share.scheduled - share.sent,
-        duration_s=max(schedule.duration_s, summary.finished - summary.started),
+        duration_s=max(duration_s, summary.finished - summary.started),
         rate_achieved=totals.in_time / span_s,
         goodput=totals.right_in_time / span_s,
         mean_service_us=totals.service / UNITS_US / answered if answered else None,

@@ -17,6 +17,7 @@ from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
 from loadlab.stacks.application import App
 from loadlab.stacks.contract import CONTRACT_SLACK_MS, Contract, Contracts
+from loadlab.stacks.requests import BODY_BYTES_MAX
 from loadlab.stacks.stacks import Stack, default_driver
 
 # Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
@@ -46,6 +47,12 @@ def endpoints(contracts: Contracts, options: Options, app: App) -> Contracts:
         known(option, name, sorted(contracts))
         known(f"{option} of {options.framework}", name, app.endpoints)
         _refuse_request(options, name, contracts[name])
+    size = sum(len(contracts[name].body.encode()) for name in names)
+    if options.mix is not None and size > BODY_BYTES_MAX:
+        raise PlanError(
+            f"{option}: the bodies of its requests have {size:,} bytes together, and a command "
+            f"line has room for {BODY_BYTES_MAX:,}. Leave a request out, or shorten its body."
+        )
     return {name: contracts[name] for name in names}
 
 
