@@ -304,7 +304,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{A} -e mix=index:999,agents:2", "add up to 1,001, and each block of so many requests has"),
     (f"{A} -e mix=index:1,nosuch:1", "mix: 'nosuch' is not known. There are: agents,"),
-    (f"{F} -e mix=index:1,static:1", "mix of flask: 'static' is not known. There are: "),
+    ("lab.yml -e framework=nginx -e mix=hello:1,agents:1", "mix of nginx: 'agents' is not known."),
     (
         f"{A} -e mix=index:1,agents:1 -e endpoint=index",
         "endpoint: the mix index:1,agents:1 names the endpoints. Leave endpoint or mix out.",

@@ -160,7 +160,10 @@ def test_each_kind_of_a_mix_is_verified_and_sent() -> None:
         {"name": name, "weight": weight, "url": f"http://10.0.0.1:80/{name}", "answer": answer}
         for name, weight in (("index", 3), ("new", 1))
     ]
-    requests = ({}, {"method": "POST", "body": "a b", "headers": {"X-A": "1"}})
+    requests: tuple[dict[str, Any], ...] = (
+        {},
+        {"method": "POST", "body": "a b", "headers": {"X-A": "1"}},
+    )
     mix = [{**kind, "request": own} for kind, own in zip(kinds, requests, strict=True)]
     found = run({**CONSTANT, "generator": "metronome"}, mix=mix)
     given = variables(found.offers[0])

@@ -60,7 +60,7 @@ def test_arrivals_that_were_not_sent_void() -> None:
 
 def test_a_mix_that_was_not_sent_voids() -> None:
     kept = sent(5.0)
-    shape = replace(kept.sent_shape, mix_off=3)
+    shape = replace(builders.present(kept.sent_shape), mix_off=3)
     (off,) = judged(replace(kept, sent_shape=shape)).reasons
     assert off.code == "shape"
     assert words.reason(off).endswith("; 3 blocks of the mix had other counts than the weights")
