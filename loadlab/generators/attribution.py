@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
@@ -40,7 +40,7 @@ class Schedule:
     """What a generator was asked for: requests/s, seconds, and connections, 1 or more.
 
     ``arrivals``: None where request i is due at i/rate. ``due_by_second``: of other arrivals, the
-    requests that are due in each second.
+    requests that are due in each second. ``kinds``: of a mix, endpoint -> weight.
     """
 
     rate: float
@@ -48,6 +48,7 @@ class Schedule:
     connections: int
     arrivals: Arrivals | None = None
     due_by_second: Sequence[int] = ()
+    kinds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def scheduled(self) -> int:

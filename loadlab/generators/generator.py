@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -26,12 +26,32 @@ class Lanes:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """A kind of request of a mix.
+
+    - name: of its endpoint; weight: its requests in each block of the mix
+    - the other fields as of Request
+    """
+
+    name: str
+    weight: int
+    url: str
+    method: str
+    body: str
+    headers: Mapping[str, str]
+    status: int
+    body_bytes: int | None
+    body_file: str | None
+
+
+@dataclass(frozen=True)
 class Request:
     """What one client is to offer, for the command line of its generator.
 
     - url, method, body ("" for none); headers: in addition to the generator's own, name -> value
     - rate: requests/s, None of a closed loop or batch
-    - arrivals: how requests come at that rate, None where evenly; seed: of random ones, 0 or more
+    - arrivals: how requests come at that rate, None where evenly; seed: of random ones and of a
+      mix, 0 or more
     - connections: those kept open or under way at once
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
@@ -42,6 +62,8 @@ class Request:
       where answers differ
     - keep_requests: whether a record of each request is kept
     - requests, open_files, reuse: of a batch; None otherwise
+    - mix: the kinds of request in place of the one of this record, in an order by the seed; empty
+      where there is one. Only metronome knows them
     - lanes: the servers in place of the one that url names, each with so many connections, which
       share the rate or have closed loops in turn; only metronome knows them
     """
@@ -66,6 +88,7 @@ class Request:
     requests: int | None = None
     open_files: int | None = None
     reuse: bool | None = None
+    mix: Sequence[Kind] = ()
     lanes: Lanes | None = None
 
     @property
@@ -77,10 +100,11 @@ class Request:
 @dataclass(frozen=True)
 class Answer:
     """Expected length in bytes of an answer's body, and of the whole answer with its headers; None
-    where it is not known, and then not checked."""
+    where it is not known, and then not checked. kinds: weight of each endpoint by name."""
 
     body_bytes: int | None
     wire_bytes: int | None
+    kinds: Mapping[str, int] = field(default_factory=dict)
 
 
 # Returns the arguments of a generator that offers a request's load for so many seconds (a batch: at

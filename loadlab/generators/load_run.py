@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import host_commands, metronome, registry, split
 from loadlab.generators.faults import Fault, faults
-from loadlab.generators.generator import Generator, Lanes, Request
+from loadlab.generators.generator import Generator, Kind, Lanes, Request
 from loadlab.model import (
     Cell,
     ClientShare,
@@ -93,8 +93,19 @@ class EndpointRequest(Struct, frozen=True):
     body: str = ""
 
 
+class MixKind(Struct):
+    """A kind of request of a mix; ``weight``: of its requests in each block."""
+
+    name: str
+    weight: int
+    url: str
+    request: EndpointRequest
+    answer: Answer
+
+
 class Item(Struct):
-    """The measurement to make. seed: of random arrivals; each further client has the next."""
+    """The measurement to make. seed: of random arrivals and of a mix; each further client has the
+    next."""
 
     cell_id: str
     repetition: int
@@ -132,7 +143,8 @@ class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True
 
     ``client`` leads and is the first of ``clients``, which may be empty where it is the only one.
     ``hosts``: inventory name -> host, of the server and all clients. ``lanes``: the stacks that are
-    up together, the item's first; empty where the load is of one.
+    up together, the item's first; empty where the load is of one. ``mix``: its kinds of request, of
+    which the first is also in url, request and answer; empty where there is one kind.
     """
 
     item: Item
@@ -156,6 +168,7 @@ class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True
     errors_log: str
     database: str
     lanes: list[LaneInput] = []
+    mix: list[MixKind] = []
 
 
 class Scraped(Struct):
@@ -347,8 +360,8 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         server=inputs.server,
         input_hashes=item.input_hashes,
         url=inputs.url,
-        body_bytes=inputs.answer.body_bytes,
-        wire_bytes=inputs.answer.wire_bytes,
+        body_bytes=None if inputs.mix else inputs.answer.body_bytes,
+        wire_bytes=None if inputs.mix else inputs.answer.wire_bytes,
         cpus=HostCpus(server=server.cpus, client=client.cpus),
         interface=HostInterfaces(server=server.interface, client=client.interface),
         clients=clients or None,
@@ -366,7 +379,7 @@ def _offer(
 ) -> str:
     """Return the options of systemd-run: the generator's rights and the variables of run-load.sh,
     except BEGIN_AT. ``at``: number of the client, from 0."""
-    headers = _headers(inputs, load)
+    headers = _headers(inputs.request, load)
     request = Request(
         url=inputs.url,
         method=inputs.request.method,
@@ -389,6 +402,7 @@ def _offer(
         requests=load.requests,
         open_files=load.open_files,
         reuse=load.reuse,
+        mix=_mix(inputs, load),
         lanes=_lanes(inputs, load),
     )
     batch = generator.mode == "batch"
@@ -402,22 +416,20 @@ def _offer(
         "MEASURE": command(generator, request, measured_s, generator.name),
         "SATURATE": _closed_loop(generator, request, load),
         "PRINTS": "yes" if generator.prints else "",
-        "URL": inputs.url,
+        **_verification(inputs.url, inputs.request, inputs.answer, load),
+        "MIX": "; ".join(
+            f"{_assigned(_verification(kind.url, kind.request, kind.answer, load))}; "
+            f"{shlex.join(['verify', _body_file(kind)])}"
+            for kind in inputs.mix
+        ),
         "STATUS_URL": inputs.status,
         # URLs have no spaces.
         "LANES": "\n".join(
             f"{lane_folder(lane.place)} {lane.url} {lane.status}".rstrip() for lane in inputs.lanes
         ),
         "HTTP2": str(request.http2).lower(),
-        "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
         # The role reverse_proxy puts it there.
         "CERTIFICATE": f"{_TOOLS}/{host}.pem" if load.tls else "",
-        "METHOD": inputs.request.method,
-        "BODY": inputs.request.body,
-        "STATUS": str(inputs.answer.status),
-        "BODY_SHA256": inputs.answer.sha256 or "",
-        "BODY_BYTES": "" if inputs.answer.body_bytes is None else str(inputs.answer.body_bytes),
-        "BODY_MOST": str(inputs.answer.body_bytes or ANSWER_BYTES_MAX),
         "REQUEST_TIMEOUT": plain(_timeout_s(inputs)),
         "WARMUP": plain(load.warmup_s),
         "SETTLE": str(SETTLE_S),
@@ -448,6 +460,49 @@ def _lanes(inputs: LoadRunInput, load: Load) -> Lanes | None:
     )
 
 
+def _mix(inputs: LoadRunInput, load: Load) -> list[Kind]:
+    """Return the kinds of request of a mix; none where there is one kind."""
+    return [
+        Kind(
+            name=kind.name,
+            weight=kind.weight,
+            url=kind.url,
+            method=kind.request.method,
+            body=kind.request.body,
+            headers=dict(_headers(kind.request, load)),
+            status=kind.answer.status,
+            body_bytes=kind.answer.body_bytes,
+            body_file=_body_file(kind) if kind.answer.sha256 else None,
+        )
+        for kind in inputs.mix
+    ]
+
+
+def _body_file(kind: MixKind) -> str:
+    """Return where run-load.sh leaves the body of a kind's verified answer."""
+    return f"answer-{kind.name}.body"
+
+
+def _verification(url: str, request: EndpointRequest, answer: Answer, load: Load) -> dict[str, str]:
+    """Return the variables of run-load.sh with which it verifies an answer."""
+    headers = _headers(request, load)
+    return {
+        "URL": url,
+        "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
+        "METHOD": request.method,
+        "BODY": request.body,
+        "STATUS": str(answer.status),
+        "BODY_SHA256": answer.sha256 or "",
+        "BODY_BYTES": "" if answer.body_bytes is None else str(answer.body_bytes),
+        "BODY_MOST": str(answer.body_bytes or ANSWER_BYTES_MAX),
+    }
+
+
+def _assigned(variables: Mapping[str, str]) -> str:
+    """Return the assignments of variables in a shell."""
+    return " ".join(f"{name}={shlex.quote(text)}" for name, text in variables.items())
+
+
 def _closed_loop(generator: Generator, request: Request, load: Load) -> str:
     """Return the command of the closed loop after a load of several lanes; empty for none."""
     if load.lanes is None or not load.lanes.closed_s:
@@ -456,12 +511,10 @@ def _closed_loop(generator: Generator, request: Request, load: Load) -> str:
     return command(generator, closed, load.lanes.closed_s, metronome.SATURATION)
 
 
-def _headers(inputs: LoadRunInput, load: Load) -> list[tuple[str, str]]:
+def _headers(request: EndpointRequest, load: Load) -> list[tuple[str, str]]:
     """Return the headers of each request by name: the endpoint's, and the user's in their place."""
     replaced = {name.lower() for name in load.headers or {}}
-    own = {
-        name: text for name, text in inputs.request.headers.items() if name.lower() not in replaced
-    }
+    own = {name: text for name, text in request.headers.items() if name.lower() not in replaced}
     both = {**own, **(load.headers or {})}
     return sorted(both.items(), key=lambda header: header[0].lower())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,6 +67,8 @@ class Measurement:
     - sent_shape: how the arrivals of the schedule were kept; None where it does not report that
     - polling_s: CPU time of each second of the load, seconds, in which the generator looked for
       work and had none; empty where it does not report it
+    - kinds: of a mix, endpoint -> the part of the measurement that is of this kind of request, with
+      its counts, rates, latencies and waited alone; empty of one endpoint
     - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
       schedule, or where right answers cannot be separated from wrong ones
     - span: (start, end) in unix seconds of the client's clock; None where the generator does not
@@ -97,6 +99,7 @@ class Measurement:
     ideal: Histogram | None = None
     stops: Stops | None = None
     sent_shape: SentShape | None = None
+    kinds: Mapping[str, Measurement] = field(default_factory=dict)
     polling_s: Sequence[float] = ()
     waited: Waited | None = None
     span: tuple[float, float] | None = None
@@ -148,14 +151,17 @@ class Waited:
 class SentShape:
     """How a generator kept the arrivals of a schedule, without the waits for the server.
 
-    - seed: of random arrivals, None of others
+    - seed: of random arrivals or a mix, None of others
     - gap_error_us: (median, p99) of how far two sends were from the gap between them
     - off_by_second: requests sent in each second, less those that were to be sent in it
+    - mix_off: blocks of a mix in which a kind had another number of requests than its weight; None
+      without a mix
     """
 
     seed: int | None
     gap_error_us: tuple[float, float]
     off_by_second: Sequence[int]
+    mix_off: int | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         ideal=_ideal([part.ideal for part in parts]),
         stops=_longest([part.stops for part in parts]),
         per_second=_series([part.per_second for part in parts]),
+        kinds={name: merge([part.kinds[name] for part in parts]) for name in parts[0].kinds},
     )
 
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,7 +39,7 @@ import numpy as np
 from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.generator import Answer, Generator, Request
+from loadlab.generators.generator import Answer, Generator, Kind, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
     GeneratorError,
@@ -75,6 +75,8 @@ COLUMNS = (
 NUMBER = "number"
 # Of arrivals that are not constant also: growth of the due time.
 DUE = "due"
+# Of a mix also, at last: number of the kind of request.
+KIND = "kind"
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
 # classed by its hundreds.
 OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
@@ -134,6 +136,16 @@ class Planned(Struct):
         return Arrivals(smoothness=planned.smoothness, burst=planned.burst, ramp=fields[2])
 
 
+class PlannedKind(Struct):
+    """A kind of request of a mix: its requests in the schedule, and those that were not sent and
+    that an ideal generator would have sent."""
+
+    name: str
+    weight: int
+    scheduled: int
+    unsent_own: int
+
+
 class Closed(Struct):
     """What the slices of a closed loop brought: right answers in so many seconds to the last answer
     of each, and how long they drained. cut: slices that were over before all of their requests.
@@ -172,6 +184,13 @@ class Summary(Struct, kw_only=True):
     shape: Sends | None = None
     lanes: int = 1
     closed: Closed | None = None
+    kinds: list[PlannedKind] = []
+    mix_seed: int | None = None
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """The weight of each kind by its name; empty where there is one."""
+        return {kind.name: kind.weight for kind in self.kinds}
 
 
 @dataclass
@@ -257,7 +276,9 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
     header = json.loads(stream.readline())
     names = tuple(header.get("columns", ()))
-    known = (COLUMNS, (*COLUMNS, NUMBER), (*COLUMNS, DUE))
+    known = [
+        (*COLUMNS, *further, *kind) for further in ((), (NUMBER,), (DUE,)) for kind in ((), (KIND,))
+    ]
     if header.get("format") != "metronome requests/1" or names not in known:
         raise GeneratorError(f"{RECORDS} has another format: {header}")
     first = 0
@@ -289,7 +310,10 @@ def _size(stream: BufferedIOBase) -> int:
 
 
 class _Reader:
-    """Counts the requests of a load or lane, and by the second in which each was due."""
+    """Counts the requests of a load or lane, by the second in which each was due, and by kind.
+
+    kinds: a reader for each kind of a mix. statuses: status -> answers with it.
+    """
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
@@ -298,6 +322,10 @@ class _Reader:
         self.totals = Totals(
             [0] * len(OUTCOMES), 0, 0, 0, None, Counted(), Counted(), Counted(), Counted()
         )
+        alone = dataclasses.replace(schedule, kinds={})
+        self.kinds = [_Reader(alone) for _ in schedule.kinds]
+        self.statuses = Counter[str]()
+        self._order: list[Integers] = []
 
     def add(self, block: Block) -> None:
         """Add the records of a block."""
@@ -324,6 +352,34 @@ class _Reader:
             self._serve(int(service[answered].sum()), int(service[answered].min()))
         us = (latency[answered] + UNITS_US // 2) // UNITS_US
         self.seconds.add(number[answered], us, right[answered].astype(np.int64), 0 * us)
+        statuses = np.unique(columns["status"][answered], return_counts=True)
+        for status, count in zip(*statuses, strict=True):
+            self.statuses[str(status)] += int(count)
+        if KIND in columns:
+            self._add_kinds(block)
+
+    def _add_kinds(self, block: Block) -> None:
+        kind = block.columns[KIND]
+        self._order.append(kind.astype(np.uint8))
+        for at, reader in enumerate(self.kinds):
+            of_kind = kind == at
+            columns = {name: column[of_kind] for name, column in block.columns.items()}
+            reader.add(Block(block.number[of_kind], columns))
+
+    @property
+    def mix_off(self) -> int | None:
+        """Blocks of the mix in which a kind had another number of requests than its weight, or in
+        the last, which may be a part, more; None without a mix."""
+        weights = np.array([*self._schedule.kinds.values()])
+        if not len(weights):
+            return None
+        order = np.concatenate([*self._order, np.zeros(0, np.uint8)])
+        size = int(weights.sum())
+        whole = order[: len(order) // size * size].reshape(-1, size)
+        counts = [(whole == at).sum(axis=1) for at in range(len(weights))]
+        off = (weights != np.array(counts).T).any(axis=1)
+        rest = np.bincount(order[whole.size :], minlength=len(weights))
+        return int(off.sum()) + int((rest[: len(weights)] > weights).any())
 
     def _serve(self, total: int, fastest: int) -> None:
         totals = self.totals
@@ -485,6 +541,16 @@ def closed_loop(path: Path) -> Saturated:
     )
 
 
+@dataclass(frozen=True)
+class _Share:
+    """What is known of the requests of a load, or of one kind, besides their records."""
+
+    sent: int
+    scheduled: int
+    unsent_own: int
+    errors: dict[str, int]
+
+
 def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
     """Return the Measurement of the files in a folder, and the name of the file of requests.
 
@@ -506,6 +572,11 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
             f"{OUTPUT} is of {arrivals or 'constant'} arrivals, not of "
             f"{schedule.arrivals or 'constant'} ones"
         )
+    # In their order, which numbers them.
+    if [*summary.weights.items()] != [*schedule.kinds.items()]:
+        raise GeneratorError(
+            f"{OUTPUT} is of a mix {summary.weights}, not of {dict(schedule.kinds)}"
+        )
     return _measure(folder, summary, schedule)
 
 
@@ -522,59 +593,39 @@ def read_summary(path: Path) -> Summary:
 
 def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measurement, str]:
     reader, name = read(folder, schedule)
-    totals = reader.totals
-    if totals.outcomes != [summary.outcomes[kind] for kind in OUTCOMES]:
-        raise GeneratorError(f"{name} has {totals.outcomes}, {OUTPUT} has {summary.outcomes}")
-    answered = sum(totals.outcomes[:ANSWERED])
-    exact = histograms.add_up(
-        *map(np.concatenate, zip(totals.right.exact, totals.wrong.exact, strict=True))
+    outcomes = reader.totals.outcomes
+    if outcomes != [summary.outcomes[kind] for kind in OUTCOMES]:
+        raise GeneratorError(f"{name} has {outcomes}, {OUTPUT} has {summary.outcomes}")
+    counts = np.array([own.totals.outcomes for own in reader.kinds])
+    if reader.kinds and counts.sum(axis=0).tolist() != outcomes:
+        raise GeneratorError(f"{name} does not say of which kind each request is")
+    whole = _Share(
+        summary.sent,
+        summary.scheduled,
+        summary.unsent_own,
+        errors_by_class(summary.outcomes, summary.statuses),
     )
-    histogram = histograms.from_counts(*exact)
-    series = reader.seconds.series()
-    pacing = totals.pacing.exact
+    series, totals = reader.seconds.series(), reader.totals
     fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
     span_s = schedule.duration_s - fastest_s
-    return Measurement(
-        generator=NAME,
-        requests=summary.sent,
-        responses=answered,
-        ok=totals.outcomes[0],
-        errors=errors_by_class(summary),
-        aborted=0,
-        scheduled=summary.scheduled,
-        unsent=summary.unsent,
-        duration_s=max(schedule.duration_s, summary.finished - summary.started),
-        rate_achieved=totals.in_time / span_s,
-        goodput=totals.right_in_time / span_s,
-        mean_service_us=totals.service / UNITS_US / answered if answered else None,
-        histogram=histogram,
-        latency_us=histograms.summary(histogram, exact),
-        latency_from="intended",
-        ideal=histograms.from_counts(*totals.ideal.exact),
+    return dataclasses.replace(
+        _counted(reader, whole, summary, schedule.duration_s, span_s),
+        kinds={
+            kind.name: _counted(own, _of_kind(own, kind), summary, schedule.duration_s, span_s)
+            for kind, own in zip(summary.kinds, reader.kinds, strict=True)
+        },
         per_second=_per_second(
             series,
             series.intended
             if summary.lanes == 1 and summary.closed is None
             else summary.due_by_second,
         ),
-        send_delay_us=histograms.summary(histograms.from_counts(*pacing), pacing)
-        if len(pacing[0])
-        else None,
-        lateness=Lateness(0, 0, summary.unsent_own, hidden=False),
-        waited=Waited(
-            totals.right.exact,
-            totals.wrong.exact,
-            unanswered=summary.sent - answered,
-            unsent=summary.unsent,
-            left_out=summary.unsent_own,
-        ),
-        span=(summary.started, summary.finished),
         stops=Stops(
             total_s=summary.gaps.total_s,
             longest_s=summary.gaps.longest_s,
             causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
         ),
-        sent_shape=_sent_shape(summary),
+        sent_shape=_sent_shape(summary, reader.mix_off),
         polling_s=summary.polling_by_second,
         findings=[
             *_failure_kinds(summary),
@@ -593,15 +644,64 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
     ), name
 
 
-def _sent_shape(summary: Summary) -> SentShape | None:
+def _of_kind(reader: _Reader, kind: PlannedKind) -> _Share:
+    outcomes = dict(zip(OUTCOMES, reader.totals.outcomes, strict=True))
+    errors = errors_by_class(outcomes, reader.statuses)
+    return _Share(sum(outcomes.values()), kind.scheduled, kind.unsent_own, errors)
+
+
+def _counted(
+    reader: _Reader, share: _Share, summary: Summary, duration_s: float, span_s: float
+) -> Measurement:
+    """Return the Measurement of the requests that a reader counted; ``span_s``: of the whole load,
+    by which rates are divided, so that those of the kinds add up."""
+    totals = reader.totals
+    answered = sum(totals.outcomes[:ANSWERED])
+    exact = histograms.add_up(
+        *map(np.concatenate, zip(totals.right.exact, totals.wrong.exact, strict=True))
+    )
+    histogram = histograms.from_counts(*exact)
+    pacing = totals.pacing.exact
+    return Measurement(
+        generator=NAME,
+        requests=share.sent,
+        responses=answered,
+        ok=totals.outcomes[0],
+        errors=share.errors,
+        aborted=0,
+        scheduled=share.scheduled,
+        unsent=share.scheduled - share.sent,
+        duration_s=max(duration_s, summary.finished - summary.started),
+        rate_achieved=totals.in_time / span_s,
+        goodput=totals.right_in_time / span_s,
+        mean_service_us=totals.service / UNITS_US / answered if answered else None,
+        histogram=histogram,
+        latency_us=histograms.summary(histogram, exact),
+        latency_from="intended",
+        ideal=histograms.from_counts(*totals.ideal.exact),
+        send_delay_us=histograms.summary(histograms.from_counts(*pacing), pacing)
+        if len(pacing[0])
+        else None,
+        lateness=Lateness(0, 0, share.unsent_own, hidden=False),
+        waited=Waited(
+            totals.right.exact,
+            totals.wrong.exact,
+            unanswered=share.sent - answered,
+            unsent=share.scheduled - share.sent,
+            left_out=share.unsent_own,
+        ),
+        span=(summary.started, summary.finished),
+    )
+
+
+def _sent_shape(summary: Summary, mix_off: int | None) -> SentShape | None:
     """Return how the arrivals were kept; None of lanes, whose shape is that of their turns."""
     shape, planned = summary.shape, summary.plan.arrivals
     if shape is None or summary.lanes > 1:
         return None
     error = shape.gap_error_us
-    return SentShape(
-        planned.seed if planned else None, (error["p50"], error["p99"]), shape.off_by_second
-    )
+    seed = planned.seed if planned and planned.seed is not None else summary.mix_seed
+    return SentShape(seed, (error["p50"], error["p99"]), shape.off_by_second, mix_off)
 
 
 def _failure_kinds(summary: Summary) -> Iterator[Reason]:
@@ -615,18 +715,21 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
         )
 
 
-def errors_by_class(summary: Summary) -> dict[str, int]:
-    """Return the numbers of requests without a right answer, by class of errors."""
+def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of requests without a right answer, by class of errors.
+
+    ``statuses``: of all answers, status -> their number.
+    """
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     for outcome in ("body", *OUTCOMES[ANSWERED:]):
-        errors[outcome] = summary.outcomes[outcome]
+        errors[outcome] = outcomes[outcome]
     wrong = Counter[str]()
-    for status, count in summary.statuses.items():
+    for status, count in statuses.items():
         hundreds = int(status) // 100
         wrong[f"status_{hundreds}xx" if hundreds in (4, 5) else "status_other"] += count
     # Answers with the right status are among status_other.
     errors |= {kind: wrong[kind] for kind in ("status_4xx", "status_5xx")}
-    errors["status_other"] = summary.outcomes["status"] - sum(
+    errors["status_other"] = outcomes["status"] - sum(
         errors[kind] for kind in ("status_4xx", "status_5xx")
     )
     return errors
@@ -648,12 +751,10 @@ def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
 def _plan(request: Request, seconds: float, name: str) -> str:
     """Return the plan of a load, as JSON."""
     url = urlsplit(request.url)
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    answer = {"status": request.status, "bytes": request.body_bytes, "body": request.body_file}
     lanes: list[dict[str, str]] = [{"url": f"{url.scheme}://{url.netloc}"}]
     turns: dict[str, float] = {}
     way = {"closed": True} if request.rate is None else {"rate": request.rate}
-    shape = {}
+    shape: dict[str, Any] = {}
     if request.arrivals:
         shape = {"arrivals": msgspec.to_builtins(request.arrivals)}
         if ramp := shape["arrivals"].pop("ramp", None):
@@ -661,6 +762,8 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         if request.arrivals.smoothness:
             shape["arrivals"]["seed"] = request.seed
         shape = {name: value for name, value in shape.items() if value}
+    if request.mix:
+        shape["mix_seed"] = request.seed
     if request.lanes:
         # Of one lane, the files are where those of a load of one server are.
         several = len(request.lanes.urls) > 1
@@ -674,15 +777,8 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         "format": "metronome plan/1",
         "output": name,
         "lanes": lanes,
-        "kinds": [
-            {
-                "method": request.method,
-                "path": path,
-                "headers": [[header, text] for header, text in request.headers.items()],
-                "body": request.body,
-                "answer": answer,
-            }
-        ],
+        "kinds": [{"name": kind.name, "weight": kind.weight, **_kind(kind)} for kind in request.mix]
+        or [_kind(request)],
         "schedule": {**way, "duration_s": seconds, **turns, **shape},
         "connections": request.connections,
         "threads": request.threads,
@@ -691,6 +787,22 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         "keep_requests": request.keep_requests,
     }
     return json.dumps(plan, separators=(",", ":"))
+
+
+def _kind(request: Request | Kind) -> dict[str, object]:
+    """Return a kind of request as the plan has it."""
+    url = urlsplit(request.url)
+    return {
+        "method": request.method,
+        "path": (url.path or "/") + (f"?{url.query}" if url.query else ""),
+        "headers": [[header, text] for header, text in request.headers.items()],
+        "body": request.body,
+        "answer": {
+            "status": request.status,
+            "bytes": request.body_bytes,
+            "body": request.body_file,
+        },
+    }
 
 
 def _command(request: Request, seconds: float, name: str) -> list[str]:
@@ -710,7 +822,9 @@ def _measured(
 ) -> tuple[Measurement, set[str]]:
     if load.lanes is not None:
         return of_lane(folder, load)
-    measurement, name = measure(folder, _schedule(load, 1))
+    kinds = answer.kinds if len(answer.kinds) > 1 else {}
+    schedule = dataclasses.replace(_schedule(load, 1), kinds=kinds)
+    measurement, name = measure(folder, schedule)
     return measurement, {name}
 
 
@@ -740,7 +854,7 @@ GENERATORS = (
         program=NAME,
         options=(
             *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
-            *("arrivals", "ramp"),
+            *("arrivals", "ramp", "mix"),
         ),
         output=OUTPUT,
         command=_command,

@@ -163,8 +163,8 @@ def lines(turn: Turn) -> Iterator[str]:
 
 
 def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
-    plan, endpoint = turn.plan, item.cell.endpoint
-    path = labels.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
+    plan = turn.plan
+    path = labels.path_of(item.cell, labels.paths(plan.endpoints))
     if len(plan.tunings) > 1:
         path += f", tuning {item.cell.tuning}"
     pairs = {experiment.pair for experiment in plan.experiments}

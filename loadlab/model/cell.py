@@ -29,6 +29,12 @@ Purpose = Literal[
 ]
 
 
+def kinds_of(endpoint: str) -> dict[str, int]:
+    """Return the weight of each endpoint that a cell's `endpoint` names; the only one has 1."""
+    pairs = (kind.split(":") for kind in endpoint.split(","))
+    return {name: int(*weight or (1,)) for name, *weight in pairs}
+
+
 class Stall(Record, kw_only=True, frozen=True):
     """The application is stopped during the load."""
 
@@ -364,7 +370,13 @@ class Cell(Record, kw_only=True, frozen=True):
             "and upstream_keepalive says whether the server kept their connections."
         ),
     ] = NGINX
-    endpoint: Annotated[str, doc("Name of the requested endpoint.")]
+    endpoint: Annotated[
+        str,
+        doc(
+            "Name of the requested endpoint; of a mix its endpoints with their weights, such as "
+            "index:70,agents:25."
+        ),
+    ]
     tuning: Annotated[str, doc("Tuning profile.")]
     network: Annotated[str, doc("Network profile.")]
     variant: Annotated[
@@ -376,6 +388,11 @@ class Cell(Record, kw_only=True, frozen=True):
         doc("Void reasons that are the subject of the cell and therefore do not void it."),
     ] = None
     load: Load
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The weight of each requested endpoint by its name; the only one has 1."""
+        return kinds_of(self.endpoint)
 
     @property
     def direct(self) -> bool:

@@ -100,7 +100,10 @@ class Shape(Record, kw_only=True, frozen=True):
 
     seed: Annotated[
         Count | None,
-        doc("Seed of the arrivals, which gives the same again; absent where none are random."),
+        doc(
+            "Seed of the arrivals and of the order of a mix, which gives the same again; absent "
+            "where nothing is random."
+        ),
     ] = None
     gap_error_p50_us: Annotated[
         NotNegative,
@@ -111,6 +114,13 @@ class Shape(Record, kw_only=True, frozen=True):
         Count,
         doc("Seconds with more requests, or fewer, than were due in them, beyond the limits."),
     ]
+    mix_off: Annotated[
+        Count | None,
+        doc(
+            "Blocks of the mix, of as many requests as its weights add up to, in which a kind had "
+            "another number of requests than its weight; absent where the load is no mix."
+        ),
+    ] = None
 
 
 class LatencyBins(Record, kw_only=True, frozen=True):

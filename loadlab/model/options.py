@@ -33,6 +33,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     driver: Annotated[str | None, doc("Database driver; null: the app's first.")]
     python: Annotated[str | None, doc("Python of the application; null: the server's own.")]
     endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]
+    mix: Annotated[
+        str | None,
+        doc("Endpoints of one load with their weights, such as index:70,agents:25; else null."),
+    ]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
     arrivals: Annotated[
         str, doc("How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.")
@@ -68,7 +72,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     study: Annotated[str | None, doc("Study to measure.")]
     lesson: Annotated[str | None, doc("Lesson to measure.")]
     scale: Annotated[str | None, doc("Size of the study.")]
-    seed: Annotated[int, doc("Seed of the order of measuring, and of arrivals.")]
+    seed: Annotated[int, doc("Seed of the order of measuring, of arrivals and of a mix.")]
     keep_requests: Annotated[
         bool, doc("Whether the generator's record of each request is kept, if it writes one.")
     ]

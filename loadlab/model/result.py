@@ -219,6 +219,33 @@ class Saturated(Record, kw_only=True, frozen=True):
     cut: Annotated[Count, doc("Slices that were over before all of their requests.")]
 
 
+class KindLoad(Record, kw_only=True, frozen=True):
+    """One kind of request of a mix: its part of the load, and its results."""
+
+    name: Annotated[str, doc("Name of its endpoint.")]
+    weight: Annotated[Positive, doc("Its requests in each block of the mix.")]
+    requests: Annotated[Count, doc("Requests of the kind that were sent.")]
+    responses: Annotated[Count, doc("Of these answered in full, with any status.")]
+    ok: Annotated[Count, doc("Answers with the status and the body of the verified one.")]
+    scheduled: Annotated[Count, doc("Requests of the kind in the schedule.")]
+    unsent: Annotated[Count, doc("Of these never sent.")]
+    goodput: Annotated[NotNegative, doc("ok answers per second, over the span of the whole load.")]
+    errors: Annotated[ErrorCounts, doc("Failed requests by class.")]
+    latency_us: Annotated[Latency, doc("Latencies of all requests of the kind that were due, µs.")]
+    own_us: Annotated[
+        OwnPart | None, doc("What the generator itself added to each percentile of latency_us.")
+    ]
+    histogram: Annotated[
+        EncodedHistogram | None, doc("Histogram of its latencies; null in summary.json.")
+    ]
+    ideal: Annotated[
+        EncodedHistogram | None, doc("As the whole load's, of the kind; null in summary.json.")
+    ]
+    censored: Annotated[
+        EncodedHistogram | None, doc("As the whole load's, of the kind; null in summary.json.")
+    ]
+
+
 class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
@@ -398,6 +425,10 @@ class Repetition(Record, kw_only=True, frozen=True):
     trace: Annotated[
         KernelTrace | None,
         doc("Trace of the server's kernel; absent where it was not traced."),
+    ] = None
+    kinds: Annotated[
+        list[KindLoad] | None,
+        doc("Each kind of request of a mix; absent without one, or where the repetition failed."),
     ] = None
     clients: Annotated[
         Annotated[list[ClientLoad], Meta(min_length=2)] | None,

@@ -35,6 +35,30 @@ class ClientStatistics(Record, kw_only=True, frozen=True):
     ]
 
 
+class KindStatistics(Record, kw_only=True, frozen=True):
+    """Statistics of one kind of request of a mix, over the valid repetitions."""
+
+    name: Annotated[str, doc("Name of its endpoint.")]
+    weight: Annotated[Positive, doc("Its requests in each block of the mix.")]
+    requests: Annotated[Count, doc("Sum of its requests.")]
+    responses: Annotated[Count, doc("Sum of its responses.")]
+    ok: Annotated[Count, doc("Sum of ok.")]
+    scheduled: Annotated[Count, doc("Sum of scheduled.")]
+    unsent: Annotated[Count, doc("Sum of unsent.")]
+    errors: Annotated[ErrorCounts, doc("Sums of failed requests by class.")]
+    goodput: Annotated[Spread, doc("Goodput of the kind in the repetitions.")]
+    latency_us: Annotated[
+        Latency,
+        doc("Latencies from the added histograms of the kind, µs, by the rules of the whole load."),
+    ]
+    own_us: Annotated[
+        OwnPart | None, doc("What the generator itself added to each percentile of latency_us.")
+    ] = None
+    latency_interval_us: Annotated[
+        PercentileIntervals, doc("95 % interval of each percentile, µs.")
+    ]
+
+
 class Statistics(Record, kw_only=True, frozen=True):
     """Statistics over the valid repetitions of a cell; null or empty where there are none."""
 
@@ -92,6 +116,10 @@ class Statistics(Record, kw_only=True, frozen=True):
         list[Annotated[list[NotNegative], Meta(min_length=2, max_length=2)]],
         doc("Points for a plot of latency against 1/(1-p), both ascending."),
     ]
+    kinds: Annotated[
+        list[KindStatistics] | None,
+        doc("Each kind of request of a mix; absent without one, or where no repetition is valid."),
+    ] = None
     client: Annotated[
         ClientStatistics | None,
         doc(

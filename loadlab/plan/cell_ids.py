@@ -41,10 +41,16 @@ def stack_id(cell: Cell) -> str:
 
 def cell_id(cell: Cell, purpose: Purpose) -> str:
     """Return the id of a cell for this purpose; it names every part of the cell's definition."""
-    parts = [stack_id(cell), cell.endpoint, cell.tuning, cell.network, *_load(cell.load)]
+    parts = [stack_id(cell), _endpoint(cell), cell.tuning, cell.network, *_load(cell.load)]
     if cell.variant:
         parts.append(cell.variant)
     return "-".join(parts if purpose == "measure" else [*parts, purpose])
+
+
+def _endpoint(cell: Cell) -> str:
+    """Return a part for the endpoint, short enough for a folder's name where it is a mix."""
+    kinds = cell.kinds
+    return cell.endpoint if len(kinds) == 1 else f"mix{len(kinds)}-{_digest(cell.endpoint)[:8]}"
 
 
 def _load(load: Load) -> list[str]:

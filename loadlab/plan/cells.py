@@ -9,14 +9,15 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell
-from loadlab.plan import arrivals, cell_ids
+from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell, kinds_of
+from loadlab.plan import arrivals, cell_ids, mix
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
 from loadlab.stacks.application import App
 from loadlab.stacks.contract import CONTRACT_SLACK_MS, Contract, Contracts
+from loadlab.stacks.requests import BODY_BYTES_MAX
 from loadlab.stacks.stacks import Stack, default_driver
 
 # Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
@@ -30,8 +31,10 @@ def endpoints(contracts: Contracts, options: Options, app: App) -> Contracts:
     ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
     endpoint, where none is left to measure, and for one that the generator cannot request.
     """
-    names = options.endpoint
-    if names is None and registry.get(options.generator).mode == "batch":
+    option, names = "endpoint", options.endpoint
+    if options.mix is not None:
+        option, names = mix.OPTION, [*kinds_of(options.mix)]
+    elif names is None and registry.get(options.generator).mode == "batch":
         names = [name for name in app.endpoints if name == CLIENTS_ENDPOINT]
     elif names is None:
         names = [name for name in app.endpoints if contracts[name].measured]
@@ -41,9 +44,15 @@ def endpoints(contracts: Contracts, options: Options, app: App) -> Contracts:
             f"with -e endpoint=<name>,<name>. There are: {', '.join(app.endpoints)}."
         )
     for name in names:
-        known("endpoint", name, sorted(contracts))
-        known(f"endpoint of {options.framework}", name, app.endpoints)
+        known(option, name, sorted(contracts))
+        known(f"{option} of {options.framework}", name, app.endpoints)
         _refuse_request(options, name, contracts[name])
+    size = sum(len(contracts[name].body.encode()) for name in names)
+    if options.mix is not None and size > BODY_BYTES_MAX:
+        raise PlanError(
+            f"{option}: the bodies of its requests have {size:,} bytes together, and a command "
+            f"line has room for {BODY_BYTES_MAX:,}. Leave a request out, or shorten its body."
+        )
     return {name: contracts[name] for name in names}
 
 
@@ -156,28 +165,31 @@ def items(
     contracts: Contracts,
     entry: StudyCell | None = None,
 ) -> list[Item]:
-    """Return the cells of every endpoint under each tuning.
+    """Return the cells of every endpoint, or of their mix, under each tuning.
 
     Without ``entry``, a study's cell, a constant rate also gets one short closed loop, which shows
-    the cell's limit. ``backlogs``: tuning -> backlog. ``contracts``: endpoint -> contract.
+    the cell's limit; a mix has none, as the closed loop's generator sends one kind of request.
+    ``backlogs``: tuning -> backlog. ``contracts``: endpoint -> contract.
     """
     planned = []
-    for tuning, endpoint in itertools.product(options.tuning, contracts):
+    first = next(iter(contracts.values()))
+    measured = {options.mix: first} if options.mix else contracts
+    for tuning, (endpoint, contract) in itertools.product(options.tuning, measured.items()):
         of_loads = [
             _item(
                 _cell(options, stack, backlogs[tuning], endpoint, tuning, entry, load),
-                contracts[endpoint],
+                contract,
                 "injection" if entry is not None and entry.expectation else "measure",
             )
             for load in loads(options)
         ]
         planned += of_loads
         last = of_loads[-1]
-        if entry is None and last.cell.load.mode == "constant":
+        if entry is None and last.cell.load.mode == "constant" and not options.mix:
             cell = replace(last.cell, load=closed_loop(last.cell.load))
             planned.append(
                 replace(
-                    _item(cell, contracts[endpoint], "closed_loop"),
+                    _item(cell, contract, "closed_loop"),
                     base=last.cell_id,
                 )
             )

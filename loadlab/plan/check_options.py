@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
-from loadlab.plan import arrivals
+from loadlab.plan import arrivals, mix
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -124,6 +124,7 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
         checked["generator"] = registry.speaking_http2()[0]
     if checked["ramp"] is not None:
         checked["rate"] = [_number("rate", arrivals.mean(checked["ramp"], values), specs["rate"])]
+    mix.refuse_beside(values)
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
     return msgspec.convert(checked, Options)
@@ -147,6 +148,8 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     """
     if name == "headers":
         return {**headers(value)}
+    if name == mix.OPTION:
+        return mix.parse(str(value))
     if name == arrivals.RAMP:
         return "..".join(plain(rate) for rate in arrivals.rates(str(value)))
     if name == arrivals.OPTION:
@@ -252,6 +255,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_slo(options)
     _refuse_generator(options)
     arrivals.refuse(options)
+    mix.refuse(options)
 
 
 def refuse_cells(options: Options, stack: Stack) -> None:

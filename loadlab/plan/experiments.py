@@ -234,6 +234,8 @@ def no_curve(root: Path, options: Options) -> Reason | None:
     if not options.curve or not check_options.has_one_load(options):
         return None
     generator = registry.get(options.generator)
+    if options.mix:
+        return Reason(code="curve_mix")
     if generator.mode != "constant":
         return Reason(code="curve_closed_loop", facts={"generator": generator.name})
     longest = _rule(root, CurveRule).curve_duration_s
@@ -260,6 +262,8 @@ def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
         )
     elif reason is None:
         return
+    elif reason.code == "curve_mix":
+        obstacle = "its rates follow a closed loop, and the generator of that sends no mix"
     elif reason.code == "curve_closed_loop":
         obstacle = f"generator={options.generator} is a closed loop"
     else:

@@ -48,7 +48,7 @@ class Hasher:
     def hashed(self, item: Item) -> Item:
         """Return the item with its input_hashes."""
         cell = item.cell
-        names = [cell.endpoint, cell.load.background_endpoint]
+        names = [*cell.kinds, cell.load.background_endpoint]
         endpoints = [self._plain("endpoints", name) for name in names if name is not None]
         hashes = InputHashes(
             application=self._application(item.stack),

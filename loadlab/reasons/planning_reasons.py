@@ -26,6 +26,11 @@ CURVES: ReasonTable = {
         meaning="The generator measures a rate for longer than the curve does.",
         thresholds=("curve_duration_s",),
     ),
+    "curve_mix": ReasonRow(
+        template("its rates follow a closed loop, and the generator of that sends no mix"),
+        "Give several rates (-e rate=), or one endpoint",
+        meaning="The load is a mix, which has no closed loop beside it.",
+    ),
     "curve_no_saturation": ReasonRow(
         _no_saturation,
         "Resume the run (-e run_id=)",

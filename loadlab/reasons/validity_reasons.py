@@ -117,9 +117,12 @@ def _us(value: object) -> str:
 def _shape(reason: Reason) -> str:
     off = int(number(reason.facts["seconds_off"]))
     seconds = f"; {formatting.plural(off, 'second')} had too many requests or too few"
+    blocks = int(number(reason.facts.get("mix_off", 0)))
+    mix = f"; {formatting.plural(blocks, 'block')} of the mix had other counts than the weights"
     return (
         f"the p99 of the inter-arrival error was {_us(reason.value)}, limit {_us(reason.limit)}"
         + (seconds if off else "")
+        + (mix if blocks else "")
     )
 
 
@@ -378,7 +381,8 @@ VOID: ReasonTable = {
         _shape,
         "Give the client more cores, stop its other work, or ask for less",
         meaning="The generator did not send the arrivals that it was asked for: the gaps between "
-        "requests, or the requests of a second. Waits for the server do not count.",
+        "requests, the requests of a second, or the counts of a mix. Waits for the server do not "
+        "count.",
         thresholds=("gap_error_max_us", "gap_error_max", "second_off_max", "second_off_least"),
         cause="passing",
     ),

@@ -117,7 +117,7 @@ def _read(
             f"the generator ended with exit code {run.exit_code} and left no {generator.output}"
         )
     measurement, beside = generator.measure(
-        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes), thresholds
+        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes, cell.kinds), thresholds
     )
     raw |= {generator.output, *beside}
     started, end, finished = _times(run, cell.load, measurement)

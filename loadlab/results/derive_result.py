@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_evidence
 from functools import cache
@@ -18,7 +18,9 @@ from loadlab.model import (
     ClientLoad,
     ErrorCounts,
     HostTelemetry,
+    KindLoad,
     Latency,
+    Load,
     OwnPart,
     Reason,
     RepetitionSetup,
@@ -214,9 +216,11 @@ def _measured(
     if len(offered) == 1:
         result = _result(setup, first.measurement, validities[0], waits[0], censored[0], thresholds)
         result = replace(result, started=first.started, finished=first.finished)
+        merged = first.measurement
     else:
+        merged = merge.merge([part.measurement for part in offered])
         whole = LoadEvidence(
-            measurement=merge.merge([part.measurement for part in offered]),
+            measurement=merged,
             cell=setup.cell,
             server=first.server,
             thresholds=thresholds,
@@ -229,6 +233,7 @@ def _measured(
     return replace(
         result,
         reverse_proxy_requests=client_part.counted(offered),
+        kinds=_kinds(offered, merged, setup.cell.kinds, thresholds) if merged.kinds else None,
         py_spy=profile,
         trace=trace,
         telemetry=Telemetry(
@@ -284,6 +289,47 @@ def _result(
         response_time=waited,
         validity=validity,
     )
+
+
+def _kinds(
+    offered: Sequence[ClientPart],
+    merged: Measurement,
+    weights: Mapping[str, int],
+    thresholds: Thresholds,
+) -> list[KindLoad]:
+    """Return what came of each kind of request of a mix; ``merged``: of all clients."""
+
+    def part(load: Load, weight: int) -> Load:
+        return replace(load, rate=load.rate and load.rate * weight / sum(weights.values()))
+
+    kinds = []
+    for name, weight in weights.items():
+        own = merged.kinds[name]
+        censored = histograms.merge(
+            response_time.censored(
+                client.measurement.kinds[name], part(client.setup.cell.load, weight), thresholds
+            )
+            for client in offered
+        )
+        kinds.append(
+            KindLoad(
+                name=name,
+                weight=weight,
+                requests=own.requests,
+                responses=own.responses,
+                ok=own.ok,
+                scheduled=own.scheduled or 0,
+                unsent=own.unsent or 0,
+                goodput=own.goodput,
+                errors=msgspec.convert(own.errors, ErrorCounts),
+                latency_us=_latency(own, censored, thresholds),
+                own_us=_own(own, censored)[1],
+                histogram=response_time.encoded(own.histogram),
+                ideal=None if own.ideal is None else response_time.encoded(own.ideal),
+                censored=response_time.encoded(censored) if censored.total_count else None,
+            )
+        )
+    return kinds
 
 
 def _latency(measurement: Measurement, censored: Histogram, thresholds: Thresholds) -> Latency:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec.structs import astuple, replace
 
@@ -17,6 +18,8 @@ from loadlab.model import (
     ClientStatistics,
     EncodedHistogram,
     ErrorCounts,
+    KindLoad,
+    KindStatistics,
     Latency,
     OwnPart,
     PercentileIntervals,
@@ -38,6 +41,9 @@ from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RESULT, RunDir
 from loadlab.stats import histograms, percentiles
 
+# What has latencies: a repetition, or one kind of request of it.
+_Measured: TypeAlias = Result | KindLoad
+
 
 def merge(results: Sequence[Result]) -> Statistics:
     """Return one cell's statistics over its valid repetitions.
@@ -53,14 +59,7 @@ def merge(results: Sequence[Result]) -> Statistics:
     bases = {result.latency_basis for result in valid if result.latency_basis}
     if len(bases) > 1:
         raise ResultError(f"latencies from {' and '.join(sorted(bases))} do not merge")
-    pool = _pooled(valid)
-    latency, own, intervals = pool.latency, pool.own, pool.intervals
-    for name in _partly_withheld(valid):
-        kept = [result for result in valid if _known(result, name)]
-        apart = _pooled(kept)
-        latency = replace(latency, **{name: getattr(apart.latency, name)})
-        own = own and apart.own and replace(own, **{name: getattr(apart.own, name)})
-        intervals = replace(intervals, **{name: getattr(apart.intervals, name)})
+    pool = _of_all(valid)
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
@@ -77,12 +76,40 @@ def merge(results: Sequence[Result]) -> Statistics:
             [result.rate_achieved for result in valid if result.rate_achieved is not None]
         ),
         latency_basis=next(iter(bases), None),
-        latency_us=latency,
-        own_us=own,
-        latency_interval_us=intervals,
+        latency_us=pool.latency,
+        own_us=pool.own,
+        latency_interval_us=pool.intervals,
         response_time=response_time.merge([result.response_time for result in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(pool.histogram)],
+        kinds=_kinds(valid),
         client=_client(valid),
+    )
+
+
+def _kinds(valid: Sequence[Result]) -> list[KindStatistics] | None:
+    """Return the statistics of each kind of request of a mix; None without one."""
+    loads = [result.kinds for result in valid if result.kinds]
+    return [_kind(kind) for kind in zip(*loads, strict=True)] or None
+
+
+def _kind(loads: Sequence[KindLoad]) -> KindStatistics:
+    pool, errors = _of_all(loads), _errors([load.errors for load in loads])
+    goodput = _spread([load.goodput for load in loads])
+    assert errors is not None
+    assert goodput is not None
+    return KindStatistics(
+        name=loads[0].name,
+        weight=loads[0].weight,
+        requests=sum(load.requests for load in loads),
+        responses=sum(load.responses for load in loads),
+        ok=sum(load.ok for load in loads),
+        scheduled=sum(load.scheduled for load in loads),
+        unsent=sum(load.unsent for load in loads),
+        errors=errors,
+        goodput=goodput,
+        latency_us=pool.latency,
+        own_us=pool.own,
+        latency_interval_us=pool.intervals,
     )
 
 
@@ -101,7 +128,20 @@ class _Pool:
     intervals: PercentileIntervals
 
 
-def _pooled(valid: Sequence[Result]) -> _Pool:
+def _of_all(valid: Sequence[_Measured]) -> _Pool:
+    """Return the latencies of valid repetitions together, without what a generator disturbed."""
+    pool = _pooled(valid)
+    latency, own, intervals = pool.latency, pool.own, pool.intervals
+    for name in _partly_withheld(valid):
+        kept = [result for result in valid if _known(result, name)]
+        apart = _pooled(kept)
+        latency = replace(latency, **{name: getattr(apart.latency, name)})
+        own = own and apart.own and replace(own, **{name: getattr(apart.own, name)})
+        intervals = replace(intervals, **{name: getattr(apart.intervals, name)})
+    return _Pool(pool.histogram, latency, own, intervals)
+
+
+def _pooled(valid: Sequence[_Measured]) -> _Pool:
     """Return the latencies over all requests that were due, of valid repetitions together.
 
     A percentile that all of them withhold is None; so is one that one withholds of which the
@@ -138,12 +178,12 @@ def _pooled(valid: Sequence[Result]) -> _Pool:
     )
 
 
-def _known(result: Result, name: str) -> bool:
+def _known(result: _Measured, name: str) -> bool:
     """Return whether a repetition has a percentile."""
     return result.latency_us is not None and getattr(result.latency_us, name) is not None
 
 
-def _partly_withheld(valid: Sequence[Result]) -> list[str]:
+def _partly_withheld(valid: Sequence[_Measured]) -> list[str]:
     """Return the percentiles that some repetitions withhold and others do not: the generator
     disturbed the former, whatever the server did. They are those of the others."""
     reporting = [result for result in valid if result.own_us is not None]
@@ -329,5 +369,7 @@ def short(result: Result) -> Repetition:
             replace(client, telemetry=replace(client.telemetry, per_second=None))
             for client in repetition.clients
         ],
+        kinds=repetition.kinds
+        and [replace(kind, histogram=None, ideal=None, censored=None) for kind in repetition.kinds],
         response_time=waits and replace(waits, histogram=None),
     )

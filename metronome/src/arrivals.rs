@@ -84,13 +84,13 @@ fn gamma(smoothness: f64, seed: u64, rate: &Rate) -> Vec<u64> {
 }
 
 /// Random numbers of a seed (splitmix64).
-struct Random {
+pub struct Random {
     base: u64,
     drawn: u64,
 }
 
 impl Random {
-    fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> Random {
         // Mixed, so that the numbers of neighbouring seeds do not overlap.
         Random {
             base: mix(seed),
@@ -98,11 +98,19 @@ impl Random {
         }
     }
 
+    fn number(&mut self) -> u64 {
+        self.drawn += 1;
+        mix(self.base.wrapping_add(self.drawn))
+    }
+
+    /// Below a limit.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
+    }
+
     /// Above 0 and up to 1.
     fn fraction(&mut self) -> f64 {
-        self.drawn += 1;
-        let number = mix(self.base.wrapping_add(self.drawn));
-        ((number >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.number() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// Of the standard normal distribution (Box and Muller 1958).

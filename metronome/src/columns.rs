@@ -20,10 +20,12 @@ const COLUMNS: [&str; 11] = [
     "pacing",
     "added",
 ];
-/// A last column: of a load of several lanes the growth of the number in the schedule; of arrivals
+/// A further column: of a load of several lanes the growth of the number in the schedule; of arrivals
 /// that are not constant that of the due time, units.
 pub const NUMBER: &str = "number";
 pub const DUE: &str = "due";
+/// The last column of a load of several kinds: the number of the kind.
+pub const KIND: &str = "kind";
 
 /// Appends an unsigned LEB128 number.
 pub fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
@@ -66,6 +68,7 @@ pub struct Columns {
     file: BufWriter<File>,
     columns: Vec<Vec<u8>>,
     last: Option<&'static str>,
+    mixed: bool,
     // Of the row before in the block: status, bytes and connection, and number or due time.
     before: [i64; 3],
     last_before: u64,
@@ -74,11 +77,12 @@ pub struct Columns {
     header_length: usize,
 }
 
-fn header(rows: u64, last: Option<&str>) -> String {
+fn header(rows: u64, last: Option<&str>, mixed: bool) -> String {
     let names: Vec<String> = COLUMNS
         .iter()
         .copied()
         .chain(last)
+        .chain(if mixed { Some(KIND) } else { None })
         .map(|name| format!("\"{name}\""))
         .collect();
     format!(
@@ -89,17 +93,18 @@ fn header(rows: u64, last: Option<&str>) -> String {
 }
 
 impl Columns {
-    /// `last`: the last column, where there is one.
-    pub fn create(path: &Path, last: Option<&'static str>) -> io::Result<Columns> {
-        let width = COLUMNS.len() + usize::from(last.is_some());
+    /// `last`: the further column, where there is one. `mixed`: whether there are several kinds.
+    pub fn create(path: &Path, last: Option<&'static str>, mixed: bool) -> io::Result<Columns> {
+        let width = COLUMNS.len() + usize::from(last.is_some()) + usize::from(mixed);
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         // As wide as with the largest number of rows, so that it can be written again at the end.
-        let header_length = header(u64::MAX, last).len();
-        writeln!(file, "{:header_length$}", header(0, last))?;
+        let header_length = header(u64::MAX, last, mixed).len();
+        writeln!(file, "{:header_length$}", header(0, last, mixed))?;
         Ok(Columns {
             file,
             columns: vec![Vec::new(); width],
             last,
+            mixed,
             before: [0; 3],
             last_before: 0,
             block_rows: 0,
@@ -143,10 +148,14 @@ impl Columns {
             Some(NUMBER) => number,
             _ => units(due),
         };
-        if let Some(column) = columns.get_mut(COLUMNS.len()) {
-            put_varint(column, last - self.last_before);
+        if self.last.is_some() {
+            put_varint(&mut columns[COLUMNS.len()], last - self.last_before);
         }
         self.last_before = last;
+        if self.mixed {
+            let position = columns.len() - 1;
+            put_varint(&mut columns[position], record.kind.into());
+        }
         self.rows += 1;
         self.block_rows += 1;
         if self.block_rows == BLOCK {
@@ -177,16 +186,30 @@ impl Columns {
         let mut file = self.file.into_inner().map_err(|error| error.into_error())?;
         file.seek(SeekFrom::Start(0))?;
         let header_length = self.header_length;
-        writeln!(file, "{:header_length$}", header(self.rows, self.last))
+        writeln!(
+            file,
+            "{:header_length$}",
+            header(self.rows, self.last, self.mixed)
+        )
     }
 }
 
-/// Reads the rows back: `first` has no meaning for failures. The last entry is the number in the
-/// schedule or the due time; 0 where there is no last column.
-pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 1]>> {
+/// Reads the rows back: `first` has no meaning for failures. The last entries are the number in the
+/// schedule or the due time, and the number of the kind; 0 where there is no such column.
+pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 2]>> {
     let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
     let header = std::str::from_utf8(&bytes[..start]).ok()?;
-    let last = usize::from(header.contains("\"number\"") || header.contains("\"due\""));
+    let has = |name: &str| header.contains(&format!("\"{name}\""));
+    let further = if has(NUMBER) || has(DUE) {
+        Some(COLUMNS.len())
+    } else {
+        None
+    };
+    let kind = if has(KIND) {
+        Some(COLUMNS.len() + 1)
+    } else {
+        None
+    };
     let mut rest = &bytes[start..];
     let number = |rest: &mut &[u8]| -> Option<usize> {
         let (head, tail) = rest.split_at_checked_compat(4)?;
@@ -197,8 +220,8 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 1]>> {
     while !rest.is_empty() {
         let count = number(&mut rest)?;
         let base = rows.len();
-        rows.resize(base + count, [0; COLUMNS.len() + 1]);
-        for position in 0..COLUMNS.len() + last {
+        rows.resize(base + count, [0; COLUMNS.len() + 2]);
+        for position in (0..COLUMNS.len()).chain(further).chain(kind) {
             let length = number(&mut rest)?;
             let (mut column, tail) = rest.split_at_checked_compat(length)?;
             rest = tail;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::columns::{Columns, DUE, NUMBER};
 use crate::histogram::Histogram;
+use crate::mix::Mix;
 use crate::own::Own;
 use crate::plan::Plan;
 use crate::record::{Outcome, Record, Ring, OUTCOMES};
@@ -34,6 +35,8 @@ pub struct Evaluated {
     pub sent: u64,
     pub unsent_own: u64,
     pub outcomes: [u64; OUTCOMES],
+    /// Of each kind of request, those scheduled and those of unsent_own.
+    pub kinds: Vec<[u64; 2]>,
     pub statuses: BTreeMap<u16, u64>,
     pub latency: Histogram,
     pub ideal_latency: Histogram,
@@ -62,13 +65,14 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    fn new(rate: Rate, scheduled: u64) -> Evaluated {
+    fn new(rate: Rate, scheduled: u64, kinds: Vec<[u64; 2]>) -> Evaluated {
         Evaluated {
             rate,
             scheduled,
             sent: 0,
             unsent_own: 0,
             outcomes: [0; OUTCOMES],
+            kinds,
             statuses: BTreeMap::new(),
             latency: Histogram::default(),
             ideal_latency: Histogram::default(),
@@ -143,8 +147,9 @@ impl Evaluated {
     }
 
     /// Adds a request that was never sent. `own`: whether it would have been, but for the generator.
-    fn add_unsent(&mut self, due: u64, own: bool) {
+    fn add_unsent(&mut self, due: u64, kind: usize, own: bool) {
         self.unsent_own += u64::from(own);
+        self.kinds[kind][1] += u64::from(own);
         self.due_by_second[self.rate.second(due)] += 1;
     }
 }
@@ -153,6 +158,7 @@ impl Evaluated {
 pub struct Evaluation {
     load: Evaluated,
     dues: Dues,
+    mix: Arc<Mix>,
     yields: Option<Yields>,
     own: Own,
     output: Output,
@@ -176,13 +182,17 @@ impl Evaluation {
             } else {
                 Some(DUE)
             };
-            Output::Columns(Columns::create(path, last)?)
+            Output::Columns(Columns::create(path, last, plan.kinds.len() > 1)?)
         } else {
             Output::Seconds(Box::new(Seconds::create(path, rate)?))
         };
+        let mix = plan.mix();
+        let counts = mix.counts(plan.kinds.len(), dues.scheduled);
+        let kinds = counts.into_iter().map(|count| [count, 0]).collect();
         Ok(Evaluation {
-            load: Evaluated::new(rate, dues.scheduled),
+            load: Evaluated::new(rate, dues.scheduled, kinds),
             dues,
+            mix,
             yields: slices.map(|slices| Yields::new(slices, lane, plan.connections)),
             own: Own::new(plan.connections),
             output,
@@ -246,7 +256,8 @@ impl Evaluation {
         let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);
         for request in unsent {
             let due = self.dues.due(request);
-            self.load.add_unsent(due, request < own);
+            let kind = self.mix.kind(request);
+            self.load.add_unsent(due, kind, request < own);
             if let Output::Seconds(seconds) = &mut self.output {
                 seconds.add_unsent(due)?;
             }

@@ -9,6 +9,7 @@ pub mod evaluation;
 pub mod gaps;
 pub mod histogram;
 pub mod http;
+pub mod mix;
 pub mod own;
 pub mod pacer;
 pub mod plan;

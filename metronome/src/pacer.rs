@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use crate::connection::{Carried, Connection, Failure, Link};
 use crate::gaps::{Cause, Gap, Gaps, RunQueue, LEAST_GAP};
 use crate::http::End;
-use crate::plan::{Lane, Plan};
+use crate::plan::{Kind, Lane, Plan};
 use crate::record::{Outcome, Record, Ring};
 use crate::schedule::{Claim, Schedule};
 use crate::sys::{self, Epoll};
@@ -258,6 +258,21 @@ impl<'a> Pacer<'a> {
 
     fn track(&self, position: usize) -> &'a Track<'a> {
         &self.shared.tracks[self.lane(position)]
+    }
+
+    /// The kind of the request that a connection carries.
+    fn kind(&self, position: usize) -> &'a Kind {
+        &self.shared.plan.kinds[self.kind_number(position)]
+    }
+
+    /// The request that a connection carries, as it is written.
+    fn request(&self, position: usize) -> &'a [u8] {
+        &self.track(position).lane.requests[self.kind_number(position)]
+    }
+
+    fn kind_number(&self, position: usize) -> usize {
+        let carried = &self.connections[position].request;
+        carried.as_ref().map_or(0, |carried| carried.kind)
     }
 
     fn pool(&mut self, position: usize) -> &mut Pool {
@@ -640,6 +655,7 @@ impl<'a> Pacer<'a> {
         let connection = &mut self.connections[position];
         connection.request = Some(Carried {
             number,
+            kind: self.shared.plan.kind_of(number),
             issued,
             sent,
             pacing,
@@ -844,7 +860,7 @@ impl<'a> Pacer<'a> {
 
     /// Writes what the socket takes of the request.
     fn write(&mut self, position: usize) -> io::Result<()> {
-        let request = &self.track(position).lane.request;
+        let request = self.request(position);
         let error = if self.connections[position].session.is_some() {
             self.write_encrypted(position)?
         } else {
@@ -883,7 +899,7 @@ impl<'a> Pacer<'a> {
     }
 
     fn write_encrypted(&mut self, position: usize) -> io::Result<Option<io::Error>> {
-        let request = &self.track(position).lane.request;
+        let request = self.request(position);
         let connection = &mut self.connections[position];
         if let Some(session) = &mut connection.session {
             if !connection.encrypted {
@@ -1054,7 +1070,7 @@ impl<'a> Pacer<'a> {
     }
 
     fn take_plain(&mut self, position: usize, bytes: &[u8], stamp: Option<u64>, read: u64) {
-        let kind = &self.shared.plan.kind;
+        let kind = self.kind(position);
         let sent = match &self.connections[position].request {
             Some(carried) => carried.sent,
             None => {
@@ -1133,8 +1149,8 @@ impl<'a> Pacer<'a> {
     }
 
     fn complete(&mut self, position: usize, last: u64, read: u64, surplus: bool) {
-        let kind = &self.shared.plan.kind;
-        let length = self.track(position).lane.request.len();
+        let kind = self.kind(position);
+        let length = self.request(position).len();
         let connection = &self.connections[position];
         let outcome = connection.answer.outcome(kind.head_only, &kind.answer);
         let written = connection
@@ -1179,6 +1195,7 @@ impl<'a> Pacer<'a> {
                     bytes: answer.bytes,
                     status: answer.status,
                     outcome,
+                    kind: carried.kind as u8,
                     connection: number,
                     disturbed: carried.disturbed,
                 },

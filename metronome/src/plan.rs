@@ -7,12 +7,16 @@ use std::sync::Arc;
 use tinyjson::JsonValue;
 
 use crate::arrivals::Arrivals;
+use crate::mix::Mix;
 use crate::schedule::{Dues, Rate};
 use crate::sys;
 use crate::turns::Turns;
 
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
+const MOST_KINDS: usize = 16;
+/// Sum of the weights of the kinds.
+const MOST_WEIGHT: u64 = 1000;
 const MOST_KEPT: u64 = 20_000_000;
 /// Requests of a load whose due times are in memory.
 const MOST_TIMES: u64 = 20_000_000;
@@ -34,8 +38,8 @@ pub struct Lane {
     pub port: u16,
     /// Host and port as the Host header names them.
     pub authority: String,
-    /// The request as it is written.
-    pub request: Vec<u8>,
+    /// The request of each kind as it is written.
+    pub requests: Vec<Vec<u8>>,
 }
 
 /// What a right answer is.
@@ -49,6 +53,9 @@ pub struct Expectation {
 
 #[derive(Clone, Debug)]
 pub struct Kind {
+    /// Empty of the only kind.
+    pub name: String,
+    pub weight: u64,
     pub head_only: bool,
     pub answer: Expectation,
 }
@@ -65,7 +72,10 @@ pub struct Closed {
 pub struct Plan {
     pub output: String,
     pub lanes: Vec<Lane>,
-    pub kind: Kind,
+    pub kinds: Vec<Kind>,
+    /// Of the order of several kinds.
+    pub mix_seed: u64,
+    mix: Arc<Mix>,
     /// 0 of a closed loop.
     pub rate: f64,
     pub duration_s: f64,
@@ -252,7 +262,7 @@ fn parse_lane(value: &JsonValue, index: usize, several: bool) -> Result<Lane, St
         host: host.to_string(),
         port,
         authority: authority.to_string(),
-        request: Vec::new(),
+        requests: Vec::new(),
     })
 }
 
@@ -327,8 +337,9 @@ fn parse_closed(keys: &Keys, duration_s: f64, lanes: usize) -> Result<Closed, St
     Ok(Closed { slice_s, drain_s })
 }
 
-fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
-    let keys = Keys::new("kinds[0].answer", value, &["status", "bytes", "body"])?;
+fn parse_answer(value: &JsonValue, index: usize) -> Result<Expectation, String> {
+    let name = format!("kinds[{index}].answer");
+    let keys = Keys::new(&name, value, &["status", "bytes", "body"])?;
     let status = match keys.optional("status") {
         Some(_) => Some(keys.whole("status", 200.0, 999.0)? as u16),
         None => None,
@@ -341,9 +352,7 @@ fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
         Some(_) => {
             let path = keys.text("body")?;
             let read = fs::read(path).map_err(|error| {
-                format!(
-                    "kinds[0].answer.body is {path:?}; it must be a file that can be read: {error}"
-                )
+                format!("{name}.body is {path:?}; it must be a file that can be read: {error}")
             })?;
             Some(read)
         }
@@ -352,7 +361,7 @@ fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
     if let (Some(bytes), Some(body)) = (bytes, &body) {
         if bytes != body.len() as u64 {
             return Err(format!(
-                "kinds[0].answer.bytes is {bytes}; it must be the length of the body, {}",
+                "{name}.bytes is {bytes}; it must be the length of the body, {}",
                 body.len()
             ));
         }
@@ -364,10 +373,25 @@ fn parse_answer(value: &JsonValue) -> Result<Expectation, String> {
     })
 }
 
-/// Returns the kind, and writes its request for each lane.
-fn parse_kind(value: &JsonValue, lanes: &mut [Lane], keepalive: bool) -> Result<Kind, String> {
-    let known = ["method", "path", "headers", "body", "answer"];
-    let keys = Keys::new("kinds[0]", value, &known)?;
+/// Returns the kind of a number, and writes its request for each lane. A kind among several has a
+/// name and a weight.
+fn parse_kind(
+    value: &JsonValue,
+    index: usize,
+    several: bool,
+    lanes: &mut [Lane],
+    keepalive: bool,
+) -> Result<Kind, String> {
+    let known = [
+        "method", "path", "headers", "body", "answer", "name", "weight",
+    ];
+    let known = if several { &known[..] } else { &known[..5] };
+    let keys = Keys::new(&format!("kinds[{index}]"), value, known)?;
+    let (mut name, mut weight) = (String::new(), 1);
+    if several {
+        name = keys.text("name")?.to_string();
+        weight = keys.whole("weight", 1.0, MOST_WEIGHT as f64)?;
+    }
     let method = keys.text("method")?;
     if !is_token(method) || method == "CONNECT" {
         return Err(keys.error(
@@ -425,13 +449,15 @@ fn parse_kind(value: &JsonValue, lanes: &mut [Lane], keepalive: bool) -> Result<
             request.push_str(&format!("Host: {}\r\n", lane.authority));
         }
         request.push_str(&format!("{fields}\r\n{body}"));
-        lane.request = request.into_bytes();
+        lane.requests.push(request.into_bytes());
     }
     let answer = match keys.optional("answer") {
-        Some(value) => parse_answer(value)?,
+        Some(value) => parse_answer(value, index)?,
         None => Expectation::default(),
     };
     Ok(Kind {
+        name,
+        weight,
         head_only: method == "HEAD",
         answer,
     })
@@ -476,7 +502,13 @@ impl Plan {
         } else {
             &["rate", "duration_s"]
         };
-        let schedule = Keys::new("schedule", schedule, known)?;
+        let several = keys.list("kinds", MOST_KINDS)?.len() > 1;
+        let known: Vec<&str> = known
+            .iter()
+            .copied()
+            .chain(if several { Some("mix_seed") } else { None })
+            .collect();
+        let schedule = Keys::new("schedule", schedule, &known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
         let (mut rate, mut closed) = (0.0, None);
         let (mut arrivals, mut ramp) = (Arrivals::Constant, Vec::new());
@@ -507,11 +539,39 @@ impl Plan {
         }
         let timeout_s = keys.number("timeout_s", 0.001, 86_400.0)?;
         let keep_requests = keys.flag("keep_requests")?;
-        let kind = parse_kind(&keys.list("kinds", 1)?[0], &mut lanes, keepalive)?;
+        let mut kinds = Vec::new();
+        for (index, value) in keys.list("kinds", MOST_KINDS)?.iter().enumerate() {
+            kinds.push(parse_kind(value, index, several, &mut lanes, keepalive)?);
+        }
+        let mix_seed = if several {
+            schedule.whole("mix_seed", 0.0, u32::MAX.into())?
+        } else {
+            0
+        };
+        let weights: Vec<u64> = kinds.iter().map(|kind| kind.weight).collect();
+        let (sum, scheduled) = (
+            weights.iter().sum::<u64>(),
+            Rate::new(rate, duration_s).scheduled,
+        );
+        if several && sum > MOST_WEIGHT {
+            return Err(format!(
+                "kinds have weights of {sum} together; they must be at most {MOST_WEIGHT}"
+            ));
+        }
+        let rows = keep_requests && closed.is_none() && scheduled <= MOST_KEPT;
+        if several && !rows {
+            return Err(format!(
+                "kinds has {} entries; it must have 1 unless a row is kept for each request, which \
+                 are at most {MOST_KEPT}, of a rate",
+                kinds.len()
+            ));
+        }
         Ok(Plan {
             output: output.to_string(),
             lanes,
-            kind,
+            mix: Arc::new(Mix::new(&weights, mix_seed, scheduled)),
+            mix_seed,
+            kinds,
             rate,
             duration_s,
             closed,
@@ -540,6 +600,15 @@ impl Plan {
     pub fn dues(&self, lane: usize) -> Dues {
         let turns = Turns::new(self.lanes.len());
         Dues::new(self.schedule(), self.times.clone(), turns, lane)
+    }
+
+    /// The number of the kind of a lane's request.
+    pub fn kind_of(&self, request: u64) -> usize {
+        self.mix.kind(request)
+    }
+
+    pub fn mix(&self) -> Arc<Mix> {
+        self.mix.clone()
     }
 
     /// Whether a row is kept for each request, or histograms by second as of a closed loop.

@@ -68,6 +68,8 @@ pub struct Record {
     pub bytes: u64,
     pub status: u16,
     pub outcome: Outcome,
+    /// Number of the kind of request.
+    pub kind: u8,
     /// Number of the connection among those of all threads.
     pub connection: u32,
     /// Whether the lateness falls into a stop of the thread that is not the generator's own.
@@ -80,7 +82,7 @@ const DISTURBED: u64 = 1 << 62;
 #[derive(Default)]
 struct Slot {
     values: [AtomicU64; 7],
-    // Completion, status, outcome and connection. Written last, so whoever sees it sees all.
+    // Completion, kind, status, outcome and connection. Written last, so whoever sees it sees all.
     mark: AtomicU64,
 }
 
@@ -132,6 +134,7 @@ impl Ring {
         }
         let mark = COMPLETE
             | if record.disturbed { DISTURBED } else { 0 }
+            | u64::from(record.kind) << 52
             | u64::from(record.outcome as u8) << 48
             | u64::from(record.status) << 32
             | u64::from(record.connection);
@@ -156,6 +159,7 @@ impl Ring {
             bytes: value(6),
             status: (mark >> 32) as u16,
             outcome: Outcome::ALL[(mark >> 48 & 7) as usize],
+            kind: (mark >> 52) as u8,
             connection: mark as u32,
             disturbed: mark & DISTURBED != 0,
         })

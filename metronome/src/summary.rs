@@ -476,6 +476,19 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
         members.push(("lane", quoted(&plan.lanes[lane].name)));
         members.push(("lanes", plan.lanes.len().to_string()));
     }
+    if plan.kinds.len() > 1 {
+        let rows = plan.kinds.iter().zip(&load.kinds);
+        let kinds = rows.map(|(kind, [scheduled, unsent_own])| {
+            object([
+                ("name", quoted(&kind.name)),
+                ("weight", kind.weight.to_string()),
+                ("scheduled", scheduled.to_string()),
+                ("unsent_own", unsent_own.to_string()),
+            ])
+        });
+        members.push(("kinds", list(kinds)));
+        members.push(("mix_seed", plan.mix_seed.to_string()));
+    }
     if let Some(settings) = &plan.closed {
         members.push(("closed", closed(settings, &load.yields)));
     }

@@ -365,8 +365,8 @@ fn body_larger_than_all_buffers() {
         plan.rate = 20.0;
         let measured = plan.play_changed(|plan| {
             let body = vec![b'x'; 20_000_000];
-            let head = String::from_utf8(plan.lanes[0].request.clone()).unwrap();
-            let request = &mut plan.lanes[0].request;
+            let head = String::from_utf8(plan.lanes[0].requests[0].clone()).unwrap();
+            let request = &mut plan.lanes[0].requests[0];
             *request = head
                 .replace(
                     "Content-Length: 1\r\n\r\nx",

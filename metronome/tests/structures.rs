@@ -452,6 +452,7 @@ fn random_record(random: &mut Random, due: u64) -> Record {
         bytes: random.below(1 << 40),
         status: 200 + random.below(400) as u16,
         outcome,
+        kind: random.below(16) as u8,
         connection: random.below(10_000) as u32,
         disturbed: random.below(2) == 1,
     }
@@ -461,7 +462,7 @@ fn random_record(random: &mut Random, due: u64) -> Record {
 fn columns_round_trip() {
     let mut random = Random::new(6);
     let path = folder().join("rows");
-    let mut columns = Columns::create(&path, Some(NUMBER)).unwrap();
+    let mut columns = Columns::create(&path, Some(NUMBER), true).unwrap();
     let mut records = Vec::new();
     for number in 0..70_000u64 {
         let due = number * 1234;
@@ -498,6 +499,7 @@ fn columns_round_trip() {
         assert_eq!(row[9], units(record.pacing));
         assert_eq!(row[10], units(number as u64));
         assert_eq!(row[11], number as u64 * 3);
+        assert_eq!(row[12], u64::from(record.kind));
     }
 }
 

@@ -290,6 +290,53 @@ COMMANDS: list[tuple[str, str]] = [
         f"{A} -e arrivals=bursts:5 -e generator=wrk",
         "arrivals: 'bursts:5' would change nothing: generator=wrk does not read it, metronome",
     ),
+    (
+        f"{A} -e mix=index",
+        "mix: 'index' is no endpoint with its weight, a whole number from 1. Give ",
+    ),
+    (f"{A} -e mix=index:0,agents:1", "mix: 'index:0' is no endpoint with its weight, a whole numb"),
+    (f"{A} -e mix=index:-1,agents:1", "mix: 'index:-1' is no endpoint with its weight, a whole nu"),
+    (f"{A} -e mix=index:1", "and a mix has 2 to 16. Of one, give -e endpoint=index."),
+    (f"{A} -e mix=index:1,index:2", "mix: index is there twice. Give it once, with one weight."),
+    (
+        f"{A} -e mix={','.join(f'e{n}:1' for n in range(17))}",
+        "has 17 endpoints, and a mix has 2 to 16. Leave some out.",
+    ),
+    (f"{A} -e mix=index:999,agents:2", "add up to 1,001, and each block of so many requests has"),
+    (f"{A} -e mix=index:1,nosuch:1", "mix: 'nosuch' is not known. There are: agents,"),
+    ("lab.yml -e framework=nginx -e mix=hello:1,agents:1", "mix of nginx: 'agents' is not known."),
+    (
+        f"{A} -e mix=index:1,agents:1 -e endpoint=index",
+        "endpoint: the mix index:1,agents:1 names the endpoints. Leave endpoint or mix out.",
+    ),
+    *(
+        (
+            f"{A} -e mix=index:1,agents:1 -e generator={name}",
+            f"mix: generator={name} sends one kind of request. Give -e generator=metronome, ",
+        )
+        for name in ("wrk", "wrk2", "oha", "python-async")
+    ),
+    (
+        f"{A} -e mix=index:1,agents:1 -e keep_requests=false",
+        "mix: the kind of a request is in its record, and keep_requests=false keeps none. Leave",
+    ),
+    (
+        f"{A} -e mix=index:1,agents:1 -e rate=1e6 -e duration=60",
+        "mix: 60000000 requests, and a client keeps the records of 20,000,000 at most.",
+    ),
+    (
+        f"{A} -e mix=index:1,agents:1 -e curve=true",
+        "curve: it cannot be measured: its rates follow a closed loop, and the generator of that ",
+    ),
+    (
+        "playbooks/ab.yml -e framework=aiohttp -e mix=index:1,agents:1 -e base=workers=1 -e "
+        "head=workers=2",
+        "mix: 'index:1,agents:1' has no place beside base and head: variants are compared at one",
+    ),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
+        "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
+    ),
     (f"{A} -e ramp=100", "ramp: '100' is no ramp. Give 2 to 1,000 rates from 0 to 1,000,000 requ"),
     (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp."),
     (f"{A} -e ramp=0..0", "rate: 0.0 is out of range. Give a number from 0.1 to 1000000"),

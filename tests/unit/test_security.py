@@ -218,6 +218,7 @@ def offer(folder: Path, url: str, **more: str) -> None:
         "HTTP2": "false",
         "HEADERS": "",
         "CERTIFICATE": "",
+        "MIX": "",
         **more,
     }
     script = ROOT / "roles/load_tools/files/run-load.sh"
@@ -248,6 +249,18 @@ def test_the_load_script_takes_no_more_than_was_verified(
     assert f"{url} {words}" in said
     assert all(line.isprintable() for line in said.splitlines())
     assert json.loads(documents.text(left / "run.json"))["exit_code"] in (3, 4)
+
+
+def test_the_load_script_verifies_each_kind_of_a_mix(serving: Serve, tmp_path: Path) -> None:
+    right = serving(SAME, BODY)
+    other = serving(f"{OK}Content-Length: 5\r\n\r\n".encode() + b"other")
+    kinds = {"first": right, "second": other}
+    mix = "; ".join(f"URL={url}; verify answer-{name}.body" for name, url in kinds.items())
+    offer(tmp_path, right, MIX=mix)
+    assert (tmp_path / "answer-first.body").read_bytes() == BODY
+    told = documents.text(tmp_path / "error.txt")
+    assert told.startswith(f"{other} answers otherwise than when it was verified: status 200")
+    assert json.loads(documents.text(tmp_path / "run.json"))["exit_code"] == 4
 
 
 def asked_in_shell(contracts: dict[str, Any], url: str) -> str:

@@ -13,6 +13,7 @@ from loadlab.model import (
     CellLimit,
     CellSummary,
     HostTelemetry,
+    KindStatistics,
     Repetition,
     Shape,
     Statistics,
@@ -168,12 +169,14 @@ def _gap_error(shape: Shape | None) -> TableCell:
     """Return the p99 of a repetition's inter-arrival error in µs."""
     if shape is None:
         return TableCell(formatting.NONE)
-    seed = "" if shape.seed is None else f"; seed of the arrivals {shape.seed}"
+    seed = "" if shape.seed is None else f"; seed {shape.seed}"
+    blocks = formatting.plural(shape.mix_off or 0, "block")
+    mix = "" if shape.mix_off is None else f"; {blocks} of the mix with other counts"
     seconds = formatting.plural(shape.seconds_off, "second")
     p50, p99 = (
         formatting.significant(us, 2) for us in (shape.gap_error_p50_us, shape.gap_error_p99_us)
     )
-    return TableCell(p99, title=f"p99; p50 {p50} µs; {seconds} with another count{seed}")
+    return TableCell(p99, title=f"p99; p50 {p50} µs; {seconds} with another count{mix}{seed}")
 
 
 _REPETITION: Sequence[Column[Repetition]] = [
@@ -217,6 +220,35 @@ _ERROR: Sequence[Column[_Count]] = [
     Number("share", lambda count: formatting.share(count.requests, count.whole)),
     Column("meaning", lambda count: TableCell(count.meaning, css="reason")),
 ]
+
+
+def _kinds(cell: CellSummary) -> Table | None:
+    """Return the table of a mix's kinds of request; None without a mix, or a valid repetition."""
+    loads = cell.statistics.kinds
+    if not loads:
+        return None
+    block = sum(load.weight for load in loads)
+
+    def latency(load: KindStatistics, name: str) -> TableCell:
+        return latency_columns.of_cell(load, name, load.responses)
+
+    columns: list[Column[KindStatistics]] = [
+        Column("request", lambda load: load.name),
+        Number("weight", lambda load: str(load.weight)),
+        Number("requests", lambda load: f"{load.requests:,}"),
+        Number("goodput", lambda load: formatting.rate(load.goodput.median)),
+        *latency_columns.columns(latency_columns.COLUMNS, latency),
+        Number("errors", lambda load: formatting.count(cell_outcome.total(load.errors))),
+        Number("unsent", lambda load: formatting.count(load.unsent)),
+    ]
+    return table(
+        f"Each block of {block:,} requests has so many of each kind as its weight, in an order by "
+        "the seed. All share the connections: a slow kind delays the others. Goodput is the median "
+        "of the repetitions." + latency_columns.NO_VALUE,
+        columns,
+        loads,
+        lambda load: Row("bad" if cell_outcome.total(load.errors) or load.unsent else ""),
+    )
 
 
 def _errors(statistics: Statistics) -> Table | None:
@@ -393,6 +425,7 @@ def section(
         cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions),
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
+            *titled("Kinds of request", _kinds(cell)),
             *observed_section.flame_graph(run_dir, cell, cells),
             *present(cross_check(cell, cells)),
             *observed_section.kernel_trace(cell, cells),

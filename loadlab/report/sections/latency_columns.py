@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from loadlab.model import Latency, PercentileInterval, ResponseTime, Statistics
+from loadlab.model import KindStatistics, Latency, PercentileInterval, ResponseTime, Statistics
 from loadlab.report import html, words
 from loadlab.report.html import Column, Number, Table, TableCell
 from loadlab.report.words import quantities
@@ -31,8 +31,9 @@ def columns(names: Sequence[str], cell: Callable[[T, str], TableCell]) -> list[C
     return html.columns(names, lambda name: f"{formatting.percentile(name)}, ms", cell)
 
 
-def of_cell(statistics: Statistics, name: str, answers: int | None) -> TableCell:
-    """Return a latency of a cell in ms; its title is its interval, or why there is no value.
+def of_cell(statistics: Statistics | KindStatistics, name: str, answers: int | None) -> TableCell:
+    """Return a latency of a cell, or of one kind of its requests, in ms; its title is its interval,
+    or why there is no value.
 
     ``answers``: how many have a latency.
     """

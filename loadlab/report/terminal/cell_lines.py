@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 from typing import NamedTuple
 
-from loadlab.model import CellLimit, CellSummary, ClientStatistics, RankingRow, Repetition, Summary
+from loadlab.model import (
+    CellLimit,
+    CellSummary,
+    ClientStatistics,
+    KindStatistics,
+    RankingRow,
+    Repetition,
+    Summary,
+)
 from loadlab.report import words
 from loadlab.report.sections import (
     cell_outcome,
@@ -78,6 +86,7 @@ def table(summary: Summary) -> str:
     rows = [row._replace(name=keys.get(row.name, row.name)) for row in rows]
     return "\n".join([
         *text_columns.table(_COLUMNS, rows),
+        *text_columns.table(_KIND_COLUMNS, [kind for row in rows for kind in _kinds(row)]),
         *text_columns.table(_CLIENT_COLUMNS, batches),
         *(f"{letter}: {name}" for name, letter in keys.items()),
         *([labels.common([cell.cell for cell in cells])] if cells else []),
@@ -126,6 +135,24 @@ def _rows(cells: Sequence[CellSummary], summary: Summary) -> list[_Row]:
         return endpoints.index(row.entry.cell.cell.endpoint), place
 
     return sorted(rows, key=order)
+
+
+class _Kind(NamedTuple):
+    """A kind of request of a mix, with the row of its cell."""
+
+    row: _Row
+    load: KindStatistics
+
+
+def _kinds(row: _Row) -> list[_Kind]:
+    return [_Kind(row, load) for load in row.entry.cell.statistics.kinds or ()]
+
+
+def _kind_latency(name: str) -> TextColumn[_Kind]:
+    def ms(kind: _Kind) -> str:
+        return latency_columns.of_cell(kind.load, name, kind.load.responses).text
+
+    return TextColumn(formatting.percentile(name), ms)
 
 
 def _latency(name: str) -> TextColumn[_Row]:
@@ -199,6 +226,15 @@ _COLUMNS: Sequence[TextColumn[_Row]] = [
     TextColumn("CPU", _cpu),
     _VALID,
     _OUTCOME,
+]
+_KIND_COLUMNS: Sequence[TextColumn[_Kind]] = [
+    TextColumn("cell", lambda kind: kind.row.name, numeric=False),
+    TextColumn("load", lambda kind: kind.row.load, numeric=False),
+    TextColumn("request", lambda kind: kind.load.name, numeric=False),
+    TextColumn("weight", lambda kind: str(kind.load.weight)),
+    TextColumn("goodput", lambda kind: formatting.rate(kind.load.goodput.median)),
+    *map(_kind_latency, ("p50", "p99", "p99_9")),
+    TextColumn("errors", lambda kind: formatting.count(cell_outcome.total(kind.load.errors))),
 ]
 _CLIENT_COLUMNS: Sequence[TextColumn[_Row]] = [
     _PATH,

@@ -254,8 +254,11 @@ def _path(contract: Contract) -> str:
 
 
 def path_of(cell: Cell, paths: Paths) -> str:
-    """Return a cell's path."""
-    return paths.get(cell.endpoint, f"/{cell.endpoint}")
+    """Return a cell's path, or those of its mix with their weights."""
+    kinds = [(paths.get(name, f"/{name}"), weight) for name, weight in cell.kinds.items()]
+    if len(kinds) == 1:
+        return kinds[0][0]
+    return f"mix of {', '.join(f'{path} {weight}' for path, weight in kinds)}"
 
 
 def lab(lab_revision: LabRevision) -> str:

@@ -83,6 +83,7 @@ def shape(measurement: Measurement, thresholds: Thresholds) -> Shape | None:
             abs(off) > max(thresholds.second_off_max * due, thresholds.second_off_least)
             for off, due in seconds
         ),
+        mix_off=sent.mix_off,
     )
 
 
@@ -94,12 +95,12 @@ def shape_lost(evidence: LoadEvidence) -> Iterator[Reason]:
         return
     at_once = (load.arrivals.burst if load.arrivals else None) or 1
     limit = max(thresholds.gap_error_max_us, thresholds.gap_error_max * 1e6 * at_once / load.rate)
-    if sent.gap_error_p99_us > limit or sent.seconds_off:
+    if sent.gap_error_p99_us > limit or sent.seconds_off or sent.mix_off:
         yield Reason(
             code="shape",
             value=sent.gap_error_p99_us,
             limit=limit,
-            facts={"seconds_off": sent.seconds_off},
+            facts={"seconds_off": sent.seconds_off, "mix_off": sent.mix_off or 0},
         )
 
 

@@ -134,6 +134,8 @@ pub struct Load {
     pub lanes: Vec<(&'static str, String)>,
     /// Further keys of the schedule.
     pub turns: &'static str,
+    /// The kinds of a mix in JSON; empty for the one kind that follows.
+    pub kinds: &'static str,
     /// In place of a rate.
     pub closed: bool,
     pub method: &'static str,
@@ -157,6 +159,7 @@ pub fn load(url: &str) -> Load {
         url: url.to_string(),
         lanes: Vec::new(),
         turns: "",
+        kinds: "",
         closed: false,
         method: "GET",
         body: String::new(),
@@ -200,23 +203,29 @@ impl Load {
         if lanes.is_empty() {
             lanes.push(format!(r#"{{"url": "{}"}}"#, self.url));
         }
+        let mut kinds = self.kinds.to_string();
+        if kinds.is_empty() {
+            kinds = format!(
+                r#"{{"method": "{}", "path": "/x", "headers": [["Accept", "*/*"]], "body": "{}",
+                "answer": {{"status": {}, "bytes": {}, "body": {}}}}}"#,
+                self.method,
+                self.body,
+                self.status,
+                self.bytes,
+                if self.expected.is_some() {
+                    "\"expected\""
+                } else {
+                    "null"
+                },
+            );
+        }
         format!(
             r#"{{"format": "metronome plan/1", "output": "measured", "lanes": [{}],
-            "kinds": [{{"method": "{}", "path": "/x", "headers": [["Accept", "*/*"]],
-            "body": "{}",
-            "answer": {{"status": {}, "bytes": {}, "body": {}}}}}],
+            "kinds": [{}],
             "schedule": {{{}, "duration_s": {}{}}}, "connections": {}, "threads": {},
             "keepalive": {}, "timeout_s": {}, "keep_requests": {}}}"#,
             lanes.join(", "),
-            self.method,
-            self.body,
-            self.status,
-            self.bytes,
-            if self.expected.is_some() {
-                "\"expected\""
-            } else {
-                "null"
-            },
+            kinds,
             if self.closed {
                 "\"closed\": true".to_string()
             } else {
@@ -299,6 +308,8 @@ pub struct Row {
     pub added: u64,
     /// Number in the schedule.
     pub number: u64,
+    /// Number of its kind.
+    pub kind: u64,
 }
 
 impl Row {
@@ -374,6 +385,7 @@ impl Measured {
                     pacing: row[9] * 100,
                     added: row[10] * 100,
                     number,
+                    kind: row[12],
                 });
             }
         }

@@ -24,6 +24,8 @@
 #   BODY_BYTES       its length in bytes; empty if that differs
 #   BODY_MOST        bytes that are read of a body
 #   WARMUP           seconds of the warm-up
+#   MIX              for each kind of request of a mix its variables from METHOD on, URL and HEADERS, quoted for a shell,
+#                    and "verify FILE"; empty where there is one kind
 #   REQUEST_TIMEOUT  seconds
 #   PORTS            number of local ports that the load needs at once; empty if the client is not the subject
 #   PAUSE            seconds between the counters and the measurement
@@ -31,7 +33,7 @@
 #   BEGIN_AT         several clients: start of the measurement, unix seconds by this client's clock; else empty
 #   SETTLE           several clients: seconds between the end of the warm-up and BEGIN_AT
 #
-# Writes answer.body, the generator's output, reverse_proxy-before.txt and reverse_proxy-after.txt (if there are counters; of
+# Writes answer.body (of each kind of a mix answer-NAME.body), the generator's output, reverse_proxy-before.txt and reverse_proxy-after.txt (if there are counters; of
 # several stacks in the folder of each) and progress.txt (the current step). run.json is written last, in any case; error.txt only after a failure.
 #
 # The server is not trusted: the script reads no more of an answer than was verified, and stores messages of
@@ -121,23 +123,28 @@ if [ -n "$PORTS" ]; then
     done
 fi
 
-stage verifying
-[ -z "$BODY" ] || set -- --data-raw "$BODY"
-while read -r folder URL status; do
+verify() { # file for the body
+    file=$1
+    set --
+    [ -z "$BODY" ] || set -- --data-raw "$BODY"
     # Of an answer, stderr has the three digits of the status and nothing else.
     asking curl -sS $curl_options --request "$METHOD" "$@" --max-time "$REQUEST_TIMEOUT" -w '%{stderr}%{http_code}' -o - "$URL" \
-        2>curl.err </dev/null | head -c "$((BODY_MOST + 1))" >answer.body
-    length=$(wc -c <answer.body)
+        2>curl.err </dev/null | head -c "$((BODY_MOST + 1))" >"$file"
+    length=$(wc -c <"$file")
     [ "$length" -le "$BODY_MOST" ] ||
         finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_MOST bytes"
     [ "$(wc -c <curl.err)" = 3 ] || finish 3 "$URL does not answer: $(cat curl.err)"
-    sum=$(sha256sum <answer.body | cut -d' ' -f1)
+    sum=$(sha256sum <"$file" | cut -d' ' -f1)
     answer="status $(cat curl.err), sha256 $sum, $length bytes"
     verified="status $STATUS, sha256 ${BODY_SHA256:-$sum}, ${BODY_BYTES:-$length} bytes"
     [ "$answer" = "$verified" ] || finish 4 "$URL answers otherwise than when it was verified: $answer, not $verified"
-done <<EOF
+}
+
+stage verifying
+while read -r folder URL status; do verify answer.body; done <<EOF
 $LANES
 EOF
+(eval "$MIX") || exit
 
 if [ -n "$WARM_UP" ]; then
     stage "warming up"

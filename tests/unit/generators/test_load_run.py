@@ -125,6 +125,7 @@ def test_one_client_offers_the_whole_load() -> None:
         "SATURATE": "",
         "PRINTS": "",
         "URL": "http://10.0.0.1:80/index",
+        "MIX": "",
         "STATUS_URL": "http://10.0.0.1/lab/status",
         "LANES": "",
         "HTTP2": "false",
@@ -151,6 +152,31 @@ def test_one_client_offers_the_whole_load() -> None:
         for name in ("server", "client")
     }
     assert found.record.clients is None
+
+
+def test_each_kind_of_a_mix_is_verified_and_sent() -> None:
+    answer = {"status": 200, "sha256": "cd", "body_bytes": 5, "wire_bytes": 99}
+    kinds = [
+        {"name": name, "weight": weight, "url": f"http://10.0.0.1:80/{name}", "answer": answer}
+        for name, weight in (("index", 3), ("new", 1))
+    ]
+    requests: tuple[dict[str, Any], ...] = (
+        {},
+        {"method": "POST", "body": "a b", "headers": {"X-A": "1"}},
+    )
+    mix = [{**kind, "request": own} for kind, own in zip(kinds, requests, strict=True)]
+    found = run({**CONSTANT, "generator": "metronome"}, mix=mix)
+    given = variables(found.offers[0])
+    first, second = given["MIX"].split("; verify answer-index.body; ")
+    assert first.startswith("URL=http://10.0.0.1:80/index HEADERS='' METHOD=GET BODY='' STATUS=200")
+    assert shlex.split(second)[1:4] == ["HEADERS=X-A: 1", "METHOD=POST", "BODY=a b"]
+    plan = json.loads(shlex.split(given["MEASURE"])[3])
+    assert [(kind["weight"], kind["answer"]["body"]) for kind in plan["kinds"]] == [
+        (3, "answer-index.body"),
+        (1, "answer-new.body"),
+    ]
+    # The answers differ in length.
+    assert (found.record.body_bytes, found.record.wire_bytes) == (None, None)
 
 
 def test_several_clients_share_the_load_and_begin_together() -> None:

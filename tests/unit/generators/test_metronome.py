@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.generators import metronome
+from loadlab.generators import merge, metronome
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.generator import Lanes, Request
+from loadlab.generators.generator import Kind, Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Arrivals, LaneTurns
 from loadlab.results import latencies_due
@@ -275,6 +275,92 @@ def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, object])
     )
     plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
     assert plan["schedule"] == {"rate": 10, "duration_s": 6, **planned}
+
+
+MIX = Schedule(100, 2, 3, kinds={"fast": 14, "slow": 5, "flaky": 1})
+
+
+def test_each_kind_of_a_mix_has_its_own_figures() -> None:
+    """Slow answers hold the three connections, so 40 requests were not sent."""
+    measurement = measured("mix", MIX)
+    counts = {
+        name: (own.scheduled, own.requests, own.unsent, own.ok)
+        for name, own in measurement.kinds.items()
+    }
+    assert counts == {
+        "fast": (140, 112, 28, 112),
+        "slow": (50, 40, 10, 40),
+        "flaky": (10, 8, 2, 4),
+    }
+    assert (measurement.scheduled, measurement.requests, measurement.ok) == (200, 160, 156)
+    flaky = measurement.kinds["flaky"].errors
+    assert flaky == measurement.errors
+    assert flaky["status_5xx"] == 4
+    service = {name: own.mean_service_us or 0 for name, own in measurement.kinds.items()}
+    assert service["fast"] < 20_000 < 150_000 < service["slow"]
+    goodput = sum(own.goodput for own in measurement.kinds.values())
+    assert goodput == pytest.approx(measurement.goodput)
+    sent = measurement.sent_shape
+    assert sent is not None
+    assert (sent.seed, sent.mix_off) == (5, 0)
+    assert merge.merge([measurement, measurement]).kinds["fast"].unsent == 56
+
+
+def test_a_mix_that_was_not_sent_is_told() -> None:
+    """As if 13 requests of 20 were to be fast."""
+    reader, _ = metronome.read(
+        FIXTURES / "mix", replaced(MIX, kinds={"fast": 13, "slow": 5, "flaky": 2})
+    )
+    assert reader.mix_off == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule", "words"),
+    [
+        ("mix", replaced(MIX, kinds={}), r"of a mix \{'fast': 14, .*, not of \{\}"),
+        ("records", replaced(FLAKY, kinds=MIX.kinds), r"of a mix \{\}, not of \{'fast': 14"),
+    ],
+)
+def test_another_mix_is_refused(name: str, schedule: Schedule, words: str) -> None:
+    with pytest.raises(GeneratorError, match=words):
+        measured(name, schedule)
+
+
+def test_a_plan_has_its_mix() -> None:
+    kind = Kind("index", 3, "http://10.0.0.1/index", "GET", "", {}, 200, 17, "answer-index.body")
+    write = Kind("new", 1, "http://10.0.0.1/new?a=1", "POST", "x", {"A": "b"}, 201, None, None)
+    request = Request(
+        url="http://10.0.0.1/index",
+        connections=1,
+        threads=1,
+        timeout_s=2,
+        body_bytes=None,
+        rate=10,
+        seed=7,
+        mix=[kind, write],
+    )
+    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    assert plan["schedule"] == {"rate": 10, "duration_s": 6, "mix_seed": 7}
+    assert plan["kinds"] == [
+        {
+            "name": "index",
+            "weight": 3,
+            "method": "GET",
+            "path": "/index",
+            "headers": [],
+            "body": "",
+            "answer": {"status": 200, "bytes": 17, "body": "answer-index.body"},
+        },
+        {
+            "name": "new",
+            "weight": 1,
+            "method": "POST",
+            "path": "/new?a=1",
+            "headers": [["A", "b"]],
+            "body": "x",
+            "answer": {"status": 201, "bytes": None, "body": None},
+        },
+    ]
 
 
 def test_a_plan_has_what_was_asked_for() -> None:

@@ -351,6 +351,7 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "PAUSE": "0",
         "LANES": "",
         "SATURATE": "",
+        "MIX": "",
         "PAUSE_AFTER": "0",
         "REQUEST_TIMEOUT": "30",
         "BEGIN_AT": "",

@@ -464,7 +464,7 @@ def test_each_repetition_tells_how_its_arrivals_were_kept(run: Path) -> None:
     def sent(result: dict[str, Any]) -> None:
         result["shape"] = {
             **{"gap_error_p50_us": 0.04, "gap_error_p99_us": 51.6},
-            **{"seconds_off": 0, "seed": 7},
+            **{"seconds_off": 0, "seed": 7, "mix_off": 0},
         }
 
     repetition(run, INDEX, 1, sent)
@@ -473,7 +473,8 @@ def test_each_repetition_tells_how_its_arrivals_were_kept(run: Path) -> None:
     cell = table.rows[0].cells[at]
     assert (cell.text, cell.title) == (
         "52",
-        "p99; p50 0.040 µs; no seconds with another count; seed of the arrivals 7",
+        "p99; p50 0.040 µs; no seconds with another count; no blocks of the mix with other counts; "
+        "seed 7",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadlab.model import Item
 from loadlab.plan import cells, check_options, schedule
@@ -32,6 +33,16 @@ def planned(clients: int = 1, **options: Any) -> tuple[stacks.Stack, list[Item]]
     return chosen, cells.items(
         values, chosen, {"production": 4096}, {"index": Contract(path="/index")}
     )
+
+
+def test_the_bodies_of_a_mix_fit_a_command_line() -> None:
+    values = check_options.options(SPECS, {"framework": "aiohttp", "mix": "index:1,hello:1"})
+    app = stacks.stack(ROOT, values, "3.13").app
+    long = Contract(path="/", method="POST", body="x" * 8192)
+    contracts = {"index": long, "hello": long}
+    assert cells.endpoints(contracts, values, app) == contracts
+    with pytest.raises(PlanError, match=r"^mix: the bodies of its requests have 16,385 bytes "):
+        cells.endpoints({**contracts, "hello": replace(long, body="x" * 8193)}, values, app)
 
 
 @pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "plain_rsgi", "golang"])

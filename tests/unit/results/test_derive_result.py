@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from loadlab.generators import oha_database, wrk
 from loadlab.model import HostTelemetry, Reason, Result
 from loadlab.report import words
-from loadlab.results import derive_result
+from loadlab.results import derive_result, summarize
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import CELL, QUEUES
@@ -59,6 +59,47 @@ def build(directory: Path) -> Result:
 
 def codes(reasons: list[Reason]) -> list[str]:
     return [reason.code for reason in reasons]
+
+
+def test_a_mix_has_a_result_of_each_kind(tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "rep-1"))
+    shutil.copytree(FIXTURES / "metronome/mix", directory, dirs_exist_ok=True)
+    began = json.loads((directory / "run.json").read_text())["started"]
+    output = json.loads((directory / "metronome.json").read_text())
+    output |= {"started": began, "finished": began + 2.2}
+    (directory / "metronome.json").write_text(json.dumps(output))
+    setup = json.loads((directory / "cell.json").read_text())
+    setup["cell"]["endpoint"] = "fast:14,slow:5,flaky:1"
+    asked = {"generator": "metronome", "rate": 100, "connections": 3, "duration_s": 2}
+    setup["cell"]["load"] |= asked
+    (directory / "cell.json").write_text(json.dumps(setup))
+    found = build(directory)
+    assert found.error is None
+    fast, slow, flaky = present(found.kinds)
+    assert [kind.name for kind in (fast, slow, flaky)] == ["fast", "slow", "flaky"]
+    assert (flaky.weight, flaky.requests, flaky.ok, flaky.errors.status_5xx) == (1, 8, 4, 4)
+    assert (fast.scheduled, fast.unsent, fast.latency_us.censored) == (140, 28, 28)
+    assert histograms.decode(present(slow.histogram).data).total_count == slow.responses == 40
+    # The waits of a kind's unsent requests go as far back as those of all.
+    longest = [
+        histograms.decode(present(part.censored).data).max_value for part in (found, fast, slow)
+    ]
+    assert max(longest) - min(longest) < 100_000
+
+    again = summarize.merge([found, replace(found, repetition=2)])
+    if not again.n:
+        valid = replace(found, validity=builders.valid())
+        again = summarize.merge([valid, replace(valid, repetition=2)])
+    kinds = present(again.kinds)
+    assert [(kind.name, kind.requests, kind.ok) for kind in kinds] == [
+        ("fast", 224, 224),
+        ("slow", 80, 80),
+        ("flaky", 16, 8),
+    ]
+    # Too few for a p99, and the whole has it.
+    assert kinds[2].latency_us.p99 is None
+    assert kinds[1].goodput.median == slow.goodput
+    assert present(summarize.short(found).kinds)[0].histogram is None
 
 
 def test_an_oha_repetition(oha_dir: Path) -> None:

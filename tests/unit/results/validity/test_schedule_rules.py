@@ -58,6 +58,14 @@ def test_arrivals_that_were_not_sent_void() -> None:
     assert "; 2 seconds had too many requests or too few" in words.reason(off)
 
 
+def test_a_mix_that_was_not_sent_voids() -> None:
+    kept = sent(5.0)
+    shape = replace(builders.present(kept.sent_shape), mix_off=3)
+    (off,) = judged(replace(kept, sent_shape=shape)).reasons
+    assert off.code == "shape"
+    assert words.reason(off).endswith("; 3 blocks of the mix had other counts than the weights")
+
+
 def test_bursts_are_as_far_apart_as_their_gaps() -> None:
     load = msgspec.structs.replace(CONSTANT, arrivals=Arrivals(burst=20))
     assert judged(sent(2000.0), load=load).valid

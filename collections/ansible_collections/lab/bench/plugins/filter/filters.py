@@ -29,6 +29,7 @@ from loadlab.hosts import (
     qdisc,
 )
 from loadlab.hosts.qdisc import NetworkProfile
+from loadlab.model import kinds_of
 from loadlab.plan.plan_document import Plan
 from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
@@ -139,6 +140,31 @@ def lanes(
     ]
 
 
+def mix(
+    endpoint: str,
+    endpoints: dict[str, dict[str, Any]],
+    answers: dict[str, dict[str, Any]],
+    url: str,
+) -> list[dict[str, Any]]:
+    """Return the entries of load_run_mix of the role load_run; none where ``endpoint``, a cell's,
+    names one.
+
+    ``endpoints``: contracts, as in the plan; ``answers``: verified ones; ``url``: the server's.
+    """
+    kinds = kinds_of(endpoint)
+    return [
+        {
+            "name": name,
+            "weight": weight,
+            "url": f"{url}{endpoints[name]['path']}",
+            "request": endpoints[name],
+            "answer": answers[name],
+        }
+        for name, weight in kinds.items()
+        if len(kinds) > 1
+    ]
+
+
 def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a measurement depends on, from the variables of a host that was checked."""
     host = variables["host_check_host"]
@@ -237,6 +263,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "host_in_use": use_of_host,
     "iperf3_to_repeat": iperf3.to_repeat,
     "lab_paths": host_in_use.paths,
+    "kinds": lambda endpoint: [*kinds_of(endpoint)],
     "lanes": lanes,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
@@ -245,6 +272,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "open_files": sizing.open_files,
     "pairs": pairs.of_inventory,
     "pairs_refusal": pairs.refusal,
+    "mix": mix,
     "parse_hardware": hardware.parse,
     "parse_probe": probe.parse,
     "parse_programs": proof.parse,
