@@ -6,7 +6,8 @@ repetitions and clients are merged by adding histograms (HdrHistogram, Gil Tene)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,7 +35,21 @@ PERCENTILES = {
     "p99_9": 99.9,
     "p99_99": 99.99,
 }
+# Steps of a percentile curve in each half of the way to 100 %.
+_STEPS = 5
 SUMMARY_KEYS = ("mean", "stdev", "min", *PERCENTILES, "max")
+
+
+def _levels() -> Iterator[float]:
+    """Yield the percentiles of a curve, as hdrh's get_percentile_iterator, until they are 100."""
+    level, before = 0.0, -1.0
+    while before < level < 100:
+        yield level
+        halves = math.pow(2, math.log(100 / (100.0 - level)) / math.log(2) + 1)
+        before, level = level, level + 100.0 / (_STEPS * halves)
+
+
+_LEVELS = list(_levels())
 
 
 class LatencyError(LabError):
@@ -94,12 +109,24 @@ def from_values(values_us: npt.ArrayLike) -> Histogram:
     return from_counts(*count_values(values_us))
 
 
-def counts_of(histogram: Histogram) -> tuple[Integers, Integers]:
-    """Return (lowest value of each non-empty bucket in µs, its count)."""
+# hdrh's own methods go through a histogram one bucket at a time, which takes a report of hundreds
+# of them minutes. So what is asked of all buckets is computed from its arrays.
+def _buckets(histogram: Histogram) -> tuple[Integers, Integers, Integers]:
+    """Return (lowest value, highest value, count) of each non-empty bucket, values in µs."""
     counts = np.array(histogram.counts, dtype=np.int64)
     used = np.nonzero(counts)[0]
-    values = [histogram.get_value_from_index(index) for index in used.tolist()]
-    return np.array(values, dtype=np.int64), counts[used]
+    magnitude = histogram.sub_bucket_half_count_magnitude
+    half = 1 << magnitude
+    # Buckets are 1 µs wide up to 2 * half, and from there on twice as wide after each further half.
+    shift = np.maximum((used >> magnitude) - 1, 0)
+    lowest = np.where(used < half, used, (used & (half - 1)) + half) << shift
+    return lowest, lowest + (1 << shift) - 1, counts[used]
+
+
+def counts_of(histogram: Histogram) -> tuple[Integers, Integers]:
+    """Return (lowest value of each non-empty bucket in µs, its count)."""
+    values, _, counts = _buckets(histogram)
+    return values, counts
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
@@ -108,9 +135,14 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     hdrh's own add() is not used: where either side is empty, it leaves the minimum at 0.
     """
     total = empty()
+    counts = np.ctypeslib.as_array(total.counts)
     for histogram in histograms:
-        for value, count in zip(*counts_of(histogram), strict=True):
-            total.record_value(int(value), int(count))
+        # A histogram that was decoded ends with its last value.
+        added = np.array(histogram.counts, dtype=counts.dtype)
+        counts[: added.size] += added
+    used = np.nonzero(counts)[0]
+    if used.size:
+        total.set_internal_tacking_values(int(used[0]), int(used[-1]), int(counts.sum()))
     return total
 
 
@@ -157,27 +189,29 @@ def summary(histogram: Histogram, exact: tuple[Integers, Integers] | None = None
     """
     if histogram.total_count == 0:
         return dict.fromkeys(SUMMARY_KEYS)
+    lowests, tops, counts = _buckets(histogram)
+    reached = counts.cumsum()
     if exact is None:
-        # The same as get_mean_value() and get_stddev(), from the middle of each bucket. Those take
-        # half a second each, and a report needs hundreds.
-        values, counts = counts_of(histogram)
-        tops = [histogram.get_highest_equivalent_value(value) for value in values.tolist()]
-        middles = values + (np.array(tops) - values + 1) // 2
+        # The same as get_mean_value() and get_stddev(), from the middle of each bucket.
+        middles = lowests + (tops - lowests + 1) // 2
         mean = float((middles * counts).sum() / counts.sum())
         stdev = float(np.sqrt((counts * (middles - mean) ** 2).sum() / counts.sum()))
         # get_min_value() would be 0 after hdrh's add() to an empty histogram.
-        lowest, highest = float(values[0]), float(tops[-1])
+        lowest, highest = float(lowests[0]), float(tops[-1])
     else:
-        values, counts = exact
-        total = int(counts.sum())
+        values, of_each = exact
+        total = int(of_each.sum())
         if total != histogram.total_count:
             raise LatencyError(f"{total} exact values against {histogram.total_count} in histogram")
-        mean = int((values * counts).sum()) / total
-        stdev = float(np.sqrt((counts * (values - mean) ** 2).sum() / total))
+        mean = int((values * of_each).sum()) / total
+        stdev = float(np.sqrt((of_each * (values - mean) ** 2).sum() / total))
         lowest, highest = float(values[0]), float(values[-1])
-    by_percentile = histogram.get_percentile_to_value_dict(list(PERCENTILES.values()))
-    # hdrh returns the upper end of a bucket, which may lie above the exact maximum.
-    percentiles = {name: min(float(by_percentile[p]), highest) for name, p in PERCENTILES.items()}
+    ranks = [max(1, int(p * histogram.total_count / 100 + 0.5)) for p in PERCENTILES.values()]
+    ends = tops[np.searchsorted(reached, ranks)]
+    # The upper end of a bucket may lie above the exact maximum.
+    percentiles = {
+        name: min(float(end), highest) for name, end in zip(PERCENTILES, ends, strict=True)
+    }
     return {"mean": mean, "stdev": stdev, "min": lowest, **percentiles, "max": highest}
 
 
@@ -188,7 +222,10 @@ def percentile_curve(histogram: Histogram) -> list[tuple[float, float]]:
     """
     if histogram.total_count == 0:
         return []
-    points: dict[float, float] = {}
-    for item in histogram.get_percentile_iterator(5):
-        points[float(item.percentile_level_iterated_to)] = float(item.value_iterated_to)
-    return sorted(points.items())
+    _, tops, counts = _buckets(histogram)
+    reached = 100.0 * counts.cumsum() / histogram.total_count
+    where = np.searchsorted(reached, _LEVELS)
+    # Up to the first level that only the last bucket reaches.
+    shown = int(np.searchsorted(where, tops.size - 1)) + 1
+    points = dict(zip(_LEVELS[:shown], tops[where[:shown]].astype(float).tolist(), strict=True))
+    return sorted({**points, 100.0: float(tops[-1])}.items())

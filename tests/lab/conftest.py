@@ -33,6 +33,8 @@ BRIEF = {
     "cross_check": False,
     "local_hosts_subnet": SUBNET,
 }
+# It begins with new hosts, and the others use what it has deployed there.
+FIRST = "test_lab"
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
     "test_faults",
@@ -153,8 +155,8 @@ def hosts() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
-        mine = item.path.parent == Path(__file__).parent
-        return LAST.index(item.path.stem) + 1 if mine and item.path.stem in LAST else 0
+        name = item.path.stem if item.path.parent == Path(__file__).parent else ""
+        return LAST.index(name) + 1 if name in LAST else -(name == FIRST)
 
     items.sort(key=place)
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.unit import plays
@@ -28,20 +29,39 @@ def tasks(files: list[Path]) -> list[dict[str, Any]]:
     return both
 
 
-def fetched(tmp_path: Path, **changed: Any) -> list[str]:
-    """Set a candidate up, then put its files back; return each file that the run has since."""
-    files = [tmp_path / name for name in ("app.service", "reverse_proxy.conf")]
+@pytest.fixture(scope="module")
+def fetched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Set a candidate of a matrix and a stack of another run up, then put its files back; return
+    each file that the run has since."""
+    folder = tmp_path_factory.mktemp("kept")
+    files = [folder / name for name in ("app.service", "reverse_proxy.conf")]
     for file in files:
         file.write_text("text")
+    runs: dict[str, Any] = {"matrix": {}, "other": None}
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    inventory = {"servers": {"hosts": {"server": local}}}
+    plays_of_runs = [play(folder / name, matrix, files) for name, matrix in runs.items()]
+    done = plays.run(folder, inventory, *plays_of_runs)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {
+        name: sorted(
+            str(path.relative_to(folder / name))
+            for path in (folder / name).rglob("*")
+            if path.is_file()
+        )
+        for name in runs
+    }
+
+
+def play(run: Path, matrix: Any, files: list[Path]) -> dict[str, Any]:
     stack = {"app": {"language": "python"}}
     item = {
         "stack": "one",
         "cell": {"tuning": "stock"},
         "switch": {"stack": "one", "tuning": None, "network": None},
     }
-    run = tmp_path / "run"
-    plan = {"run_dir": str(run), "matrix": {}, "gate": None, "stacks": {"one": stack}, **changed}
-    play = {
+    plan = {"run_dir": str(run), "matrix": matrix, "gate": None, "stacks": {"one": stack}}
+    return {
         "hosts": "servers",
         "vars_files": [str(ROLE / "vars" / "main.yml")],
         "vars": {
@@ -51,23 +71,18 @@ def fetched(tmp_path: Path, **changed: Any) -> list[str]:
         },
         "tasks": [
             # The role reads it as another host's.
-            {"ansible.builtin.set_fact": {"measure_next": "{{ measure_next }}"}},
+            {"ansible.builtin.set_fact": {"measure_next": "{{ measure_next }}", "stack_kept": []}},
             *tasks(files),
             {"ansible.builtin.raw": f"rm -f {run}/stacks/one/reverse_proxy.conf"},
             *tasks(files),
         ],
     }
-    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    inventory = {"servers": {"hosts": {"server": local}}}
-    done = plays.run(tmp_path, inventory, play)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return sorted(str(path.relative_to(run)) for path in run.rglob("*") if path.is_file())
 
 
-def test_files_are_fetched_at_the_first_set_up_alone(tmp_path: Path) -> None:
+def test_files_are_fetched_at_the_first_set_up_alone(fetched: dict[str, list[str]]) -> None:
     # The second one, which was removed, is not fetched again where the candidate is put back.
-    assert fetched(tmp_path) == ["stacks/one/app.service"]
+    assert fetched["matrix"] == ["stacks/one/app.service"]
 
 
-def test_no_other_run_has_them(tmp_path: Path) -> None:
-    assert fetched(tmp_path, matrix=None) == []
+def test_no_other_run_has_them(fetched: dict[str, list[str]]) -> None:
+    assert fetched["other"] == []

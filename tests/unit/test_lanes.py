@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 
 from loadlab.plan import check_options
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 ROLE = ROOT / "roles" / "measure"
 SAY = """
 - name: Say
-  ansible.builtin.raw: echo {{ %s | to_json | quote }} >>{{ playbook_dir }}/said
+  ansible.builtin.raw: echo {{ %s | to_json | quote }} >>{{ playbook_dir }}/said-{{ set_up }}
 """
 
 
@@ -51,14 +52,34 @@ def lane(place: int, name: str, cell_id: str, **cell: Any) -> dict[str, Any]:
 LANES = [lane(2, "base", "a"), lane(1, "head", "b"), lane(3, "base", "control")]
 
 
-def said(
-    folder: Path, lanes: list[dict[str, Any]], *asked: str, kept: list[str], **switch: str
-) -> list[Any]:
-    """Set the stacks of a measurement up; return in JSON what it did, and these variables."""
-    (folder / "said").write_text("")
+# Set-up -> lanes, stacks that are kept, what the measurement switches, and the variables asked for.
+BOTH = ["base-stock", "head-stock"]
+SET_UPS: dict[str, tuple[list[dict[str, Any]], list[str], dict[str, str], list[str]]] = {
+    "new": (LANES, [], {}, []),
+    "kept": (
+        LANES,
+        BOTH,
+        {},
+        [
+            "__measure_served_lanes | map(attribute='offered')",
+            "__measure_units",
+            "__measure_restarted",
+            "__measure_needed",
+        ],
+    ),
+    "tuned": (LANES, BOTH, {"tuning": "stock"}, []),
+    "alone": ([], [], {}, ["__measure_units", "__measure_restarted"]),
+}
+Said = dict[str, list[Any]]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+    """Set the stacks of each measurement up, in one start of Ansible; return in JSON what it did,
+    and its variables."""
+    folder = tmp_path_factory.mktemp("lanes")
     # Within a role its folder is that of the tree.
-    if not (folder / "files").exists():
-        (folder / "files").symlink_to(ROOT / "files")
+    (folder / "files").symlink_to(ROOT / "files")
     shutil.copy(ROLE / "tasks" / "set_up.yml", folder)
     (folder / "switch.yml").write_text(SAY % "__measure_stack_name")
     for role, name, text in (
@@ -66,8 +87,24 @@ def said(
         ("tuning", "main", SAY % "'tuned'"),
     ):
         tasks = folder / "roles" / role / "tasks"
-        tasks.mkdir(parents=True, exist_ok=True)
+        tasks.mkdir(parents=True)
         (tasks / f"{name}.yml").write_text(text)
+    local = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "test_address": "10.0.0.2",
+    }
+    groups = {name: {"hosts": {"server": local}} for name in ("servers", "lab")}
+    done = plays.run(folder, {"all": {"children": groups}}, *map(play, SET_UPS))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {
+        name: [json.loads(line) for line in (folder / f"said-{name}").read_text().splitlines()]
+        for name in SET_UPS
+    }
+
+
+def play(set_up: str) -> dict[str, Any]:
+    lanes, kept, switch, asked = SET_UPS[set_up]
     item = {
         **lane(0, "base", "a"),
         "switch": {"stack": "base", "tuning": None, "network": None, **switch},
@@ -84,13 +121,14 @@ def said(
         "networks": {"none": {}},
     }
     role_variables = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
-    play = {
+    return {
         "hosts": "servers",
         "vars": {
             **role_variables,
             "role_path": str(ROLE),
             "measure_plan": plan,
             "host_check_pair": {"client": "server", "server": "server", "hosts": ["server"]},
+            "set_up": set_up,
         },
         "tasks": [
             {"ansible.builtin.set_fact": {"measure_next": {"item": item}, "stack_kept": kept}},
@@ -98,15 +136,6 @@ def said(
             *(yaml.safe_load(SAY % name)[0] for name in asked),
         ],
     }
-    local = {
-        "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
-        "test_address": "10.0.0.2",
-    }
-    groups = {name: {"hosts": {"server": local}} for name in ("servers", "lab")}
-    done = plays.run(folder, {"all": {"children": groups}}, play)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [json.loads(line) for line in (folder / "said").read_text().splitlines()]
 
 
 def placed(answer: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
@@ -115,29 +144,24 @@ def placed(answer: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
     ]
 
 
-def test_stacks_that_are_not_kept_are_set_up_once_before_they_get_places(tmp_path: Path) -> None:
-    first, second, there = said(tmp_path, LANES, kept=[])
+def test_stacks_that_are_not_kept_are_set_up_once_before_they_get_places(said: Said) -> None:
+    first, second, there = said["new"]
     assert (first, second) == ("base-stock", "head-stock")
     assert placed(there) == [
         (2, "base-stock", "aiohttp"),
         (1, "head-stock", "flask"),
         (3, "base-stock", "aiohttp"),
     ]
-    (there,) = said(tmp_path, LANES, kept=["base-stock", "head-stock"])
+    there, *_ = said["kept"]
     assert len(there) == 3
 
 
-def test_another_tuning_sets_all_up_after_it(tmp_path: Path) -> None:
-    answers = said(tmp_path, LANES, kept=["base-stock", "head-stock"], tuning="stock")
-    assert answers[:-1] == ["tuned", "base-stock", "head-stock"]
+def test_another_tuning_sets_all_up_after_it(said: Said) -> None:
+    assert said["tuned"][:-1] == ["tuned", *BOTH]
 
 
-def test_a_load_gets_what_each_lane_needs(tmp_path: Path) -> None:
-    names = ("__measure_served_lanes | map(attribute='offered')", "__measure_units")
-    asked = (*names, "__measure_restarted", "__measure_needed")
-    _, offered, units, restarted, needed = said(
-        tmp_path, LANES, *asked, kept=["base-stock", "head-stock"]
-    )
+def test_a_load_gets_what_each_lane_needs(said: Said) -> None:
+    _, offered, units, restarted, needed = said["kept"]
     assert offered[1] == {
         "place": 1,
         "cell_id": "b",
@@ -165,9 +189,8 @@ def test_a_load_gets_what_each_lane_needs(tmp_path: Path) -> None:
     assert sorted(needed) == ["loadlab-upstream", "nginx", "postgresql"]
 
 
-def test_a_measurement_without_lanes_is_as_ever(tmp_path: Path) -> None:
-    asked = ("__measure_units", "__measure_restarted")
-    name, units, restarted = said(tmp_path, [], *asked, kept=[])
+def test_a_measurement_without_lanes_is_as_ever(said: Said) -> None:
+    name, units, restarted = said["alone"]
     assert name == "base-stock"
     assert units["application"] == "loadlab-app.service"
     assert restarted == ["loadlab-app"]

@@ -78,6 +78,11 @@ CAUSES = (
         f"See the proxy or the mirror that it uses, {_ELSEWHERE}",
     ),
 )
+# What pip says of a package without a wheel that fits, and of its versions that have one, of which
+# the newest are shown.
+_NO_WHEEL = re.compile(r"No matching distribution found for (\S+)")
+_NEWEST = 3
+_WHEELS = re.compile(r"\(from versions: (?!none)([^)]+)\)")
 # A user and a password before the name are left out.
 _SERVER = re.compile(
     r"host='([^']+)'|https?://(?:[^/@\s]*@)?([\w.-]+(?::\d+)?|\[[^\]]+\](?::\d+)?)"
@@ -138,11 +143,31 @@ def failure(host: str, task: Mapping[str, Any], result: Mapping[str, Any]) -> Fa
     )
 
 
-def reason(failure: Failure) -> str:
-    """Return why a task failed and what to do, without the host's name."""
+def lacks_wheel(text: str, python: str) -> tuple[str, str] | None:
+    """Return the cause and the remedy where the index has no wheel of a package, else None.
+
+    ``python``: the Python that it is for, such as "Python 3.13"; "" where users choose none.
+    """
+    package = _NO_WHEEL.search(text)
+    if not package:
+        return None
+    versions = _WHEELS.search(text)
+    newest = versions[1].split(", ")[-_NEWEST:] if versions else []
+    has = f" (the newest that have one: {', '.join(newest)})" if newest else ""
+    other = ", or take another Python with -e python=" if python else ""
+    return (
+        f"the package index has no wheel of {package[1]} for {python or 'the Python there'}",
+        f"Require a version that has one{has}{other}, and run the command again.",
+    )
+
+
+def reason(failure: Failure, python: str = "") -> str:
+    """Return why a task failed and what to do, without the host's name; ``python``: as in
+    lacks_wheel."""
     if failure.refusal:
         return failure.text
-    cause = known(failure.text)
+    # Where pip does not reach the index, it finds no wheel either.
+    cause = known(failure.text) or lacks_wheel(failure.text, python)
     if cause:
         return f"{failure.task}: {cause[0]}. {cause[1]}"
     last = [line for line in failure.text.splitlines() if line.strip()][-LAST_LINES:]

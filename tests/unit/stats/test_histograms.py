@@ -51,6 +51,27 @@ def test_counts_of_the_same_value_are_added(pairs: list[tuple[int, int]]) -> Non
     ]
 
 
+@given(VALUES.filter(bool))
+def test_what_is_computed_from_all_buckets_is_hdrhs_own_answer(values: list[int]) -> None:
+    histogram = histograms.from_values(np.array(values))
+    points = {
+        float(point.percentile_level_iterated_to): float(point.value_iterated_to)
+        for point in histogram.get_percentile_iterator(5)
+    }
+    assert histograms.percentile_curve(histogram) == sorted(points.items())
+    found, percents = histograms.summary(histogram), histograms.PERCENTILES
+    own = histogram.get_percentile_to_value_dict(list(percents.values()))
+    assert {name: found[name] for name in percents} == {
+        name: own[percent] for name, percent in percents.items()
+    }
+    lowest, _ = histograms.counts_of(histogram)
+    used = np.nonzero(np.array(histogram.counts))[0].tolist()
+    assert lowest.tolist() == [histogram.get_value_from_index(index) for index in used]
+    merged = histograms.merge([histogram, histograms.decode(histograms.encode(histogram))])
+    assert merged.total_count == 2 * histogram.total_count
+    assert merged.get_max_value() == histogram.get_max_value()
+
+
 def test_percentiles_are_numpys_to_the_histograms_precision() -> None:
     values = np.random.default_rng(7).lognormal(8, 1.5, 200_000).astype(np.int64) + 1
     exact = histograms.count_values(values)

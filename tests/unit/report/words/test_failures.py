@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from loadlab.report.words import failures
 from loadlab.report.words.failures import Failure
 
-# What pip, apt, npm and Go say.
+# What pip says of a version that it has no wheel of, and what pip, apt, npm and Go say of servers.
+NO_WHEEL = (
+    "stdout: Looking in indexes: https://user:secret@index.example.org/simple\n"
+    ":stderr: ERROR: Could not find a version that satisfies the requirement aiohttp==3.9.5 "
+    "(from versions: 3.10.6, 3.14.3, 3.14.4, 3.14.5)\n"
+    "ERROR: No matching distribution found for aiohttp==3.9.5\n"
+)
 PIP = (
     "stdout: Looking in indexes: https://user:secret@index.example.org/simple\n"
     ":stderr:   WARNING: Retrying (Retry(total=4, connect=None, read=None, redirect=None, "
@@ -42,6 +49,21 @@ def test_a_known_cause_is_named_with_its_remedy(said: str, words: str, remedy: s
     assert remedy in told
     assert "-e hosts_online=false" in told
     assert "secret" not in told
+
+
+def test_a_package_without_a_wheel_is_named_with_the_python_and_the_versions() -> None:
+    lacking = Failure(host="server", task="Install the locked packages", text=NO_WHEEL)
+    assert failures.reason(lacking, "Python 3.13.5") == (
+        "Install the locked packages: the package index has no wheel of aiohttp==3.9.5 for Python "
+        "3.13.5. Require a version that has one (the newest that have one: 3.14.3, 3.14.4, "
+        "3.14.5), or take another Python with -e python=, and run the command again."
+    )
+    # The lab's own packages have no -e python=, and an index may have no wheel at all.
+    none = NO_WHEEL.replace("3.10.6, 3.14.3, 3.14.4, 3.14.5", "none")
+    assert failures.reason(structs.replace(lacking, text=none)) == (
+        "Install the locked packages: the package index has no wheel of aiohttp==3.9.5 for the "
+        "Python there. Require a version that has one, and run the command again."
+    )
 
 
 def test_an_unknown_cause_is_the_end_of_what_was_said() -> None:

@@ -202,9 +202,9 @@ def proof_refusal(text: str, name: str, host: str) -> str:
     return generator_words.proof_refusal(host, name, proof.outcome(text))
 
 
-def failure(result: dict[str, Any], task: dict[str, Any]) -> str:
-    """Return why a task failed and what to do."""
-    return failures.reason(failures.failure("", task, result))
+def failure(result: dict[str, Any], task: dict[str, Any], python: str = "") -> str:
+    """Return why a task failed and what to do; ``python``: the Python that packages are for."""
+    return failures.reason(failures.failure("", task, result), python)
 
 
 def announced(plan: Plan, usd: float) -> str:
