@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.generators import merge, metronome
+from loadlab.generators import merge, metronome, metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
@@ -308,7 +308,7 @@ def test_each_kind_of_a_mix_has_its_own_figures() -> None:
 
 def test_a_mix_that_was_not_sent_is_told() -> None:
     """As if 13 requests of 20 were to be fast."""
-    reader, _ = metronome.read(
+    reader, _ = metronome_files.read(
         FIXTURES / "mix", replaced(MIX, kinds={"fast": 13, "slow": 5, "flaky": 2})
     )
     assert reader.mix_off == 8
@@ -443,10 +443,10 @@ def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
             raw.append(rest & 127 | 128)
             rest >>= 7
         raw.append(rest)
-    assert metronome.leb128(bytes(raw), len(numbers)).tolist() == numbers
+    assert metronome_files.leb128(bytes(raw), len(numbers)).tolist() == numbers
 
 
 @given(st.lists(st.integers(-(2**61), 2**61)))
 def test_differences_keep_their_sign(numbers: list[int]) -> None:
     signed = np.array(numbers, np.int64)
-    assert metronome.zigzag((signed << 1) ^ (signed >> 63)).tolist() == numbers
+    assert metronome_files.zigzag((signed << 1) ^ (signed >> 63)).tolist() == numbers
