@@ -35,7 +35,10 @@ RATES = (
 OBJECTIVE = " Dashed: the objective, {}."
 BOUND = " A triangle: at least that, as more requests than 1 % got no answer."
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
-ONCE = " Each rate of a curve was measured once, for {}, or twice, and has no interval."
+ONCE = (
+    " Each rate of a curve was measured once, for {}, and has no interval. A rate that missed was "
+    "measured again: it meets the objective if it did then, and the p99 is that of both."
+)
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
     "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
