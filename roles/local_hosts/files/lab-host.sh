@@ -189,7 +189,15 @@ down() {
 
 up() {
     name=$1 address=$2 test_address=$3 cpus=$4 base=$5 fresh=$6
-    if [ "$fresh" = false ] && alive "$name" && [ "$(cat "$(host_dir "$name")/base")" = "$base" ]; then return; fi
+    dir=$(host_dir "$name")
+    if [ "$fresh" = false ] && [ "$(cat "$dir/base" 2>/dev/null)" = "$base" ]; then
+        if alive "$name"; then return; fi
+        # A machine without power keeps its disk.
+        if [ -e "$dir/disk" ] && [ "$(cat "$dir/address" "$dir/test_address" | xargs)" = "$address $test_address" ]; then
+            machine "$name" "$address" "$test_address" "$cpus"
+            return
+        fi
+    fi
     furnish "$name" "$address" "$base"
     echo "$test_address" >"$dir/test_address"
     echo "$name" >"$root/etc/hostname"
@@ -215,6 +223,7 @@ up() {
     done
 
     if machines; then
+        install_disk "$address" "$test_address"
         machine "$name" "$address" "$test_address" "$cpus"
         return
     fi
@@ -305,15 +314,20 @@ card() { # name, address, more lines of its network: how the furnished machine s
         >"$root/etc/systemd/network/10-$1.network"
 }
 
-machine() { # name, address, test address, cpus: makes the disk of a furnished machine and boots it
-    name=$1 address=$2 test_address=$3 cpus=$4
+install_disk() { # address, test address: makes the disk of a furnished machine
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-    card mgmt0 "$address" "Gateway=$gateway\n"
-    card test0 "$test_address"
-    mke2fs -q -t ext4 -d "$root" "$dir/disk" 16G
+    card mgmt0 "$1" "Gateway=$gateway\n"
+    card test0 "$2"
+    mke2fs -q -t ext4 -d "$root" "$dir/disk.part" 16G
     umount "$root"
+    mv "$dir/disk.part" "$dir/disk"
+}
 
+machine() { # name, address, test address, cpus: boots a machine from its disk
+    name=$1 address=$2 test_address=$3 cpus=$4
     port=$(port "$address") test=$(test_port "$address")
+    ip link delete "$port" 2>/dev/null || ! ip link show dev "$port" >/dev/null 2>&1
+    ip link delete "$test" 2>/dev/null || ! ip link show dev "$test" >/dev/null 2>&1
     cores=$(taskset -c "$cpus" nproc)
     # Several queues on any machine, so that they can be set.
     queues=$((cores < 2 ? 2 : cores > 8 ? 8 : cores))
