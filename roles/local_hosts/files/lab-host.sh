@@ -367,7 +367,8 @@ join() { # server, its clients
     bridge=$(test_bridge "$1")
     ip link show dev "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
     # Not even an address of IPv6: this machine takes no part.
-    ip link set "$bridge" addrgenmode none up
+    ip link set "$bridge" addrgenmode none
+    ip link set "$bridge" up
     for name in "$@"; do
         test=$(test_port "$(cat "$(host_dir "$name")/address")")
         ip link set "$test" addrgenmode none
