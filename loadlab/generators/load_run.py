@@ -65,12 +65,13 @@ class Host(Struct):
     """A host, as far as a measurement depends on it.
 
     - exporter: URL of its telemetry
-    - snaps: generators that it runs from a snap
+    - snaps: generators that it runs from a snap; emulated: whether its processors are
     """
 
     cpus: list[int]
     interface: str
     exporter: str
+    emulated: bool = False
     snaps: list[str] = []
 
 
@@ -365,6 +366,14 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         cpus=HostCpus(server=server.cpus, client=client.cpus),
         interface=HostInterfaces(server=server.interface, client=client.interface),
         clients=clients or None,
+        emulated=[
+            name
+            for name in dict.fromkeys(
+                [inputs.server, inputs.client, *(share.name for share in shares)]
+            )
+            if inputs.hosts[name].emulated
+        ]
+        or None,
     )
 
 

@@ -140,6 +140,15 @@ def _turbo(single: Mapping[str, str]) -> bool | None:
     return single["boost"] == "1" if "boost" in single else None
 
 
+def emulated(host: HostDescription) -> bool:
+    """Return whether QEMU emulates the processors of a host, without KVM.
+
+    systemd says "qemu" of KVM too where it does not recognize it, but the processor then has a name
+    of its own.
+    """
+    return host.virtualisation == "qemu" and host.cpu_model.startswith("QEMU")
+
+
 def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
     """Return a warning for each setting that makes a measurement unreliable.
 
@@ -171,7 +180,13 @@ def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
 
 def _of_one(host: HostDescription) -> list[str]:
     lines = []
-    if host.virtualisation != "none":
+    if emulated(host):
+        lines.append(
+            "its processors are emulated (QEMU without KVM): all takes about ten times as long, "
+            "and no figure can be compared, so every repetition is void. Have KVM work, or use "
+            "another machine."
+        )
+    elif host.virtualisation != "none":
         lines.append(
             f"no machine of its own ({host.virtualisation}): it shares processors and caches with "
             "others. Measure on two machines of your own where that matters."

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
+
+from loadlab.run.formatting import size
 
 # The file that marks a directory as made by the lab, which teardown removes as root.
 MARK = ".loadlab"
 # A route to more addresses than this prefix has leads out of an organization, as a default route
 # does. It does not say that the lab's addresses are in use.
 _WIDEST_PREFIX = 16
+# MiB of a virtual machine, at least and at most, and of QEMU besides.
+_LEAST_MIB, _MOST_MIB, _QEMU_MIB = 1024, 4096, 256
+# Of a virtual machine's disk: its base, packages, and the raw files of one load.
+_DISK_BYTES = 4 * 1024**3
 _SPARE_SUBNETS = [f"10.{number}" for number in range(77, 100)] + [
     f"172.{number}" for number in range(20, 32)
 ]
@@ -30,6 +38,49 @@ def directory_refusal(path: str) -> str:
         f"{path} is not the lab's: its mark, the file {MARK}, is not in it. Name another "
         f"directory, or mark this one if an older lab made it (touch {mark})."
     )
+
+
+def machine_memory(meminfo: str, machines: int) -> int:
+    """Return the memory of each of several virtual machines, MiB.
+
+    It depends on the size of this machine alone, so that machines that are made again are alike.
+    ``meminfo``: /proc/meminfo.
+    """
+    part = _meminfo(meminfo)["MemTotal"] // 1024 // 2 // max(machines, 1)
+    return max(_LEAST_MIB, min(_MOST_MIB, part // 256 * 256))
+
+
+def machines_refusal(meminfo: str, machines: int, state: str, architecture: str) -> str:
+    """``meminfo``: /proc/meminfo; ``state``: the directory of the machines' disks, which may not
+    exist yet; ``architecture``: as `uname -m` prints it."""
+    if architecture != "x86_64":
+        return (
+            f"Virtual machines are made on x86_64 only, and this machine is {architecture}. Leave "
+            "-i out, for containers, or give two machines of yours with -i inventory/bare_metal."
+        )
+    needed = machines * (machine_memory(meminfo, machines) + _QEMU_MIB) * 1024**2
+    available = _meminfo(meminfo)["MemAvailable"] * 1024
+    if available < needed:
+        return (
+            f"{machines} virtual machines need {size(needed)} of memory, and this machine has "
+            f"{size(available)} available. Stop other work on it, or leave -i out, for containers."
+        )
+    place = Path(state)
+    while not place.exists():
+        place = place.parent
+    needed, free = machines * _DISK_BYTES, shutil.disk_usage(place).free
+    if free < needed:
+        return (
+            f"{machines} virtual machines need {size(needed)} on the disk of {state}, which has "
+            f"{size(free)} free. Free some, or name another directory (-e local_hosts_state=)."
+        )
+    return ""
+
+
+def _meminfo(text: str) -> dict[str, int]:
+    """Return the fields of /proc/meminfo, KiB."""
+    lines = (line.split() for line in text.splitlines())
+    return {name.rstrip(":"): int(number) for name, number, *_ in lines}
 
 
 def bridge(subnet: str) -> str:

@@ -82,6 +82,10 @@ class RepetitionSetup(Record, kw_only=True, frozen=True):
         Annotated[list[ClientShare], Meta(min_length=1)] | None,
         doc("Each of several clients; absent where there is one."),
     ] = None
+    emulated: Annotated[
+        Annotated[list[Name], Meta(min_length=1)] | None,
+        doc("Hosts whose processors QEMU emulates; absent where there is none."),
+    ] = None
     lane: Annotated[
         Lane | None,
         doc("Its place in a load of several lanes; absent where the load is of one stack."),

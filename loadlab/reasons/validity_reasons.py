@@ -308,6 +308,13 @@ VOID: ReasonTable = {
         brief="other programs had a core for {} of the load",
         form="percent",
     ),
+    "emulated": ReasonRow(
+        template("QEMU emulates the processors of {hosts:and}, without KVM"),
+        "Use a machine on which KVM works, or local containers (inventory/local)",
+        meaning="The processors of a host are emulated, so the figures are those of the emulation.",
+        cause="hosts",
+        brief="the hosts are emulated",
+    ),
     "clock_jump": ReasonRow(
         template("{value:.3f} s on {host}, limit {limit}"),
         "Let chrony or systemd-timesyncd slew the host's clock",

@@ -184,6 +184,7 @@ def _measured(
             client=part.client,
             calibration=calibration,
             exit_code=part.exit_code,
+            emulated=setup.emulated or [],
             # Of several clients the reverse proxy counts the sum.
             reverse_proxy_requests=client_part.counted(offered) if len(offered) == 1 else None,
             latency=latency,

@@ -121,6 +121,7 @@ COMMANDS: list[tuple[str, str]] = [
         "/etc is not the lab's: its mark, the fil",
     ),
     (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: debian-12"),
+    (f"{A} -e local_hosts_kind=vm", "'vm' is not known. There are: container, machine."),
     (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
     # Names that options had before.
     (

@@ -15,6 +15,8 @@ _TAKEN_BY = {
     "foreign_cpu": "programs that are not the lab's take",
 }
 _QUIET = "Run again in a quieter hour"
+# Reasons that the hosts have at any hour.
+_ALWAYS = frozenset({"emulated"})
 
 
 def early(disturbance: Disturbance) -> str:
@@ -58,7 +60,8 @@ def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:
     # The first of the cause that is the most frequent, as an example.
     cause = next(other for other in reasons if other.code == code)
     also = f" (also {', '.join(code for code, _ in others)})" if others else ""
-    return f"No measurement is valid: {words.coded(cause)}{also}. {_remedy(code)}: {resume}"
+    again = "" if code in _ALWAYS else f": {resume}"
+    return f"No measurement is valid: {words.coded(cause)}{also}. {_remedy(code)}{again}"
 
 
 def _cause(disturbance: Disturbance) -> str:
@@ -79,4 +82,6 @@ def _repeats(disturbance: Disturbance) -> str:
 
 def _remedy(code: str | None) -> str:
     advice = TABLE[code].remedy if code else None
+    if advice and code in _ALWAYS:
+        return advice
     return f"{advice}. {_QUIET}" if advice else _QUIET

@@ -155,6 +155,12 @@ def _foreign(
             return
 
 
+def emulated(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where a host's processors are emulated: its speed is that of the emulation."""
+    if client.emulated:
+        yield Reason(code="emulated", facts={"hosts": list(client.emulated)})
+
+
 def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose clock stepped."""
     limit = client.thresholds.clock_step_max_s
@@ -391,6 +397,7 @@ VOIDING: tuple[ClientRule, ...] = (
     generator_cpu,
     steal,
     foreign_cpu,
+    emulated,
     clock_jump,
     swapping,
     allowance,

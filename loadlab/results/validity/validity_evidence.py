@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -56,11 +56,13 @@ class ClientEvidence(LoadEvidence):
     - client: its telemetry during the load
     - calibration: of that client and the server; None where there is none
     - exit_code: of its generator
+    - emulated: names of the hosts whose processors are emulated
     """
 
     client: HostTelemetry
     calibration: Calibration | None
     exit_code: int
+    emulated: Sequence[str] = ()
 
     @property
     def hosts(self) -> dict[str, HostTelemetry]:

@@ -1,22 +1,24 @@
 #!/bin/bash
 # Creates and removes local hosts: system containers on an overlay of the cached base file system, each in its own
-# network namespace. Prints "changed" if it changed anything, and nothing otherwise.
+# network namespace; or virtual machines, each with a disk that is made of that overlay. Prints "changed" if it changed
+# anything, "emulated" if it boots virtual machines without KVM, and nothing otherwise.
 #
 #   lab-host.sh up FRESH BASE HOSTS PAIRS  creates the management network, all hosts in parallel, and the
 #                                          test link of each pair; returns when SSH answers
 #   lab-host.sh first-boot NAME ADDRESS BASE TREE CPUS  creates the management network and boots one host that has
 #                                          only the files of TREE and what its first boot makes of them, as an image
 #                                          of a cloud; returns at once
-#   lab-host.sh alive RELEASE PAIR...      exit status 0 if all hosts run, on that release, and are linked
+#   lab-host.sh alive BASES PAIR...        exit status 0 if all hosts run, on a base of that name, and are linked
 #   lab-host.sh down NAME...               removes hosts, in parallel
 #   lab-host.sh network-up                 creates the management network
 #   lab-host.sh network-down               removes the management network
 #
-# FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
-# NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS are words SERVER,CLIENT,CLIENT…
+# FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system, BASES its name without
+# the hash; HOSTS are words NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS are words SERVER,CLIENT,CLIENT…
 #
 # Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches, for up), LAB_SUBNET (a.b,
-# the first numbers of the lab's addresses). The management link is a.b.0.0/24, the controller's address on it a.b.0.1.
+# the first numbers of the lab's addresses), LAB_MEMORY (MiB of each virtual machine; empty or unset for containers). The
+# management link is a.b.0.0/24, the controller's address on it a.b.0.1.
 set -eu
 
 # A lab is named by its subnet, so that several can be up. An interface's name has at most 15 characters.
@@ -36,6 +38,10 @@ state() { # the directory of the running hosts; the mark lets teardown remove it
 host_dir() { echo "$LAB_STATE/hosts/$1"; }
 netns() { echo "$lab-$1"; }
 port() { echo "${lab/load/}-${1##*.}"; } # the bridge's interface to the host of an address
+# A virtual machine's end of the test link, and the bridge of a server that joins them.
+test_port() { echo "$(port "$1")t"; }
+test_bridge() { echo "$(port "$(cat "$(host_dir "$1")/address")")b"; }
+machines() { [ -n "${LAB_MEMORY-}" ]; }
 
 hierarchies() { # cgroup trees that systemd uses: one with cgroup v2, two with v1
     for tree in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
@@ -49,15 +55,15 @@ members() { # pids of all processes of a host, including its supervisor
     done | sort -un
 }
 
-supervisor() { # pid of the host's systemd-nspawn, unless the number was reused
+supervisor() { # pid of the host's systemd-nspawn or QEMU, unless the number was reused
     pid=$(cat "$(host_dir "$1")/pid" 2>/dev/null) || return 1
-    { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "--machine=$lab-$1 " || return 1
+    { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -qE -- "(--machine=|-name )$lab-$1 " || return 1
     echo "$pid"
 }
 
 alive() {
-    supervisor "$1" >/dev/null && [ -e "/run/netns/$(netns "$1")" ] &&
-        mountpoint -q "$(host_dir "$1")/root"
+    supervisor "$1" >/dev/null || return 1
+    machines || { [ -e "/run/netns/$(netns "$1")" ] && mountpoint -q "$(host_dir "$1")/root"; }
 }
 
 network_up() (
@@ -166,10 +172,12 @@ down() {
     fi
     # A link may exist for a moment after its namespace is deleted.
     port=$(port "$address")
-    if ip link show dev "$port" >/dev/null 2>&1; then
-        ip link delete "$port" 2>/dev/null || ! ip link show dev "$port" >/dev/null 2>&1
-        echo changed
-    fi
+    for port in "$port" "$(test_port "$address")" "${port}b"; do
+        if ip link show dev "$port" >/dev/null 2>&1; then
+            ip link delete "$port" 2>/dev/null || ! ip link show dev "$port" >/dev/null 2>&1
+            echo changed
+        fi
+    done
     if [ -e "$dir" ]; then
         rm -rf --one-file-system "$dir"
         echo changed
@@ -181,7 +189,15 @@ down() {
 
 up() {
     name=$1 address=$2 test_address=$3 cpus=$4 base=$5 fresh=$6
-    if [ "$fresh" = false ] && alive "$name" && [ "$(cat "$(host_dir "$name")/base")" = "$base" ]; then return; fi
+    dir=$(host_dir "$name")
+    if [ "$fresh" = false ] && [ "$(cat "$dir/base" 2>/dev/null)" = "$base" ]; then
+        if alive "$name"; then return; fi
+        # A machine without power keeps its disk.
+        if [ -e "$dir/disk" ] && [ "$(cat "$dir/address" "$dir/test_address" | xargs)" = "$address $test_address" ]; then
+            machine "$name" "$address" "$test_address" "$cpus"
+            return
+        fi
+    fi
     furnish "$name" "$address" "$base"
     echo "$test_address" >"$dir/test_address"
     echo "$name" >"$root/etc/hostname"
@@ -206,6 +222,11 @@ up() {
         ln -sf /dev/null "$root/etc/systemd/system/$timer"
     done
 
+    if machines; then
+        install_disk "$address" "$test_address"
+        machine "$name" "$address" "$test_address" "$cpus"
+        return
+    fi
     # Package caches survive the host; each host has its own.
     mkdir -p "$LAB_CACHE/apt/$lab-$name/partial" "$LAB_CACHE/pip/$lab-$name" "$LAB_CACHE/deps/$lab-$name"
     mkdir -p "$root/opt/loadlab/deps"
@@ -256,32 +277,120 @@ boot() { # name, address, cpus, more options of systemd-nspawn: joins a furnishe
     # At most a million open files; the controller's own limit caps that.
     nofile=$(ulimit -H -n)
     [ "$nofile" != unlimited ] && [ "$nofile" -le 1048576 ] || nofile=1048576
-    (
-        # A control group per host: two systemd instances in one would manage each other's services.
-        for hierarchy in $(hierarchies); do
-            mkdir -p "$hierarchy/$lab-$name"
-            echo "$BASHPID" >"$hierarchy/$lab-$name/cgroup.procs"
-        done
-        SYSTEMD_NSPAWN_API_VFS_WRITABLE=network exec start-stop-daemon --start --background \
-            --make-pidfile --pidfile "$dir/pid" --output "$dir/console.log" \
-            --exec /usr/bin/systemd-nspawn -- --quiet --boot --directory="$root" \
-            "--machine=$lab-$name" --register=no --keep-unit \
-            "--network-namespace-path=/run/netns/$ns" --capability=CAP_NET_ADMIN "--cpu-affinity=$cpus" \
-            "--rlimit=RLIMIT_NOFILE=$nofile" "$@"
-    )
+    SYSTEMD_NSPAWN_API_VFS_WRITABLE=network start "$name" systemd-nspawn --quiet --boot --directory="$root" \
+        "--machine=$lab-$name" --register=no --keep-unit \
+        "--network-namespace-path=/run/netns/$ns" --capability=CAP_NET_ADMIN "--cpu-affinity=$cpus" \
+        "--rlimit=RLIMIT_NOFILE=$nofile" "$@"
+}
+
+start() ( # name, program, its arguments: runs a furnished host
+    # A control group per host: two systemd instances in one would manage each other's services.
+    for hierarchy in $(hierarchies); do
+        mkdir -p "$hierarchy/$lab-$1"
+        echo "$BASHPID" >"$hierarchy/$lab-$1/cgroup.procs"
+    done
+    start-stop-daemon --start --background --make-pidfile --pidfile "$dir/pid" --output "$dir/console.log" \
+        --exec "/usr/bin/$2" -- "${@:3}"
+    echo changed
+)
+
+kvm() { # whether KVM boots a machine: a sector whose program ends QEMU with status 33 (/dev/kvm may exist and fail)
+    { printf '\260\020\346\364\364' && head -c 505 /dev/zero && printf '\125\252'; } >"$LAB_STATE/kvm"
+    status=0
+    timeout 5 qemu-system-x86_64 -nodefaults -display none -accel kvm -cpu host -m 16 -no-reboot \
+        -device isa-debug-exit,iobase=0xf4,iosize=1 -drive "file=$LAB_STATE/kvm,format=raw,if=floppy" \
+        >/dev/null 2>&1 || status=$?
+    [ "$status" = 33 ]
+}
+
+mac() { # address: the card of an IPv4 address
+    IFS=. read -r -a bytes <<<"$1"
+    printf '52:54:%02x:%02x:%02x:%02x' "${bytes[@]}"
+}
+
+card() { # name, address, more lines of its network: how the furnished machine sets up a card
+    printf '[Match]\nMACAddress=%s\n[Link]\nName=%s\n' "$(mac "$2")" "$1" >"$root/etc/systemd/network/10-$1.link"
+    printf '[Match]\nName=%s\n[Network]\nLinkLocalAddressing=no\nAddress=%s/24\n%b' "$1" "$2" "${3-}" \
+        >"$root/etc/systemd/network/10-$1.network"
+}
+
+install_disk() { # address, test address: makes the disk of a furnished machine
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    card mgmt0 "$1" "Gateway=$gateway\n"
+    card test0 "$2"
+    mke2fs -q -t ext4 -d "$root" "$dir/disk.part" 16G
+    umount "$root"
+    mv "$dir/disk.part" "$dir/disk"
+}
+
+machine() { # name, address, test address, cpus: boots a machine from its disk
+    name=$1 address=$2 test_address=$3 cpus=$4
+    port=$(port "$address") test=$(test_port "$address")
+    ip link delete "$port" 2>/dev/null || ! ip link show dev "$port" >/dev/null 2>&1
+    ip link delete "$test" 2>/dev/null || ! ip link show dev "$test" >/dev/null 2>&1
+    cores=$(taskset -c "$cpus" nproc)
+    # Several queues on any machine, so that they can be set.
+    queues=$((cores < 2 ? 2 : cores > 8 ? 8 : cores))
+    ip tuntap add dev "$port" mode tap
+    ip link set "$port" master "$lab" up
+    ip tuntap add dev "$test" mode tap multi_queue
+    processor=(-accel tcg -cpu max) vhost=off
+    if [ -e "$LAB_STATE/kvm-works" ]; then
+        processor=(-accel kvm -cpu host)
+        [ ! -e /dev/vhost-net ] || vhost=on
+    fi
+    # GRUB begins as a kernel would; it reads its settings and Linux from the disk, as on any machine.
+    start "$name" taskset -c "$cpus" qemu-system-x86_64 -name "$lab-$name" -nodefaults -no-user-config -display none \
+        -sandbox on,spawn=deny,obsolete=deny "${processor[@]}" -smp "$cores" -m "$LAB_MEMORY" -rtc base=utc \
+        -kernel "$(cat "$dir/base")/boot/grub-loadlab" -drive "file=$dir/disk,format=raw,if=virtio" \
+        -netdev "tap,id=mgmt0,ifname=$port,script=no,downscript=no" \
+        -device "virtio-net-pci,netdev=mgmt0,mac=$(mac "$address"),romfile=" \
+        -netdev "tap,id=test0,ifname=$test,script=no,downscript=no,vhost=$vhost,queues=$queues" \
+        -device "virtio-net-pci,netdev=test0,mac=$(mac "$test_address"),romfile=,mq=on,vectors=$((2 * queues + 2))" \
+        -device virtio-rng-pci -serial stdio
+}
+
+# The test link of containers is a veth pair between server and client, or a bridge in the server's namespace for
+# several clients. That of virtual machines is a bridge without an address.
+kind() { if [ $# = 2 ]; then echo veth; else echo bridge; fi; } # server, its clients
+
+joined() { # server, its clients: whether the bridge has all of them
+    bridge=$(test_bridge "$1")
+    for name in "$@"; do
+        ip -o link show dev "$(test_port "$(cat "$(host_dir "$name")/address")")" 2>/dev/null | grep -qw "master $bridge" ||
+            return 1
+    done
+}
+
+join() { # server, its clients
+    if joined "$@"; then return; fi
+    bridge=$(test_bridge "$1")
+    ip link show dev "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
+    # Not even an address of IPv6: this machine takes no part.
+    ip link set "$bridge" addrgenmode none
+    ip link set "$bridge" up
+    for name in "$@"; do
+        test=$(test_port "$(cat "$(host_dir "$name")/address")")
+        ip link set "$test" addrgenmode none
+        ip link set "$test" master "$bridge" up
+    done
     echo changed
 }
 
-# The test link is a veth pair between server and client, or a bridge in the server's namespace for several
-# clients.
-kind() { if [ $# = 2 ]; then echo veth; else echo bridge; fi; } # server, its clients
-
 linked() { # server, its clients
+    if machines; then
+        joined "$@"
+        return
+    fi
     for name in "$@"; do ip -n "$(netns "$name")" link show dev test0 >/dev/null 2>&1 || return 1; done
     ip -n "$(netns "$1")" -d link show dev test0 | grep -qw "$(kind "$@")"
 }
 
 link() { # server, its clients
+    if machines; then
+        join "$@"
+        return
+    fi
     if linked "$@"; then return; fi
     server=$(netns "$1")
     for name in "$@"; do
@@ -305,10 +414,12 @@ link() { # server, its clients
 }
 
 answers() { # waits until SSH answers at an address of the management link
-    tries=0
+    tries=0 most=2000
+    # An emulated machine boots for about a minute.
+    ! machines || most=10000
     until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/22" && read -r line <&3 && [[ $line == SSH-* ]]' "$1" 2>/dev/null; do
         tries=$((tries + 1))
-        [ "$tries" -lt 2000 ] || { echo "lab-host.sh: no SSH at $1 after a minute" >&2; return 1; }
+        [ "$tries" -lt "$most" ] || { echo "lab-host.sh: no SSH at $1 after $((most * 3 / 100)) s" >&2; return 1; }
         sleep 0.03
     done
 }
@@ -318,6 +429,10 @@ up_all() {
     state
     [ -e "$LAB_STATE/id_ed25519" ] || ssh-keygen -q -t ed25519 -N '' -C loadlab -f "$LAB_STATE/id_ed25519"
     network_up
+    if machines; then
+        rm -f "$LAB_STATE/kvm-works"
+        if kvm; then touch "$LAB_STATE/kvm-works"; else echo emulated; fi
+    fi
     each "$hosts" up "$base" "$fresh"
     for pair in $pairs; do
         IFS=, read -r -a members <<<"$pair"
@@ -349,13 +464,13 @@ first-boot) first_boot "$@" ;;
 network-up) network_up ;;
 network-down) network_down ;;
 alive)
-    release=$1
+    bases=$1
     shift
     for pair in "$@"; do
         IFS=, read -r -a members <<<"$pair"
         for name in "${members[@]}"; do
             alive "$name"
-            grep -q "/$release-[^/]*$" "$(host_dir "$name")/base"
+            grep -q "/$bases-[0-9a-f]*$" "$(host_dir "$name")/base"
         done
         linked "${members[@]}"
     done

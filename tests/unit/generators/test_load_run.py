@@ -347,6 +347,12 @@ def test_the_record_identifies_the_measurement() -> None:
     assert record.clients is None
 
 
+def test_the_record_names_emulated_hosts() -> None:
+    hosts = {**HOSTS, "client": {**HOSTS["client"], "emulated": True}}
+    assert run(CONSTANT, hosts=hosts).record.emulated == ["client"]
+    assert run(CONSTANT).record.emulated is None
+
+
 def test_a_load_that_is_none_is_refused() -> None:
     with pytest.raises(ResultError, match=r"test: .*item.cell.load.connections"):
         run({**CONSTANT, "connections": 0})

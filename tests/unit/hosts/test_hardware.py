@@ -275,6 +275,14 @@ def test_virtual_machine_is_warned_about() -> None:
     assert line.startswith("server: no machine of its own (kvm)")
 
 
+def test_emulated_processors_are_warned_about() -> None:
+    """Of KVM with a processor that systemd does not recognize, the first warning is right."""
+    (line,) = told(NORMAL, virtualisation="qemu", cpu_model="QEMU TCG CPU version 2.5+")
+    assert line.startswith("server: its processors are emulated (QEMU without KVM)")
+    (line,) = told(NORMAL, virtualisation="qemu")
+    assert line.startswith("server: no machine of its own (qemu)")
+
+
 def test_the_same_of_both_hosts_is_told_once() -> None:
     slow = NORMAL.replace("10000", "100")
     hosts = {"server": host(slow), "client": host(slow.replace("smt\t0", "smt\t1"))}

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from ipaddress import IPv4Network
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,6 +73,39 @@ def test_subnet_that_a_refusal_names_is_accepted(second: int, prefix: int, rest:
     said = local_lab.subnet_refusal("10.77", there)
     spare = said.partition("local_hosts_subnet=")[2].split()[0]
     assert local_lab.subnet_refusal(spare, there) == ""
+
+
+def meminfo(total_mib: int, available_mib: int) -> str:
+    return f"MemTotal: {total_mib * 1024} kB\nMemAvailable: {available_mib * 1024} kB\n"
+
+
+def test_machines_have_half_of_the_memory_within_bounds() -> None:
+    given = [(total, count) for total in (3000, 10_000, 64_000) for count in (2, 4)]
+    shares = [local_lab.machine_memory(meminfo(total, 0), count) for total, count in given]
+    assert shares == [1024, 1024, 2304, 1024, 4096, 4096]
+
+
+def test_machines_that_have_no_room_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = f"{tmp_path}/lib/loadlab"
+
+    def refusal(available_mib: int, free_gib: int, architecture: str = "x86_64") -> str:
+        usage = SimpleNamespace(free=free_gib * 1024**3)
+        monkeypatch.setattr("shutil.disk_usage", {tmp_path: usage}.__getitem__)
+        there = meminfo(10_000, available_mib)
+        return local_lab.machines_refusal(there, 2, state, architecture)
+
+    assert refusal(5120, 8) == ""
+    assert refusal(4096, 8) == (
+        "2 virtual machines need 5.00 GiB of memory, and this machine has 4.00 GiB available. Stop "
+        "other work on it, or leave -i out, for containers."
+    )
+    assert refusal(5120, 7) == (
+        f"2 virtual machines need 8.00 GiB on the disk of {state}, which has 7.00 GiB free. Free "
+        "some, or name another directory (-e local_hosts_state=)."
+    )
+    assert refusal(5120, 8, "aarch64").startswith("Virtual machines are made on x86_64 only, and")
 
 
 FIREWALLS = {

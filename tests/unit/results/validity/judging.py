@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -97,6 +98,7 @@ def judged(
     client: HostTelemetry | None = None,
     calibration: Calibration | None = builders.calibration_at(1e9),  # noqa: B008
     exit_code: int = 0,
+    emulated: Sequence[str] = (),
     load: Load = CONSTANT,
     cell: Cell | None = None,
     nginx: int | None = None,
@@ -110,6 +112,7 @@ def judged(
             client=client or host(),
             calibration=calibration,
             exit_code=exit_code,
+            emulated=emulated,
             reverse_proxy_requests=nginx,
         )
     )

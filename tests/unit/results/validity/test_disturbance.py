@@ -202,6 +202,13 @@ def test_server_that_swaps_is_a_finding_and_a_client_that_does_voids() -> None:
     assert codes(judged(client=host(swap_pages=50)).reasons) == ["swapping"]
 
 
+def test_emulated_host_voids() -> None:
+    (reason,) = judged(emulated=["server", "client"]).reasons
+    assert words.reason(reason).endswith(
+        "QEMU emulates the processors of server and client, without KVM"
+    )
+
+
 def test_answers_that_fail_at_once_may_fill_the_client_of_a_closed_loop() -> None:
     """A reverse proxy that answers 502 is faster than the generator can ask: its goodput is 0."""
     failing = replace(CLOSED, ok=0, errors={**NONE, "status_5xx": 30_000})

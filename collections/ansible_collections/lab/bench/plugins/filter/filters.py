@@ -29,7 +29,7 @@ from loadlab.hosts import (
     qdisc,
 )
 from loadlab.hosts.qdisc import NetworkProfile
-from loadlab.model import kinds_of
+from loadlab.model import HostDescription, kinds_of
 from loadlab.plan.plan_document import Plan
 from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
@@ -172,6 +172,7 @@ def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cpus": host["cpus"],
         "interface": host["interface"],
+        "emulated": hardware.emulated(convert(host["manifest"], HostDescription)),
         "exporter": variables["host_check_exporter"]["url"],
         "snaps": [
             name for name, reported in programs.items() if reported["program"].get("snap_revision")
@@ -267,6 +268,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "lanes": lanes,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
+    "machine_memory": local_lab.machine_memory,
+    "machines_refusal": local_lab.machines_refusal,
     "of_play": fingerprint.of_play,
     "of_roles": fingerprint.of_roles,
     "open_files": sizing.open_files,
