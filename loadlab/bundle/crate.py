@@ -25,8 +25,6 @@ _FORMATS = {
     ".html": "text/html",
     ".md": "text/markdown",
     ".csv": "text/csv",
-    ".svg": "image/svg+xml",
-    ".yml": "application/yaml",
     **dict.fromkeys(
         (PurePath(METRICS).suffix, ".txt", ".log", ".err", ".hgrm", ".conf", ".service"),
         "text/plain",
@@ -69,7 +67,7 @@ def encode(run_dir: Path) -> bytes:
                 "derives the results again from the recordings.",
                 "datePublished": manifest.finished or manifest.started,
                 "license": {"@id": "#license"},
-                "hasPart": _links(parts),
+                "hasPart": _links(map(quote, parts)),
                 "mentions": {"@id": "#run"},
             },
             {
@@ -86,12 +84,13 @@ def encode(run_dir: Path) -> bytes:
                 "description": " ".join(manifest.command.argv),
                 "startTime": manifest.started,
                 **({"endTime": manifest.finished} if manifest.finished else {}),
-                "instrument": [{"@id": entity["@id"]} for entity in instruments],
+                "instrument": _links(entity["@id"] for entity in instruments),
                 "object": {"@id": PLAN},
-                "result": _links(name for name in parts if name != PLAN),
+                "result": _links(quote(name) for name in parts if name != PLAN),
             },
             *instruments,
-            *({"@id": quote(top), "@type": "Dataset", "name": top, "hasPart": _links(below)}
+            *({"@id": quote(top), "@type": "Dataset", "name": top,
+               "hasPart": _links(map(quote, below))}
               for top, below in folders.items()),
             *(_file(run_dir, name) for name in files),
         ],
@@ -99,8 +98,10 @@ def encode(run_dir: Path) -> bytes:
     return documents.dump(document)
 
 
-def _links(paths: Iterable[str]) -> list[Json]:
-    return [{"@id": quote(path)} for path in paths]
+def _links(identifiers: Iterable[Json]) -> Json:
+    """Return references to entities; a list of one is written as the one."""
+    links: list[Json] = [{"@id": identifier} for identifier in identifiers]
+    return links[0] if len(links) == 1 else links
 
 
 def _file(run_dir: Path, name: str) -> Entity:
