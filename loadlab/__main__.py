@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from loadlab.bundle import archive, grade, signature, verify
+from loadlab.bundle import archive, crate, grade, signature, verify
 from loadlab.bundle.archive import BundleError
 from loadlab.history import run_comparison
 from loadlab.kinds import run_end
@@ -88,11 +88,14 @@ def bundle(options: argparse.Namespace, results: Path) -> int:
         announce = _print if sys.stdin.isatty() else None
         sign = partial(signature.sign, key=options.sign, announce=announce)
     run_dir = (results / options.run_id).resolve()
-    path = RunDir(run_dir).bundle
+    path, description = RunDir(run_dir).bundle, RunDir(run_dir).crate
     try:
+        documents.write(description, crate.encode(run_dir))
         packed = archive.pack(run_dir, path, sign)
     except BundleError as refusal:
         raise BundleError(f"run_id: '{options.run_id}' {refusal}. Nothing was written.") from None
+    finally:
+        description.unlink(missing_ok=True)
     signer = packed["signer"]
     _print_all(
         [

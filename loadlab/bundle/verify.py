@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from loadlab.bundle import archive as archives
-from loadlab.bundle import contradictions, signature
+from loadlab.bundle import contradictions, crate, signature
 from loadlab.bundle.archive import BundleError, names
 from loadlab.bundle.document_comparison import Comparison
 from loadlab.bundle.signature import Signer
@@ -31,7 +31,9 @@ from loadlab.results import judge_calibration
 from loadlab.run import documents, revision, run_dir, thresholds_file
 from loadlab.run.formatting import one_line, plain
 from loadlab.run.run_dir import (
+    BENCHER,
     CELLS,
+    CRATE,
     LESSON,
     LESSON_PAGE,
     LESSON_TEXT,
@@ -357,11 +359,13 @@ class _Derivation:
             MATRIX,
             "metrics",
             TABLE,
+            BENCHER,
             f"{PERCENTILES}/",
         )
         self._make(lambda: reproduction.write(derived), "reproduction")
         self._make(self._report, "report")
         self._make(lambda: self._lesson(begun), LESSON_TEXT, LESSON_PAGE)
+        self._make(self._crate, CRATE)
 
     def _make(self, make: Callable[[], object], *beginnings: str) -> None:
         """Derive documents, then compare every file whose name starts with one
@@ -418,6 +422,12 @@ class _Derivation:
         # With the sizes of the bundle's own files, as newly derived ones may be longer.
         document = report.build(self.derived, self.bundled)
         documents.write(RunDir(self.derived).report, render(template, document))
+
+    def _crate(self) -> None:
+        # A bundle of an earlier revision has none.
+        if RunDir(self.bundled).crate.exists():
+            # Of the bundle's own files, as newly derived ones may be longer.
+            documents.write(RunDir(self.derived).crate, crate.encode(self.bundled))
 
     def _lesson(self, begun: Run) -> None:
         study = begun.plan.study

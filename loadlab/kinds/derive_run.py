@@ -33,7 +33,7 @@ from loadlab.results import (
 )
 from loadlab.results import summarize as summaries
 from loadlab.results.build_manifest import Locked
-from loadlab.results.exports import cells_table, openmetrics, percentile_files
+from loadlab.results.exports import bencher, cells_table, openmetrics, percentile_files
 from loadlab.run import documents, formatting, revision
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RepetitionDir, RunDir
@@ -194,13 +194,14 @@ def void_reasons(run_dir: Path) -> list[Reason]:
 
 
 def summary(run_dir: Path) -> Summary:
-    """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and the documents of
-    the run's kind; return the summary."""
+    """Write summary.json, metrics.prom, cells.csv, bencher.json, each cell's percentiles, and the
+    documents of the run's kind; return the summary."""
     run = RunDir(run_dir)
     document = summaries.summary(run_dir)
     documents.write(run.summary, documents.encode(document))
     documents.write(run.metrics, openmetrics.text(document).encode())
     documents.write(run.table, cells_table.text(cells_table.rows(document)).encode())
+    documents.write(run.bencher, documents.dump(bencher.document(document)))
     _percentiles(run)
     plan = plans.read(run_dir).plan
     for path, own in all_kinds.of_plan(plan).documents(run, plan, document).items():

@@ -47,6 +47,8 @@ REPRODUCTION = "reproduction.json"
 METRICS = "metrics.prom"
 # All repetitions as one table.
 TABLE = "cells.csv"
+# The metrics of each measured cell for Bencher.
+BENCHER = "bencher.json"
 REPORT = "report.html"
 # A comment for a pull request.
 COMMENT = "comment.md"
@@ -55,6 +57,8 @@ LESSON = "lesson.json"
 LESSON_TEXT = "lesson.md"
 LESSON_PAGE = "lesson.html"
 LOCK = ".lock"
+# What a bundle has for archives of research data.
+CRATE = "ro-crate-metadata.json"
 
 # Folders: of the repetitions, of the percentiles of each cell, and of the files of stacks.
 CELLS = "cells"
@@ -290,6 +294,7 @@ class RunDir:
     metrics = File(METRICS)
     # The table of all repetitions.
     table = File(TABLE)
+    bencher = File(BENCHER)
     report = File(REPORT)
     # What the reader of a lesson did.
     reader = File(READER)
@@ -297,6 +302,7 @@ class RunDir:
     lesson_text = File(LESSON_TEXT)
     lesson_page = File(LESSON_PAGE)
     lock = File(LOCK)
+    crate = File(CRATE)
     logs = File("logs")
 
     @property
@@ -414,7 +420,7 @@ def derived(name: str) -> bool:
     path = PurePath(name)
     documents = {
         RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, VERDICT, MATRIX, REPRODUCTION, METRICS,
-        TABLE, REPORT, LESSON, LESSON_TEXT, LESSON_PAGE,
+        TABLE, BENCHER, REPORT, LESSON, LESSON_TEXT, LESSON_PAGE, CRATE,
     }  # fmt: skip
     calibration, percentiles = path.match(f"{_CALIBRATION}*.json"), path.match(f"{PERCENTILES}/*")
     return path.name in documents or calibration or percentiles

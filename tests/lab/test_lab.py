@@ -151,7 +151,7 @@ def verified_elsewhere(run_id: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     folder = ROOT / "results" / run_id
     several = [*folder.rglob("result.json"), *folder.rglob("*.hgrm")]
-    documents = 6 + len(several)
+    documents = 8 + len(several)
     counts = rf"Run {run_id}: documents as derived again: {documents}, with [\d,]+ numbers\. "
     assert re.search(rf"{counts}Files that differ: 0\. Raw files, hashed only: \d", done.stdout)
     assert "requests.json.gz" not in done.stdout

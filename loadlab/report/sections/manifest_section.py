@@ -339,7 +339,7 @@ _HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
 def raw_files(run_dir: Path) -> Section:
     """Return every file of the run, without the report and files written after it."""
     run = RunDir(run_dir)
-    later = {run.report, run.lesson_text, run.lesson_page, *run.comparisons()}
+    later = {run.report, run.lesson_text, run.lesson_page, run.crate, *run.comparisons()}
     paths = [
         path
         for path in sorted(run_dir.rglob("*"))

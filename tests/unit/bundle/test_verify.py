@@ -204,7 +204,7 @@ def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     assert {Path(name).name for name in missing} <= {oha_database.DATABASE}
     assert outcome.files.keys() - missing == paths
     assert set(outcome.of("same")) == {name for name in paths if derived(name)}
-    assert len(outcome.of("same")) == 14
+    assert len(outcome.of("same")) == 15
     assert outcome.numbers > 1000
     assert set(outcome.of("hashed")) == set(raw_files(run_dir))
     doubtful = outcome.of("not verified")
@@ -213,7 +213,7 @@ def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     assert outcome.lines()[-2:] == [
         "Not signed: nothing in the bundle shows who made it, or that its raw files and documents "
         "were not replaced together.",
-        f"Run a-run: documents as derived again: 14, with {outcome.numbers:,} numbers. Files that "
+        f"Run a-run: documents as derived again: 15, with {outcome.numbers:,} numbers. Files that "
         f"differ: 0. Raw files, hashed only: {hashed}. Not verified: {len(doubtful)}.",
     ]
 
@@ -284,7 +284,14 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
     ("names", "words"),
     [
         (
-            ["summary.json", "metrics.prom", "cells.csv", HGRM, f"{OHA}/result.json"],
+            [
+                "summary.json",
+                "metrics.prom",
+                "cells.csv",
+                "bencher.json",
+                HGRM,
+                f"{OHA}/result.json",
+            ],
             "the bundle has none, and one was derived",
         ),
         ([f"{OHA}/cell.json", f"{CEILING}/wrk.txt"], "the bundle has one, and none was derived"),

@@ -97,7 +97,8 @@ def test_from_what_is_kept_everything_comes_out_the_same(run_dir: Path) -> None:
     table = everything(run_dir)
     first = content(run_dir)
     made = (
-        "result.json", "manifest.json", "summary.json", "metrics.prom", "cells.csv", ".hgrm",
+        "result.json", "manifest.json", "summary.json", "metrics.prom", "cells.csv", "bencher.json",
+        ".hgrm",
     )  # fmt: skip
     for name in first:
         if name.endswith(made):
