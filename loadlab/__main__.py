@@ -74,7 +74,7 @@ def compare(options: argparse.Namespace, results: Path) -> int:
     compared = run_comparison.compare(results, options.base, options.head)
     path = RunDir(results / compared.head[-1]).comparison(*compared.base)
     documents.write(path, documents.encode(compared))
-    _print_all([*comparison_section.lines(compared.comparisons), f"Comparison: {path}"])
+    _print_all([*comparison_section.lines(compared.comparisons, {}), f"Comparison: {path}"])
     answer = run_comparison.answer(compared)
     return verdict.exit_status(answer, undecided_fails=options.undecided_fails)
 

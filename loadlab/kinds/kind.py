@@ -24,6 +24,7 @@ from loadlab.plan.user_options import Request
 from loadlab.reasons.row import ReasonPart
 from loadlab.report.html import Headline, Section
 from loadlab.report.terminal import cell_lines
+from loadlab.report.words import labels
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
 
@@ -197,7 +198,8 @@ class Kind:
 
     def table(self, run: RunDir, summary: Summary) -> str:
         """Return the lines on all cells."""
-        return cell_lines.table(summary)
+        endpoints = plan_document.read(run.path).plan.endpoints
+        return cell_lines.table(summary, labels.paths(endpoints))
 
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         """Return the results in lines; ``headlines``: of the report."""

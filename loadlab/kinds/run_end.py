@@ -12,7 +12,6 @@ from loadlab.kinds import all_kinds
 from loadlab.model import Manifest, Progress, Reproduction, Summary
 from loadlab.plan import plan_document, progress
 from loadlab.report.sections import reproduction_section
-from loadlab.report.terminal import cell_lines
 from loadlab.report.words import cost_words, disturbances, labels
 from loadlab.results import summarize as summaries
 from loadlab.run import lock
@@ -92,7 +91,7 @@ def shown(run_dir: Path, now: float) -> list[str]:
         state = f"running in process {holder}" if holder is not None else "not finished"
         return [
             f"Run {run.run_id} is {state}: {_progress(run, now)}",
-            *(cell_lines.table(so_far).splitlines() if so_far.cells else []),
+            *(all_kinds.of_run(run_dir).table(run, so_far).splitlines() if so_far.cells else []),
             *(following(run_dir) if holder is None else []),
         ]
     return [

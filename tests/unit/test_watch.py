@@ -12,7 +12,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.action import watch
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import for_ansible
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from loadlab.plan.schedule import NextMeasurement, Switch
 from tests.unit import builders
@@ -74,7 +74,7 @@ class Watched:
     """A watch whose host answers as told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, dest: Path, answers: list[Any]) -> None:
-        self.clock, self.dest = Clock(), dest
+        self.clock, self.dest, self.item = Clock(), dest, ITEM
         self.asked_at: list[float] = []
         self.shown: list[str] = []
         self.answers = answers
@@ -104,7 +104,7 @@ class Watched:
             str(self.dest / path): {"name": path, "exporter": url} for path, url in urls.items()
         }
         args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
-        args |= {"item": for_ansible(ITEM), "path": "/agents", "server": ""}
+        args |= {"item": for_ansible(self.item), "path": "/agents", "server": ""}
         args["dir"] = str(self.dest / "a-run/cells/a-cell/rep-3")
         assert self.action.act(args) == {"changed": True}
         assert Recorded.urls == urls
@@ -120,6 +120,17 @@ def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert watched.shown[10] == f"{title}: 10 of 12 s; all over in 30 s, at {clock}"
     assert watched.asked_at == [12]
     assert Recorded.ends == [12, 12], "no scrape then, as the last one follows at once"
+
+
+def test_a_mix_is_watched_under_all_of_its_paths(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan = builders.plan(framework="aiohttp", mix="index:9,crud_create:1")
+    builders.write_plan(tmp_path / "a-run", plan)
+    watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
+    watched.item = replace(ITEM, cell=plan.experiments[0].items[0].cell)
+    watched.run(4, 100)
+    assert "aiohttp a mix of /index 9, POST /crud/items 1, metronome" in watched.shown[0]
 
 
 def test_a_load_whose_last_answers_are_late(

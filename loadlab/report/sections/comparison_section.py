@@ -316,13 +316,13 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     )  # fmt: skip
 
 
-def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[str]:
+def lines(comparisons: Sequence[Comparison], paths: Paths, more: Sequence[str] = ()) -> list[str]:
     """Return the comparisons for the terminal, a line for each metric, and ``more`` lines; empty
     where there are none."""
     if not comparisons:
         return []
     shown = []
-    for titled in _titled(comparisons, {}):
+    for titled in _titled(comparisons, paths):
         void = titled.comparison.head.n_void or titled.comparison.base.n_void
         beside = [_failed(titled.comparison), _counts(titled.comparison) if void else ""]
         more_words = "; ".join(filter(None, beside))

@@ -77,14 +77,14 @@ def within(summary: Summary, paths: Paths) -> list[str]:
     ]
 
 
-def lines(summary: Summary) -> list[str]:
+def lines(summary: Summary, paths: Paths) -> list[str]:
     """Return a line for each curve: p99 by rate, or why there is none."""
     cells = {cell.cell_id: cell for cell in summary.cells}
     return [
         f"{where}: p99 in ms by rate: {', '.join(_by_rate(curve, cells))}"
         if curve.reason is None
         else _text(curve, where)
-        for curve, where in _where(summary, {})
+        for curve, where in _where(summary, paths)
         if curve.reason is not None or any(step.met is not None for step in curve.trace)
     ]
 

@@ -103,5 +103,5 @@ def lines(reproduction: Reproduction) -> list[str]:
         words.source(reproduction.original),
         words.same(reproduction.parts),
         *words.deviations(reproduction.parts),
-        *comparison_section.lines(reproduction.comparisons),
+        *comparison_section.lines(reproduction.comparisons, {}),
     ]

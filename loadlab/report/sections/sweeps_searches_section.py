@@ -95,11 +95,11 @@ def _lost(summary: Summary) -> Lost:
     return {entry.cell_id: repetitions_words.counted(entry.repetitions) for entry in summary.cells}
 
 
-def lines(summary: Summary) -> list[str]:
+def lines(summary: Summary, paths: Paths) -> list[str]:
     """Return the results for the terminal: a line for each of several searches and sweeps; empty
     where there are none."""
-    searches = labels.with_subjects(summary.searches, {})
-    sweeps = labels.with_subjects(summary.sweeps, {})
+    searches = labels.with_subjects(summary.searches, paths)
+    sweeps = labels.with_subjects(summary.sweeps, paths)
     return [
         *map(_rate_text, summary.rates),
         *(text_columns.table(_SEARCHES, searches) if len(searches) > 1 else []),

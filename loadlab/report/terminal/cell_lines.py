@@ -29,7 +29,7 @@ from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words import limits_words as limits
-from loadlab.report.words.labels import Entry
+from loadlab.report.words.labels import Entry, Paths
 from loadlab.run import formatting
 from loadlab.stats import percentiles
 
@@ -74,11 +74,11 @@ def _verdict(repetition: Repetition) -> str:
     return f"void: {'; '.join(map(words.coded, repetition.validity.reasons))}"
 
 
-def table(summary: Summary) -> str:
+def table(summary: Summary, paths: Paths) -> str:
     """Return a line for each cell and what they have in common, then comparisons, sweeps, searches
     and curves."""
     cells = [cell for cell in summary.cells if cell.purpose not in _APART]
-    rows = _rows(cells, summary)
+    rows = _rows(cells, summary, paths)
     batches = [row for row in rows if labels.is_client(row.entry.cell)]
     rows = [row for row in rows if row not in batches]
     long = [row.name for row in rows if len(row.name) > _LONGEST]
@@ -89,11 +89,13 @@ def table(summary: Summary) -> str:
         *text_columns.table(_KIND_COLUMNS, [kind for row in rows for kind in _kinds(row)]),
         *text_columns.table(_CLIENT_COLUMNS, batches),
         *(f"{letter}: {name}" for name, letter in keys.items()),
-        *([labels.common([cell.cell for cell in cells])] if cells else []),
+        *([labels.common([cell.cell for cell in cells], paths)] if cells else []),
         *_limits(cells),
-        *comparison_section.lines(summary.comparisons, comparison_section.ablation_lines(summary)),
-        *sweeps_searches_section.lines(summary),
-        *curves_section.lines(summary),
+        *comparison_section.lines(
+            summary.comparisons, paths, comparison_section.ablation_lines(summary)
+        ),
+        *sweeps_searches_section.lines(summary, paths),
+        *curves_section.lines(summary, paths),
     ])  # fmt: skip
 
 
@@ -117,12 +119,12 @@ class _Row(NamedTuple):
     rank: RankingRow | None
 
 
-def _rows(cells: Sequence[CellSummary], summary: Summary) -> list[_Row]:
+def _rows(cells: Sequence[CellSummary], summary: Summary, paths: Paths) -> list[_Row]:
     """Return the rows by endpoint, those of a ranking in its order."""
     ranks = {row.cell_id: row for ranking in summary.ranking for row in ranking.rows}
     endpoints = list(dict.fromkeys(cell.cell.endpoint for cell in cells))
     rows = []
-    for entry, load in zip(labels.entries(cells, {}), labels.loads(cells), strict=True):
+    for entry, load in zip(labels.entries(cells, paths), labels.loads(cells), strict=True):
         cell = entry.cell
         purpose = [_PURPOSES[cell.purpose]] if cell.purpose in _PURPOSES else []
         name = ", ".join([*entry.different, *purpose])

@@ -258,7 +258,7 @@ def path_of(cell: Cell, paths: Paths) -> str:
     kinds = [(paths.get(name, f"/{name}"), weight) for name, weight in cell.kinds.items()]
     if len(kinds) == 1:
         return kinds[0][0]
-    return f"mix of {', '.join(f'{path} {weight}' for path, weight in kinds)}"
+    return f"a mix of {', '.join(f'{path} {weight}' for path, weight in kinds)}"
 
 
 def lab(lab_revision: LabRevision) -> str:
@@ -292,9 +292,9 @@ def pace(load: Load) -> str:
     return f"{formatting.asked(load)}{'/s' if load.mode == 'constant' else ''}"
 
 
-def common(cells: Sequence[Cell]) -> str:
-    """Return in a sentence what all cells have in common: the stack, or parts of it, and the
-    load."""
+def common(cells: Sequence[Cell], paths: Paths) -> str:
+    """Return in a sentence what all cells have in common: the stack, or parts of it, the path, and
+    the load."""
     stacks = set(map(stack, cells))
     ways = [_parts(cell, "") for cell in cells if cell.transport != "none"]
     same = [*stacks]
@@ -302,7 +302,7 @@ def common(cells: Sequence[Cell]) -> str:
         own = [part for part in PARTS if part not in ("backlog", "worker_class")]
         names = [name for name in ("framework", *own) if _count(ways, [name]) == 1]
         same = [ways[0][name] for name in names]
-    paths = {path_of(cell, {}) for cell in cells}
+    own_paths = {path_of(cell, paths) for cell in cells}
     loads = [load_parts(cell.load) for cell in cells]
     alike = [
         loads[0].get(name)
@@ -312,7 +312,7 @@ def common(cells: Sequence[Cell]) -> str:
     generators = " and ".join(dict.fromkeys(cell.load.generator for cell in cells))
     words = [
         ", ".join(filter(None, same)),
-        *(paths if len(paths) == 1 else []),
+        *(own_paths if len(own_paths) == 1 else []),
         ", ".join(filter(None, [generators, *alike])),
     ]
     return f"All: {'; '.join(filter(None, words))}. Latencies in ms, CPU in µs/request."

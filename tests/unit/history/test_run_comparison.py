@@ -78,7 +78,7 @@ def test_several_runs_a_side_tell_a_difference(tmp_path: Path) -> None:
     half = 2.776 * float(logs.std(ddof=1)) * (2 / 3) ** 0.5
     assert np.log1p(goodput.difference.low) == pytest.approx(np.log(1.5) - half, rel=1e-3)
     assert compared.head.n == 15
-    assert any("new0, new1, new2 against" in line for line in section.lines(found.comparisons))
+    assert any("new0, new1, new2 against" in line for line in section.lines(found.comparisons, {}))
 
 
 @pytest.mark.parametrize(
@@ -130,5 +130,5 @@ def test_a_side_tells_why_repetitions_are_left_out(tmp_path: Path) -> None:
     assert compared.head.void_reasons == ["steal", "generator_cpu"]
     assert (
         "repetitions: 3 valid of 5 (1 void: steal, generator CPU; 1 failed) against 5 valid"
-        in section.lines([compared])[0]
+        in section.lines([compared], {})[0]
     )

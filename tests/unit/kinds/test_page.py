@@ -820,7 +820,7 @@ def test_comparisons_are_called_by_what_differs_beside(run: Path) -> None:
 
 def test_comparisons_at_the_terminal(run: Path) -> None:
     compare(run)
-    name, head, *said = comparison_section.lines(summary(run).comparisons)
+    name, head, *said = comparison_section.lines(summary(run).comparisons, {})
     assert name == "stock against production on /index"
     assert said[0].split() == [
         "goodput", "1,002/s", "1,303/s", "+30", "%", "(30", "to", "30", "%)", "0.3", "%", "higher",
@@ -830,7 +830,7 @@ def test_comparisons_at_the_terminal(run: Path) -> None:
         said[0].index("higher"),
         said[1].index("no difference"),
     ]
-    assert comparison_section.lines([]) == []
+    assert comparison_section.lines([], {}) == []
 
 
 def test_loads_are_told_apart_by_all_that_may_differ(run: Path) -> None:
@@ -1060,7 +1060,7 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
     documents.write(run / "summary.json", documents.encode(again))
     (table,) = blocks.tables("Ranking on", *report.build(run).sections)
     assert cells_of(table)[1][4] == "4 valid of 5 (1 void: steal)"
-    assert re.search(r"4 of 5 .*void: steal", cell_lines.table(again))
+    assert re.search(r"4 of 5 .*void: steal", cell_lines.table(again, {}))
 
 
 def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:

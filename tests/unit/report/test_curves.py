@@ -118,7 +118,7 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
         for one in found.cells
     ]  # fmt: skip
     documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
-    assert "930/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder))
+    assert "930/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder), {})
     section = report.build(folder).sections[0]
     assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
     assert "A triangle: at least that" in blocks.find(Text, section)[0].text
@@ -180,6 +180,6 @@ def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
 
 
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
-    rows = cell_lines.table(summary(run)).splitlines()
+    rows = cell_lines.table(summary(run), {}).splitlines()
     (line,) = [row for row in rows if "310/s" in row]
     assert line.startswith("/agents: p99 in ms by rate: 310/s 1.84, 930/s 1.84")

@@ -37,7 +37,7 @@ def lines(*cells: CellSummary) -> list[str]:
     document = replace(
         builders.summary(), cells=list(cells), ranking=[], comparisons=[], sweeps=[], searches=[]
     )
-    return cell_lines.table(document).splitlines()
+    return cell_lines.table(document, {}).splitlines()
 
 
 def measured(*repetitions: Repetition, load: Load | None = None, **changes: Any) -> CellSummary:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Injection, Neighbour
 from loadlab.report.words import labels
+from tests.unit import builders
 from tests.unit.report import runs
 
 
@@ -29,3 +30,12 @@ def test_cells_are_named_by_the_fewest_parts_that_tell_them_apart(tmp_path: Path
         "/index (flask, gunicorn)",
         "/index (flask, uwsgi)",
     ]
+
+
+def test_a_mix_is_named_by_the_paths_of_its_requests() -> None:
+    cell = builders.cell(endpoint="home:9,add:1")
+    paths = {"home": "/", "add": "POST /notes"}
+    assert labels.subjects([cell], paths) == [
+        f"{labels.name(cell)} on a mix of / 9, POST /notes 1",
+    ]
+    assert "; a mix of / 9, POST /notes 1; " in labels.common([cell], paths)
