@@ -258,6 +258,7 @@ def test_the_load_script_verifies_each_kind_of_a_mix(serving: Serve, tmp_path: P
     mix = "; ".join(f"URL={url}; verify answer-{name}.body" for name, url in kinds.items())
     offer(tmp_path, right, MIX=mix)
     assert (tmp_path / "answer-first.body").read_bytes() == BODY
+    assert not (tmp_path / "answer.body").exists(), "the first kind was asked twice"
     told = documents.text(tmp_path / "error.txt")
     assert told.startswith(f"{other} answers otherwise than when it was verified: status 200")
     assert json.loads(documents.text(tmp_path / "run.json"))["exit_code"] == 4

@@ -24,8 +24,8 @@
 #   BODY_BYTES       its length in bytes; empty if that differs
 #   BODY_MOST        bytes that are read of a body
 #   WARMUP           seconds of the warm-up
-#   MIX              for each kind of request of a mix its variables from METHOD on, URL and HEADERS, quoted for a shell,
-#                    and "verify FILE"; empty where there is one kind
+#   MIX              of a mix, for each kind of request: its URL, HEADERS, METHOD, BODY, STATUS and BODY_..., quoted for a
+#                    shell, and "verify FILE"; empty where there is one kind
 #   REQUEST_TIMEOUT  seconds
 #   PORTS            number of local ports that the load needs at once; empty if the client is not the subject
 #   PAUSE            seconds between the counters and the measurement
@@ -33,8 +33,9 @@
 #   BEGIN_AT         several clients: start of the measurement, unix seconds by this client's clock; else empty
 #   SETTLE           several clients: seconds between the end of the warm-up and BEGIN_AT
 #
-# Writes answer.body (of each kind of a mix answer-NAME.body), the generator's output, reverse_proxy-before.txt and reverse_proxy-after.txt (if there are counters; of
-# several stacks in the folder of each) and progress.txt (the current step). run.json is written last, in any case; error.txt only after a failure.
+# Writes answer.body, or of each kind of a mix answer-NAME.body; the generator's output; reverse_proxy-before.txt and
+# reverse_proxy-after.txt if there are counters, of several stacks in the folder of each; progress.txt, the current step.
+# run.json is written last, in any case; error.txt only after a failure.
 #
 # The server is not trusted: the script reads no more of an answer than was verified, and stores messages of
 # programs as printable text of limited length.
@@ -141,10 +142,14 @@ verify() { # file for the body
 }
 
 stage verifying
-while read -r folder URL status; do verify answer.body; done <<EOF
+if [ -n "$MIX" ]; then
+    # In a shell of its own, with which the variables of a kind end.
+    (eval "$MIX") || exit
+else
+    while read -r folder URL status; do verify answer.body; done <<EOF
 $LANES
 EOF
-(eval "$MIX") || exit
+fi
 
 if [ -n "$WARM_UP" ]; then
     stage "warming up"
