@@ -7,7 +7,7 @@ import re
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import plain
+from loadlab.run.formatting import plain, plural
 
 OPTION = "mix"
 KINDS_MIN, KINDS_MAX = 2, 16
@@ -37,8 +37,8 @@ def parse(text: str) -> str:
     if not KINDS_MIN <= len(pairs) <= KINDS_MAX:
         alone = f" Of one, give -e endpoint={names[0]}." if len(pairs) < KINDS_MIN else ""
         raise PlanError(
-            f"{OPTION}: '{text}' has {len(pairs)} endpoints, and a mix has {KINDS_MIN} to "
-            f"{KINDS_MAX}.{alone or ' Leave some out.'}"
+            f"{OPTION}: '{text}' has {plural(len(pairs), 'endpoint')}, and a mix has "
+            f"{KINDS_MIN} to {KINDS_MAX}.{alone or ' Leave some out.'}"
         )
     block = sum(weight for _, weight in pairs)
     if block > BLOCK_MAX:

@@ -297,7 +297,10 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{A} -e mix=index:0,agents:1", "mix: 'index:0' is no endpoint with its weight, a whole numb"),
     (f"{A} -e mix=index:-1,agents:1", "mix: 'index:-1' is no endpoint with its weight, a whole nu"),
-    (f"{A} -e mix=index:1", "and a mix has 2 to 16. Of one, give -e endpoint=index."),
+    (
+        f"{A} -e mix=index:1",
+        "has 1 endpoint, and a mix has 2 to 16. Of one, give -e endpoint=index.",
+    ),
     (f"{A} -e mix=index:1,index:2", "mix: index is there twice. Give it once, with one weight."),
     (
         f"{A} -e mix={','.join(f'e{n}:1' for n in range(17))}",
