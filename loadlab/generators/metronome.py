@@ -186,7 +186,7 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
 def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measurement, str]:
     reader, name = read(folder, schedule)
     outcomes = reader.totals.outcomes
-    if outcomes != [summary.outcomes[kind] for kind in OUTCOMES]:
+    if outcomes != [summary.outcomes[outcome] for outcome in OUTCOMES]:
         raise GeneratorError(f"{name} has {outcomes}, {OUTPUT} has {summary.outcomes}")
     counts = np.array([own.totals.outcomes for own in reader.kinds])
     if reader.kinds and counts.sum(axis=0).tolist() != outcomes:

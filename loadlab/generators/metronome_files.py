@@ -311,8 +311,8 @@ class Reader:
         service = columns["first"] + columns["last"]
         latency = columns["issued"] + columns["sent"] + service
         answered, right = outcome < ANSWERED, outcome == 0
-        for kind, count in zip(*np.unique(outcome, return_counts=True), strict=True):
-            totals.outcomes[int(kind)] += int(count)
+        for code, count in zip(*np.unique(outcome, return_counts=True), strict=True):
+            totals.outcomes[int(code)] += int(count)
         in_time = due_units + latency <= self._end
         totals.in_time += int((answered & in_time).sum())
         totals.right_in_time += int((right & in_time).sum())
@@ -376,9 +376,9 @@ class Reader:
             self._serve(service, int(served[0].min()))
         values, counts = map(np.concatenate, zip(right, wrong, strict=True))
         us = np.repeat((values + UNITS_US // 2) // UNITS_US, counts)
-        kind = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
+        is_right = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
         number = np.full(len(us), self._schedule.edges[second])
-        self.seconds.add(number, us, kind, 0 * us)
+        self.seconds.add(number, us, is_right, 0 * us)
 
 
 def _histogram(numbers: Iterator[int]) -> Counts:
