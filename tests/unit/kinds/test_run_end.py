@@ -60,6 +60,16 @@ RESUME = "-e run_id=mine -i inventory/aws"
 COMPARE = "      python -m loadlab compare mine <run_id>  # another run against this one"
 
 
+def test_the_table_names_requests_by_method_and_path(run: Run) -> None:
+    begun = plans.read(run.path)
+    endpoints = begun.plan.endpoints
+    endpoints["agents"] = replace(endpoints["agents"], method="POST", path="/notes")
+    builders.write_plan(run.path, replace(begun.plan, endpoints=endpoints))
+    table = run_end.shown(run.path, NOW)
+    assert any(line.startswith("POST /notes ") for line in table)
+    assert not any(line.startswith("/agents") for line in table)
+
+
 def test_shown_of_a_finished_run_has_table_headlines_and_next_commands(run: Run) -> None:
     (run.path / "report.html").touch()
     first, head, *lines = run_end.shown(run.path, NOW)
