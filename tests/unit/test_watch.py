@@ -122,15 +122,13 @@ def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert Recorded.ends == [12, 12], "no scrape then, as the last one follows at once"
 
 
-def test_a_mix_is_watched_under_all_of_its_paths(
+def test_a_mix_is_not_shown_as_the_first_of_its_requests(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    plan = builders.plan(framework="aiohttp", mix="index:9,crud_create:1")
-    builders.write_plan(tmp_path / "a-run", plan)
     watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
-    watched.item = replace(ITEM, cell=plan.experiments[0].items[0].cell)
+    watched.item = replace(ITEM, cell=builders.cell(endpoint="agents:9,write:1"))
     watched.run(4, 100)
-    assert "aiohttp a mix of /index 9, POST /crud/items 1, metronome" in watched.shown[0]
+    assert " a mix of 2 requests, oha 1,000/s: 0 of 4 s; " in watched.shown[0]
 
 
 def test_a_load_whose_last_answers_are_late(

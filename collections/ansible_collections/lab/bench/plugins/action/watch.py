@@ -27,8 +27,8 @@ from loadlab.generators.load_run import Scraped
 from loadlab.plan import plan_document, progress
 from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
-from loadlab.report.words import labels, repetitions_words
-from loadlab.run.run_dir import RepetitionDir, RunDir
+from loadlab.report.words import repetitions_words
+from loadlab.run.run_dir import RepetitionDir
 from loadlab.telemetry.exporter import forwarded
 from loadlab.telemetry.recording import Recording
 
@@ -43,8 +43,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
     """A load that is under way.
 
     - dir: folder of the repetition on the controller
-    - path: of the endpoint, where the run's plan has it not, as in a calibration
-    - server: inventory name of the server, if there are several
+    - path: of the endpoint; server: inventory name of the server, if there are several
     - seconds: warm-up and measurement together, 0 for a load without a duration; the host is asked
       only after that, as an overloaded server needs longer to answer what was sent
     - most: limit of the load's time, seconds
@@ -61,13 +60,6 @@ class Arguments(Struct, kw_only=True, frozen=True):
     most: float
     until: str
     scrape: dict[str, Scraped]
-
-
-def _path(args: Arguments, run_dir: RunDir) -> str:
-    """Return the path of the load as the results name it, or those of its mix."""
-    endpoints = plan_document.read(run_dir.path).plan.endpoints if run_dir.plan.exists() else {}
-    own = {args.item.cell.endpoint: args.path, **labels.paths(endpoints)}
-    return labels.path_of(args.item.cell, own)
 
 
 class ActionModule(ControllerAction):
@@ -101,8 +93,11 @@ class ActionModule(ControllerAction):
         expected = math.ceil(args.seconds)
         ask_every_s = 1 if expected else ASK_EVERY_S
         item = args.item
+        kinds = item.cell.kinds
+        # The paths of a mix would leave no room for the seconds.
+        path = args.path if len(kinds) == 1 else f"a mix of {len(kinds)} requests"
+        title = progress.measurement(item, path, args.server)
         repetition = RepetitionDir(args.dir)
-        title = progress.measurement(item, _path(args, repetition.run_dir), args.server)
         resume = plan_document.resume_args(repetition.run_dir.path)
         stopped = repetitions_words.stopped(title, repetition.number, resume)
         ends = time.time() + item.seconds_left
