@@ -392,6 +392,7 @@ VOID: ReasonTable = {
         "count.",
         thresholds=("gap_error_max_us", "gap_error_max", "second_off_max", "second_off_least"),
         cause="passing",
+        brief="the generator did not keep the arrivals",
     ),
     "own_median": ReasonRow(
         _own_part,

@@ -148,6 +148,11 @@ def test_every_code_that_decisions_return_has_words() -> None:
     assert {*TABLE, *own} - {*validity_reasons.VOID, *validity_reasons.FINDINGS} - found == set()
 
 
+def test_every_reason_that_voids_has_words_for_a_headline() -> None:
+    # Of a failed repetition the error says more.
+    assert [code for code, row in validity_reasons.VOID.items() if not row.brief] == ["failed"]
+
+
 def test_a_reason_without_words_or_values_is_an_error() -> None:
     for reason in (Reason(code="unheard_of"), Reason(code="few_repetitions", facts={})):
         with pytest.raises(ResultError, match=reason.code):
