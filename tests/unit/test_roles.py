@@ -503,6 +503,16 @@ def test_whatever_installs_on_a_host_waits_for_who_else_does() -> None:
         ]
 
 
+def test_a_host_is_booted_again_for_its_original_parameters_too() -> None:
+    tasks = [
+        task["lab.bench.tune"]
+        for name in ("main", "restore")
+        for task in load_yaml(ROOT / f"roles/tuning/tasks/{name}.yml")
+        if task.get("lab.bench.tune", {}).get("part") == "machine"
+    ]
+    assert [task.get("may_reboot") for task in tasks] == ["{{ tuning_may_reboot }}"] * 2
+
+
 def test_files_are_copied_between_hosts_that_know_each_other() -> None:
     """The module's own default is to check no host key."""
     for path, args in uses("ansible.posix.synchronize"):

@@ -555,18 +555,29 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
 
     # It writes the file for the next boot first, and reports the value of before.
     order: list[str] = []
-    monkeypatch.setattr(tune.ActionModule, "_reboot", lambda _: order.append("reboot"))
+    addition = host / "etc/default/grub.d/90-loadlab-boot.nosmt.cfg"
+
+    def reboot(_: object) -> None:
+        order.append("reboot")
+        parameters = "quiet nosmt=force" if addition.exists() else "quiet"
+        (host / "proc/cmdline").write_text(f"{parameters}\n")
+
+    monkeypatch.setattr(tune.ActionModule, "_reboot", reboot)
     result = tuned.tune(boot, may_reboot=True)
     assert (order, tuned.lines) == (
         ["reboot"],
         ["one is booted again, as the kernel reads boot.nosmt only then"],
     )
-    assert (host / "etc/default/grub.d/90-loadlab-boot.nosmt.cfg").exists()
+    assert ("failed" in result, states(result)["boot.nosmt"]) == (False, "applied")
+
+    result = tuned.tune(forget=True, may_reboot=True)
+    assert ("failed" in result, states(result)["boot.nosmt"]) == (False, "restored")
+    assert (len(order), addition.exists()) == (2, False)
 
     # In a container nothing of it can be set, nor is it booted.
     monkeypatch.setenv("CONTAINER", "0")
     result = tuned.tune(boot, may_reboot=True)
-    assert (order, states(result)["boot.nosmt"]) == (["reboot"], "not_namespaced")
+    assert (len(order), states(result)["boot.nosmt"]) == (2, "not_namespaced")
     assert (
         "(not_namespaced). A container cannot set them: use a machine of its own, or choose"
         in (result["msg"])

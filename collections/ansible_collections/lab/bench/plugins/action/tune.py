@@ -107,7 +107,8 @@ class ActionModule(ControllerAction):
         if state.boot and args.may_reboot:
             self._boot(state.boot)
             # A reboot resets every setting without a file.
-            state = host_state.decide(settings, self._run("look"), granted, state)
+            after = self._run("look")
+            state = host_state.decide(settings, after, granted, state)
             changed = True
         hand_back = ""
         if settings and args.hand_back_s:
