@@ -29,7 +29,10 @@ class CertifiedFigure(Record, kw_only=True, frozen=True):
         NotNegative | None, doc("What was injected; null where the server did not log it.")
     ]
     limit: Annotated[NotNegative | None, doc("Largest error; null where `true` is.")]
-    passed: Annotated[bool, doc("Whether the error is within the limit.")]
+    withheld: Annotated[
+        bool, doc("Whether the lab withheld it, because too much of it was the generator's own.")
+    ] = False
+    passed: Annotated[bool, doc("Whether it was withheld, or the error is within the limit.")]
 
 
 class CertifiedTest(Record, kw_only=True, frozen=True):

@@ -326,7 +326,7 @@ LIMITS: dict[str, LimitRow] = {
             "the reverse proxy's connections: {value:,.0f} times none was free, "
             "{failed:n failed request}"
         ),
-        count("line of the reverse proxy on its connections"),
+        count("reverse proxy connection shortage"),
         "A process of the reverse proxy had no connection left (nginx: worker_connections).",
         always("a tuning profile with more (nginx: worker_connections), or fewer -e connections="),
         part_of="reverse_proxy",
@@ -336,7 +336,7 @@ LIMITS: dict[str, LimitRow] = {
             "the reverse proxy's open files: {value:,.0f} times none was free, "
             "{failed:n failed request}"
         ),
-        count("line of the reverse proxy on open files"),
+        count("reverse proxy file shortage"),
         "A process of the reverse proxy had no file descriptor left.",
         always("a higher limit of open files, or fewer -e connections="),
         always("file_descriptors"),
@@ -371,7 +371,7 @@ LIMITS: dict[str, LimitRow] = {
             "connections that the application closed while the reverse proxy used them: "
             "{failed:n failed request}"
         ),
-        count("connection closed by the application"),
+        count("application-closed connection"),
         "The application closed kept connections while the reverse proxy sent a request on them.",
         always("-e server_keepalive=75, longer than the reverse proxy keeps its connections"),
         always("keepalive_timeouts"),

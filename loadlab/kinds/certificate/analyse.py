@@ -182,15 +182,31 @@ def _figure(truth: Truth, rep: Repetition | None, log: Injected | None) -> Certi
     reported = _reported(truth.metric, rep) if rep and rep.error is None else None
     true = _true(truth, rep, log)
     limit = None if true is None else truth.within * true + truth.slack
-    passed = (
+    withheld = rep is not None and _is_withheld(truth.metric, rep)
+    within = (
         reported is not None
         and true is not None
         and limit is not None
         and abs(reported - true) <= limit
     )
     return CertifiedFigure(
-        metric=truth.metric, reported=reported, true=true, limit=limit, passed=passed
+        metric=truth.metric,
+        reported=reported,
+        true=true,
+        limit=limit,
+        withheld=withheld,
+        passed=withheld or within,
     )
+
+
+def _is_withheld(metric: str, rep: Repetition) -> bool:
+    groups = [
+        finding.facts["percentiles"]
+        for finding in rep.validity.findings
+        if finding.code == "own_part"
+    ]
+    percentile = metric.removeprefix("latency_us.")
+    return any(isinstance(group, list) and percentile in group for group in groups)
 
 
 def _reported(metric: str, rep: Repetition) -> float | None:

@@ -73,7 +73,7 @@ def _figures(certificate: Certificate) -> Table:
             _FAULT,
             *_ERROR,
             Number("largest error", lambda row: words.value(row.figure.metric, row.figure.limit)),
-            Column("result", lambda row: _result(row.figure.passed)),
+            Column("result", lambda row: _of_figure(row.figure)),
         ],
         _figures_of(certified(certificate)),
         sources=[link(CERTIFICATE)],
@@ -130,6 +130,10 @@ def _noise(certificate: Certificate) -> Table | None:
         certificate.noise,
         sources=[link(CERTIFICATE)],
     )
+
+
+def _of_figure(figure: CertifiedFigure) -> TableCell:
+    return TableCell("withheld") if figure.withheld else _result(figure.passed)
 
 
 def _result(passed: bool) -> TableCell:

@@ -13,23 +13,27 @@ from loadlab.run.formatting import NONE, plural
 
 
 def sentence(certificate: Certificate) -> str:
-    """Return how many of the tests passed, which did not, and which say nothing as they have no
-    valid measurement."""
+    """Return how many of the tests passed, which did not, which say nothing as they have no valid
+    measurement, and how many percentiles the lab withheld."""
     tests = certified(certificate)
     count = plural(len(tests), "test")
     failed = [test for test in tests if not test.passed]
-    if not failed:
-        return f"Certificate {certificate.run_id}: the lab reported the truth in all of {count}."
     void = [test for test in failed if is_void(test)]
     untrue = ", ".join(test.name for test in failed if test not in void)
-    passed = len(tests) - len(failed)
+    withheld = sum(figure.withheld for test in tests for figure in test.figures)
+    passed = f"{len(tests) - len(failed)} of" if failed else "all of"
     return " ".join(
         [
-            f"Certificate {certificate.run_id}: the lab reported the truth in {passed} of {count}.",
+            f"Certificate {certificate.run_id}: the lab reported the truth in {passed} {count}.",
             *([f"It did not in {untrue}."] if untrue else []),
             *([_void(void)] if void else []),
+            *([_withheld(withheld)] if withheld else []),
         ]
     )
+
+
+def _withheld(count: int) -> str:
+    return f"It withheld {plural(count, 'percentile')}: too much was the generator's own part."
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:

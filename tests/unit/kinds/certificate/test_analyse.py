@@ -82,6 +82,23 @@ def test_a_figure_passes_within_its_limit_only(truth: Truth, value: float, passe
     assert test.passed is passed
 
 
+def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
+    """Too much of the p99 was the generator's own; the p50 is judged all the same."""
+    truths = [Truth(metric=f"latency_us.{name}", within=0.02) for name in ("p50", "p99")]
+    own = Reason(code="own_part", value=107.0, limit=66.0, facts={"percentiles": ["p99"]})
+    found = Validity(valid=True, reasons=[], findings=[own])
+    for value, passed in ((50_400.0, True), (60_000.0, False)):
+        rep = replace(reported("latency_us.p50", value), validity=found)
+        test = certify(Expectation(fault="", truths=truths), rep)
+        assert [figure.withheld for figure in test.figures] == [False, True]
+        assert test.passed is passed
+    certificate = Certificate(run_id="r", finished=None, tests=[test], noise=[], passed=False)
+    assert words.sentence(certificate) == (
+        "Certificate r: the lab reported the truth in 0 of 1 test. It did not in stall. "
+        "It withheld 1 percentile: too much was the generator's own part."
+    )
+
+
 def test_a_figure_without_a_log_fails_and_has_no_true_value() -> None:
     expected = Expectation(fault="", truths=[Truth(metric="latency_us.p99", within=0.02)])
     (figure,) = certify(expected, repetition(), None).figures
