@@ -116,7 +116,8 @@ def pooled(limit: CellLimit | None, statistics: Statistics) -> CellLimit | None:
     if limit is None or limit.limit.code != "none":
         return limit
     waits, latency = statistics.response_time, statistics.latency_us
-    p99_us = latency.p99 if waits is None else waits.p99_us
+    # That of the table, which leaves out a repetition whose p99 is withheld.
+    p99_us = waits.p99_us if latency.p99 is None and waits else latency.p99
     if p99_us is None or p99_us > _number(limit.limit.limit):
         return limit
     failed = (statistics.requests or 0) - (statistics.ok or 0) - (statistics.aborted or 0)
