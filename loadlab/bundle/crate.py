@@ -99,7 +99,7 @@ def encode(run_dir: Path) -> bytes:
 
 
 def _links(identifiers: Iterable[Json]) -> Json:
-    """Return references to entities; a list of one is written as the one."""
+    """Return references to entities; a single reference stands without a list."""
     links: list[Json] = [{"@id": identifier} for identifier in identifiers]
     return links[0] if len(links) == 1 else links
 

@@ -109,8 +109,11 @@ class Planned(Struct):
 
 
 class PlannedKind(Struct):
-    """A kind of request of a mix: its requests in the schedule, and those that were not sent and
-    that an ideal generator would have sent."""
+    """A kind of request of a mix.
+
+    scheduled: its requests in the schedule; unsent_own: the unsent requests that an ideal generator
+    would have sent.
+    """
 
     name: str
     weight: int

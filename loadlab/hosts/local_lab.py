@@ -51,7 +51,9 @@ def machine_memory(meminfo: str, machines: int) -> int:
 
 
 def machines_refusal(meminfo: str, machines: int, state: str, architecture: str) -> str:
-    """``meminfo``: /proc/meminfo; ``state``: the directory of the machines' disks, which may not
+    """Return why this machine cannot run the virtual machines, and the remedy; else an empty text.
+
+    ``meminfo``: /proc/meminfo; ``state``: the directory of the machines' disks, which may not
     exist yet; ``architecture``: as `uname -m` prints it."""
     if architecture != "x86_64":
         return (
