@@ -46,19 +46,11 @@ Facts = dict[str, int | float | str | bool | list[str] | None]
 class Reason(Record, kw_only=True, frozen=True):
     """Why a decision was taken, as data; loadlab/report/words has the words for each code."""
 
-    code: Annotated[str, doc("Kind of the reason, such as generator_cpu or steal.")]
-    value: Annotated[
-        int | float | str | None,
-        doc("The value that decided, in the code's unit; absent where there is none."),
-    ] = None
-    limit: Annotated[
-        int | float | str | None,
-        doc("The limit that the value is compared with, in the same unit; absent without one."),
-    ] = None
-    facts: Annotated[
-        Facts,
-        doc(
-            "Further values that the words for this code use, by name; absent where there "
-            "are none. `client` is the one of several clients that it is about."
-        ),
-    ] = {}
+    code: str  #: Kind of the reason, such as generator_cpu or steal.
+    #: The value that decided, in the code's unit; absent where there is none.
+    value: int | float | str | None = None
+    #: The limit that the value is compared with, in the same unit; absent without one.
+    limit: int | float | str | None = None
+    #: Further values that the words for this code use, by name; absent where there are none.
+    #: `client` is the one of several clients that it is about.
+    facts: Facts = {}

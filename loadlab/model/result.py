@@ -14,7 +14,6 @@ from loadlab.model.base import (
     Reason,
     Record,
     Sha256,
-    doc,
 )
 from loadlab.model.cell import Cell, InputHashes, Purpose
 from loadlab.model.latency import (
@@ -35,38 +34,20 @@ class ErrorCounts(Record, kw_only=True, frozen=True):
     four classes had no answer in time.
     """
 
-    connect: Annotated[Count, doc("Requests that got no connection. 0 or more.")]
-    read: Annotated[
-        Count,
-        doc(
-            "Requests whose connection was lost, or that got no valid HTTP, while the generator "
-            "awaited or read the answer. 0 or more."
-        ),
-    ]
-    write: Annotated[
-        Count, doc("Requests whose connection was lost while the request was sent. 0 or more.")
-    ]
-    timeout: Annotated[
-        Count,
-        doc(
-            "Requests without an answer within the request timeout (wrk: answered after the "
-            "timeout; wrk2: 0, because it waits without limit; its ticks are a finding). 0 or "
-            "more."
-        ),
-    ]
-    status_4xx: Annotated[Count, doc("Requests answered with status 400 to 499. 0 or more.")]
-    status_5xx: Annotated[Count, doc("Requests answered with status 500 to 599. 0 or more.")]
-    status_other: Annotated[
-        Count,
-        doc(
-            "Requests answered with another status outside 2xx (wrk and wrk2: any status of 400 "
-            "or above, because they do not report the status). 0 or more."
-        ),
-    ]
-    body: Annotated[
-        Count,
-        doc("Requests answered 2xx with a body length other than the verified one. 0 or more."),
-    ]
+    connect: Count  #: Requests that got no connection. 0 or more.
+    #: Requests whose connection was lost, or that got no valid HTTP, while the generator awaited or
+    #: read the answer. 0 or more.
+    read: Count
+    write: Count  #: Requests whose connection was lost while the request was sent. 0 or more.
+    #: Requests without an answer within the request timeout (wrk: answered after the timeout; wrk2:
+    #: 0, because it waits without limit; its ticks are a finding). 0 or more.
+    timeout: Count
+    status_4xx: Count  #: Requests answered with status 400 to 499. 0 or more.
+    status_5xx: Count  #: Requests answered with status 500 to 599. 0 or more.
+    #: Requests answered with another status outside 2xx (wrk and wrk2: any status of 400 or above,
+    #: because they do not report the status). 0 or more.
+    status_other: Count
+    body: Count  #: Requests answered 2xx with a body length other than the verified one. 0 or more.
 
 
 class PerSecond(Record, kw_only=True, frozen=True):
@@ -75,398 +56,216 @@ class PerSecond(Record, kw_only=True, frozen=True):
     few ms late may count in the next second.
     """
 
-    second: Annotated[list[Count], doc("Seconds since the load began: 0, 1, 2 …")]
-    scheduled: Annotated[
-        list[Count], doc("Requests scheduled in that second; for a batch, requests begun in it.")
-    ]
-    responses: Annotated[
-        list[Count],
-        doc(
-            "Scheduled requests that were answered, at any time; for a batch, answers that "
-            "arrived in that second."
-        ),
-    ]
-    ok: Annotated[list[Count], doc("Responses with status 2xx and the right body length.")]
-    p50_us: Annotated[
-        list[Count | None],
-        doc(
-            "Median latency of that second's requests, µs; for a batch, of the ok answers that "
-            "arrived in it."
-        ),
-    ]
-    p99_us: Annotated[
-        list[Count | None],
-        doc(
-            "99th percentile latency of that second's requests, µs; for a batch, of the ok "
-            "answers that arrived in it."
-        ),
-    ]
-    max_us: Annotated[
-        list[Count | None],
-        doc(
-            "Largest latency of that second's requests, µs; for a batch, of the ok answers that "
-            "arrived in it."
-        ),
-    ]
+    second: list[Count]  #: Seconds since the load began: 0, 1, 2 …
+    scheduled: list[Count]  #: Requests scheduled in that second; for a batch, requests begun in it.
+    #: Scheduled requests that were answered, at any time; for a batch, answers that arrived in that
+    #: second.
+    responses: list[Count]
+    ok: list[Count]  #: Responses with status 2xx and the right body length.
+    #: Median latency of that second's requests, µs; for a batch, of the ok answers that arrived in
+    #: it.
+    p50_us: list[Count | None]
+    #: 99th percentile latency of that second's requests, µs; for a batch, of the ok answers that
+    #: arrived in it.
+    p99_us: list[Count | None]
+    #: Largest latency of that second's requests, µs; for a batch, of the ok answers that arrived in
+    #: it.
+    max_us: list[Count | None]
 
-    latency_bins: Annotated[
-        LatencyBins | None,
-        doc(
-            "Answers of that second's requests by latency; for a batch, ok answers that arrived in "
-            "it. An entry for each second. Absent where the generator keeps no record of each "
-            "request."
-        ),
-    ] = None
+    #: Answers of that second's requests by latency; for a batch, ok answers that arrived in it. An
+    #: entry for each second. Absent where the generator keeps no record of each request.
+    latency_bins: LatencyBins | None = None
 
 
 class Validity(Record, kw_only=True, frozen=True):
     """Whether the repetition is valid. loadlab/reasons/validity_reasons.py has the codes."""
 
-    valid: Annotated[bool, doc("True where no reason makes it void.")]
-    reasons: Annotated[
-        list[Reason],
-        doc(
-            "Reasons that make it void, such as generator_cpu, generator_late, steal, link or "
-            "failed."
-        ),
-    ]
-    findings: Annotated[
-        list[Reason],
-        doc("Remarks that do not make it void, such as saturated, unsent, errors or uncalibrated."),
-    ]
+    valid: bool  #: True where no reason makes it void.
+    #: Reasons that make it void, such as generator_cpu, generator_late, steal, link or failed.
+    reasons: list[Reason]
+    #: Remarks that do not make it void, such as saturated, unsent, errors or uncalibrated.
+    findings: list[Reason]
 
 
 class ClientCpu(Record, kw_only=True, frozen=True):
     """CPU time of the client's process during `seconds`."""
 
-    user: Annotated[NotNegative, doc("Seconds in user mode.")]
-    system: Annotated[NotNegative, doc("Seconds in the kernel.")]
+    user: NotNegative  #: Seconds in user mode.
+    system: NotNegative  #: Seconds in the kernel.
 
 
 class PythonClient(Record, kw_only=True, frozen=True):
     """Resources that a Python client used, and its failures."""
 
-    seconds: Annotated[
-        NotNegative, doc("Seconds from before the first request to after the last request.")
-    ]
+    seconds: NotNegative  #: Seconds from before the first request to after the last request.
     cpu_s: ClientCpu
-    max_rss_bytes: Annotated[
-        Count,
-        doc(
-            "Largest resident memory of the process, bytes, including the interpreter and "
-            "libraries."
-        ),
-    ]
-    open_files: Annotated[Count, doc("Soft limit of open files granted to the process.")]
+    #: Largest resident memory of the process, bytes, including the interpreter and libraries.
+    max_rss_bytes: Count
+    open_files: Count  #: Soft limit of open files granted to the process.
+    #: First and last local port that the client's kernel assigns, net.ipv4.ip_local_port_range.
     local_ports: Annotated[
-        Annotated[list[Annotated[int, Meta(ge=0, le=65535)]], Meta(min_length=2, max_length=2)],
-        doc(
-            "First and last local port that the client's kernel assigns, "
-            "net.ipv4.ip_local_port_range."
-        ),
+        list[Annotated[int, Meta(ge=0, le=65535)]], Meta(min_length=2, max_length=2)
     ]
-    versions: Annotated[
-        dict[str, str], doc("Versions of Python and of the client's library, by name.")
-    ]
-    failures: Annotated[
-        dict[str, Positive],
-        doc(
-            "Requests that were not ok, by the error that the client received: name of the "
-            "kernel's errno, timeout, HTTP and the status, body, or the library's exception."
-        ),
-    ]
+    versions: dict[str, str]  #: Versions of Python and of the client's library, by name.
+    #: Requests that were not ok, by the error that the client received: name of the kernel's errno,
+    #: timeout, HTTP and the status, body, or the library's exception.
+    failures: dict[str, Positive]
 
 
 class ClientLoad(Record, kw_only=True, frozen=True):
     """One of several clients of a server: its share of the cell's load, and its results."""
 
-    name: Annotated[
-        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")],
-        doc("Inventory name of the client; its raw files are in the folder clients/<name>."),
-    ]
-    rate: Annotated[
-        Above0 | None, doc("Client's share of the rate, requests/s; null for a closed loop.")
-    ]
-    connections: Annotated[Positive, doc("Client's share of the connections.")]
-    requests: Annotated[Count, doc("Requests that the client sent.")]
-    responses: Annotated[Count, doc("Requests answered in full, with any status.")]
-    rate_achieved: Annotated[NotNegative, doc("Responses per second.")]
-    errors: Annotated[ErrorCounts, doc("Failed requests of the client.")]
-    unsent: Annotated[
-        Count | None,
-        doc("Requests scheduled for the client and never sent; null for a closed loop."),
-    ]
-    latency_us: Annotated[Latency, doc("Latencies of the client, µs.")]
-    telemetry: Annotated[HostTelemetry, doc("Telemetry of the client's host during the load.")]
-    validity: Annotated[
-        Validity, doc("Whether the client's part is valid; the repetition is void where it is not.")
-    ]
-    started: Annotated[
-        NotNegative, doc("Start of the client's load, unix seconds of its own clock.")
-    ]
-    clock_offset_s: Annotated[
-        float, doc("Client's clock minus the controller's clock during the load, seconds.")
-    ]
+    #: Inventory name of the client; its raw files are in the folder clients/<name>.
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
+    rate: Above0 | None  #: Client's share of the rate, requests/s; null for a closed loop.
+    connections: Positive  #: Client's share of the connections.
+    requests: Count  #: Requests that the client sent.
+    responses: Count  #: Requests answered in full, with any status.
+    rate_achieved: NotNegative  #: Responses per second.
+    errors: ErrorCounts  #: Failed requests of the client.
+    #: Requests scheduled for the client and never sent; null for a closed loop.
+    unsent: Count | None
+    latency_us: Latency  #: Latencies of the client, µs.
+    telemetry: HostTelemetry  #: Telemetry of the client's host during the load.
+    #: Whether the client's part is valid; the repetition is void where it is not.
+    validity: Validity
+    started: NotNegative  #: Start of the client's load, unix seconds of its own clock.
+    clock_offset_s: float  #: Client's clock minus the controller's clock during the load, seconds.
 
 
 class Saturated(Record, kw_only=True, frozen=True):
     """What a stack served in its slices of a closed loop, in turn with other stacks."""
 
-    goodput: Annotated[NotNegative, doc("Right answers per second of the slices.")]
-    right: Annotated[Count, doc("Right answers of these.")]
-    slices: Annotated[Count, doc("Number of slices.")]
-    seconds: Annotated[NotNegative, doc("Their length together, seconds.")]
-    cut: Annotated[Count, doc("Slices that were over before all of their requests.")]
+    goodput: NotNegative  #: Right answers per second of the slices.
+    right: Count  #: Right answers of these.
+    slices: Count  #: Number of slices.
+    seconds: NotNegative  #: Their length together, seconds.
+    cut: Count  #: Slices that were over before all of their requests.
 
 
 class KindLoad(Record, kw_only=True, frozen=True):
     """One kind of request of a mix: its part of the load, and its results."""
 
-    name: Annotated[str, doc("Name of its endpoint.")]
-    weight: Annotated[Positive, doc("Its requests in each block of the mix.")]
-    requests: Annotated[Count, doc("Requests of the kind that were sent.")]
-    responses: Annotated[Count, doc("Of these answered in full, with any status.")]
-    ok: Annotated[Count, doc("Answers with the status and the body of the verified one.")]
-    scheduled: Annotated[Count, doc("Requests of the kind in the schedule.")]
-    unsent: Annotated[Count, doc("Of these never sent.")]
-    goodput: Annotated[NotNegative, doc("ok answers per second, over the span of the whole load.")]
-    errors: Annotated[ErrorCounts, doc("Failed requests by class.")]
-    latency_us: Annotated[Latency, doc("Latencies of all requests of the kind that were due, µs.")]
-    own_us: Annotated[
-        OwnPart | None, doc("What the generator itself added to each percentile of latency_us.")
-    ]
-    histogram: Annotated[
-        EncodedHistogram | None, doc("Histogram of its latencies; null in summary.json.")
-    ]
-    ideal: Annotated[
-        EncodedHistogram | None, doc("As the whole load's, of the kind; null in summary.json.")
-    ]
-    censored: Annotated[
-        EncodedHistogram | None, doc("As the whole load's, of the kind; null in summary.json.")
-    ]
+    name: str  #: Name of its endpoint.
+    weight: Positive  #: Its requests in each block of the mix.
+    requests: Count  #: Requests of the kind that were sent.
+    responses: Count  #: Of these answered in full, with any status.
+    ok: Count  #: Answers with the status and the body of the verified one.
+    scheduled: Count  #: Requests of the kind in the schedule.
+    unsent: Count  #: Of these never sent.
+    goodput: NotNegative  #: ok answers per second, over the span of the whole load.
+    errors: ErrorCounts  #: Failed requests by class.
+    latency_us: Latency  #: Latencies of all requests of the kind that were due, µs.
+    own_us: OwnPart | None  #: What the generator itself added to each percentile of latency_us.
+    histogram: EncodedHistogram | None  #: Histogram of its latencies; null in summary.json.
+    ideal: EncodedHistogram | None  #: As the whole load's, of the kind; null in summary.json.
+    censored: EncodedHistogram | None  #: As the whole load's, of the kind; null in summary.json.
 
 
 class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
-    repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
-    block: Annotated[
-        Positive | None,
-        doc("Number of the block of the schedule that it belongs to; absent outside the schedule."),
-    ] = None
-    server: Annotated[str, doc("Inventory name of the server of the pair that measured it.")]
-    input_hashes: Annotated[
-        InputHashes | None,
-        doc("Input hashes of the cell and revision of the lab; absent for a calibration."),
-    ] = None
-    error: Annotated[
-        str | None,
-        doc(
-            "Reason why the repetition failed, in which case all numbers are null; null where it "
-            "did not fail."
-        ),
-    ]
-    requests: Annotated[Count | None, doc("Requests sent, whether answered, failed or aborted.")]
-    responses: Annotated[Count | None, doc("Requests answered in full, with any status.")]
-    ok: Annotated[
-        Count | None,
-        doc(
-            "Answers with status 2xx and the verified body length (wrk: status below 400, in "
-            "time; wrk2: status below 400)."
-        ),
-    ]
-    rate_achieved: Annotated[
-        NotNegative | None,
-        doc(
-            "Answers per second. oha: answers before the deadline, divided by the deadline minus "
-            "the fastest service time. wrk, wrk2 and the Python clients: answers divided by the "
-            "run time."
-        ),
-    ]
-    goodput: Annotated[
-        NotNegative | None, doc("ok answers per second, over the same span as rate_achieved.")
-    ]
-    saturated: Annotated[
-        Saturated | None,
-        doc("The closed loop after a load of several lanes; absent where there was none."),
-    ] = None
-    errors: Annotated[
-        ErrorCounts | None, doc("Failed requests by class; null where the repetition failed.")
-    ]
-    aborted: Annotated[
-        Count | None, doc("Requests that the generator cut off at its own deadline.")
-    ]
-    scheduled: Annotated[
-        Count | None,
-        doc(
-            "Requests of the constant rate's schedule (wrk2: each connection counts from its own "
-            "start, 5 ms after the previous one); null for a closed loop or a batch."
-        ),
-    ]
-    unsent: Annotated[
-        Count | None,
-        doc(
-            "scheduled minus requests (wrk2: minus answers and one request per connection, which "
-            "may have been in flight at the end), at least 0. null for a closed loop or a batch."
-        ),
-    ]
-    duration_s: Annotated[
-        NotNegative | None, doc("Measured time until the last answer waited for, seconds.")
-    ]
-    reverse_proxy_requests: Annotated[
-        int | None,
-        doc(
-            "Requests that the reverse proxy counted during the load; null where none counted, "
-            "or the repetition failed."
-        ),
-    ]
-    mean_service_time_us: Annotated[
-        NotNegative | None,
-        doc(
-            "Mean time from a request's actual start to its end, µs, without any wait before "
-            "sending; null where the generator does not report it."
-        ),
-    ]
-    latency_us: Annotated[
-        Latency | None,
-        doc(
-            "Latencies of all requests that were due, µs; without a schedule, of all answers. "
-            "Python clients: ok answers only. wrk2: requests after its calibration of 10 s. oha: "
-            "requests after the opening of its connections. metronome: until the client's kernel "
-            "had the answer. A percentile is null where it may be of the generator's making."
-        ),
-    ]
-    latency_basis: Annotated[
-        Literal["scheduled", "sent"] | None,
-        doc(
-            "scheduled: latency counts from the intended send time. sent: latency counts from the "
-            "actual send time. The two are never compared."
-        ),
-    ]
-    send_delay_us: Annotated[
-        Latency | None,
-        doc(
-            "Delay by the generator itself, µs: from when a request was due and a connection was "
-            "free to its start. Latency contains it. null where it is unknown, as for several "
-            "clients together."
-        ),
-    ]
-    own_us: Annotated[
-        OwnPart | None,
-        doc(
-            "What the generator itself added to each percentile of latency_us; absent where it "
-            "does not report it."
-        ),
-    ] = None
-    shape: Annotated[
-        Shape | None,
-        doc(
-            "How the arrivals of the schedule were kept; absent where the generator does not "
-            "report it, as for several clients together or several stacks side by side."
-        ),
-    ] = None
-    stops: Annotated[
-        Stops | None,
-        doc("Times in which the generator stood still; absent where it does not report them."),
-    ] = None
-    late: Annotated[
-        Count | None,
-        doc(
-            "Requests that oha itself made markedly later than an ideal generator, to the median "
-            "or above, or did not send although that would have; absent for another generator, "
-            "which has own_us or no record of each request, or where failed requests hide it."
-        ),
-    ] = None
-    telemetry: Annotated[
-        Telemetry | None,
-        doc("Telemetry of both hosts during the load; null where the repetition failed."),
-    ]
-    client: Annotated[
-        PythonClient | None,
-        doc(
-            "Resources that a Python client used, and its failures; absent for another generator, "
-            "or where the repetition failed."
-        ),
-    ] = None
+    repetition: Positive  #: Number of the repetition, 1 or more.
+    #: Number of the block of the schedule that it belongs to; absent outside the schedule.
+    block: Positive | None = None
+    server: str  #: Inventory name of the server of the pair that measured it.
+    #: Input hashes of the cell and revision of the lab; absent for a calibration.
+    input_hashes: InputHashes | None = None
+    #: Reason why the repetition failed, in which case all numbers are null; null where it did not
+    #: fail.
+    error: str | None
+    requests: Count | None  #: Requests sent, whether answered, failed or aborted.
+    responses: Count | None  #: Requests answered in full, with any status.
+    #: Answers with status 2xx and the verified body length (wrk: status below 400, in time; wrk2:
+    #: status below 400).
+    ok: Count | None
+    #: Answers per second. oha: answers before the deadline, divided by the deadline minus the
+    #: fastest service time. wrk, wrk2 and the Python clients: answers divided by the run time.
+    rate_achieved: NotNegative | None
+    goodput: NotNegative | None  #: ok answers per second, over the same span as rate_achieved.
+    #: The closed loop after a load of several lanes; absent where there was none.
+    saturated: Saturated | None = None
+    errors: ErrorCounts | None  #: Failed requests by class; null where the repetition failed.
+    aborted: Count | None  #: Requests that the generator cut off at its own deadline.
+    #: Requests of the constant rate's schedule (wrk2: each connection counts from its own start, 5
+    #: ms after the previous one); null for a closed loop or a batch.
+    scheduled: Count | None
+    #: scheduled minus requests (wrk2: minus answers and one request per connection, which may have
+    #: been in flight at the end), at least 0. null for a closed loop or a batch.
+    unsent: Count | None
+    duration_s: NotNegative | None  #: Measured time until the last answer waited for, seconds.
+    #: Requests that the reverse proxy counted during the load; null where none counted, or the
+    #: repetition failed.
+    reverse_proxy_requests: int | None
+    #: Mean time from a request's actual start to its end, µs, without any wait before sending; null
+    #: where the generator does not report it.
+    mean_service_time_us: NotNegative | None
+    #: Latencies of all requests that were due, µs; without a schedule, of all answers. Python
+    #: clients: ok answers only. wrk2: requests after its calibration of 10 s. oha: requests after
+    #: the opening of its connections. metronome: until the client's kernel had the answer. A
+    #: percentile is null where it may be of the generator's making.
+    latency_us: Latency | None
+    #: scheduled: latency counts from the intended send time. sent: latency counts from the actual
+    #: send time. The two are never compared.
+    latency_basis: Literal["scheduled", "sent"] | None
+    #: Delay by the generator itself, µs: from when a request was due and a connection was free to
+    #: its start. Latency contains it. null where it is unknown, as for several clients together.
+    send_delay_us: Latency | None
+    #: What the generator itself added to each percentile of latency_us; absent where it does not
+    #: report it.
+    own_us: OwnPart | None = None
+    #: How the arrivals of the schedule were kept; absent where the generator does not report it, as
+    #: for several clients together or several stacks side by side.
+    shape: Shape | None = None
+    #: Times in which the generator stood still; absent where it does not report them.
+    stops: Stops | None = None
+    #: Requests that oha itself made markedly later than an ideal generator, to the median or above,
+    #: or did not send although that would have; absent for another generator, which has own_us or
+    #: no record of each request, or where failed requests hide it.
+    late: Count | None = None
+    #: Telemetry of both hosts during the load; null where the repetition failed.
+    telemetry: Telemetry | None
+    #: Resources that a Python client used, and its failures; absent for another generator, or where
+    #: the repetition failed.
+    client: PythonClient | None = None
     validity: Validity
-    started: Annotated[
-        NotNegative | None,
-        doc(
-            "Start of the load, unix seconds of the client's clock; with several clients, the "
-            "first client's start and clock."
-        ),
-    ]
-    finished: Annotated[
-        NotNegative | None,
-        doc(
-            "End of the generator, or of a batch's last request, unix seconds of the client's "
-            "clock; with several clients, the first client's clock."
-        ),
-    ]
-    raw_sha256: Annotated[
-        dict[str, Sha256],
-        doc(
-            "SHA-256 in hexadecimal of each raw file that the result was derived from, by file "
-            "name. requests.json.gz contains the hash of oha.sqlite, which it replaces."
-        ),
-    ]
-    response_time: Annotated[
-        ResponseTime | None,
-        doc(
-            "Response time of all requests that were due; absent without a schedule (closed loop, "
-            "batch), where wrk2 does not separate right answers from wrong ones, or where the "
-            "repetition failed."
-        ),
-    ] = None
-    py_spy: Annotated[
-        PySpyProfile | None,
-        doc("py-spy profile of a worker of the application; absent where it was not profiled."),
-    ] = None
-    trace: Annotated[
-        KernelTrace | None,
-        doc("Trace of the server's kernel; absent where it was not traced."),
-    ] = None
-    kinds: Annotated[
-        list[KindLoad] | None,
-        doc("Each kind of request of a mix; absent without one, or where the repetition failed."),
-    ] = None
-    clients: Annotated[
-        Annotated[list[ClientLoad], Meta(min_length=2)] | None,
-        doc(
-            "Each of several clients of the server, its telemetry without series; absent where "
-            "there was one client, or where the repetition failed."
-        ),
-    ] = None
+    #: Start of the load, unix seconds of the client's clock; with several clients, the first
+    #: client's start and clock.
+    started: NotNegative | None
+    #: End of the generator, or of a batch's last request, unix seconds of the client's clock; with
+    #: several clients, the first client's clock.
+    finished: NotNegative | None
+    #: SHA-256 in hexadecimal of each raw file that the result was derived from, by file name.
+    #: requests.json.gz contains the hash of oha.sqlite, which it replaces.
+    raw_sha256: dict[str, Sha256]
+    #: Response time of all requests that were due; absent without a schedule (closed loop, batch),
+    #: where wrk2 does not separate right answers from wrong ones, or where the repetition failed.
+    response_time: ResponseTime | None = None
+    #: py-spy profile of a worker of the application; absent where it was not profiled.
+    py_spy: PySpyProfile | None = None
+    #: Trace of the server's kernel; absent where it was not traced.
+    trace: KernelTrace | None = None
+    #: Each kind of request of a mix; absent without one, or where the repetition failed.
+    kinds: list[KindLoad] | None = None
+    #: Each of several clients of the server, its telemetry without series; absent where there was
+    #: one client, or where the repetition failed.
+    clients: Annotated[list[ClientLoad], Meta(min_length=2)] | None = None
 
 
 class Result(Repetition, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     """cells/<cell_id>/rep-<n>/result.json: one repetition, the same for every generator."""
 
-    cell_id: Annotated[Name, doc("Name of the cell and of its directory.")]
-    purpose: Annotated[Purpose, doc("Purpose of the measurement.")]
-    base: Annotated[
-        str | None,
-        doc("cell_id of the cell that this cell repeats, probes or limits; absent for `measure`."),
-    ] = None
-    cell: Annotated[Cell, doc("Cell that was measured.")]
-    histogram: Annotated[
-        EncodedHistogram | None,
-        doc("Histogram of all latencies; null where the repetition failed."),
-    ]
-    per_second: Annotated[
-        PerSecond | None, doc("Series by second; null where the generator has none.")
-    ]
-    ideal: Annotated[
-        EncodedHistogram | None,
-        doc(
-            "Histogram of the latencies that the same answers would have had with a generator that "
-            "adds nothing; absent where the generator does not report them."
-        ),
-    ] = None
-    censored: Annotated[
-        EncodedHistogram | None,
-        doc(
-            "Histogram of the waits that are certain, of the requests that were due and have no "
-            "answer; absent where there are none."
-        ),
-    ] = None
+    cell_id: Name  #: Name of the cell and of its directory.
+    purpose: Purpose  #: Purpose of the measurement.
+    #: cell_id of the cell that this cell repeats, probes or limits; absent for `measure`.
+    base: str | None = None
+    cell: Cell  #: Cell that was measured.
+    #: Histogram of all latencies; null where the repetition failed.
+    histogram: EncodedHistogram | None
+    per_second: PerSecond | None  #: Series by second; null where the generator has none.
+    #: Histogram of the latencies that the same answers would have had with a generator that adds
+    #: nothing; absent where the generator does not report them.
+    ideal: EncodedHistogram | None = None
+    #: Histogram of the waits that are certain, of the requests that were due and have no answer;
+    #: absent where there are none.
+    censored: EncodedHistogram | None = None

@@ -14,119 +14,78 @@ from loadlab.model.result import ErrorCounts
 class Spread(Record, kw_only=True, frozen=True):
     """Goodput of the repetitions."""
 
-    median: Annotated[NotNegative, doc("Median, requests/s.")]
-    min: Annotated[NotNegative, doc("Smallest, requests/s.")]
-    max: Annotated[NotNegative, doc("Largest, requests/s.")]
-    stdev: Annotated[
-        NotNegative | None,
-        doc("Sample standard deviation, requests/s; null for one repetition."),
-    ]
+    median: NotNegative  #: Median, requests/s.
+    min: NotNegative  #: Smallest, requests/s.
+    max: NotNegative  #: Largest, requests/s.
+    stdev: NotNegative | None  #: Sample standard deviation, requests/s; null for one repetition.
 
 
 class ClientStatistics(Record, kw_only=True, frozen=True):
     """Statistics of a Python client over the valid repetitions."""
 
-    seconds: Annotated[Spread, doc("Duration of the batch, seconds.")]
-    cpu_s: Annotated[Spread, doc("CPU time of the client, user plus system, seconds.")]
-    max_rss_bytes: Annotated[Spread, doc("Largest resident memory of the client, bytes.")]
-    failures: Annotated[
-        dict[str, Positive],
-        doc("Sums of requests that were not ok, by the error that the client received."),
-    ]
+    seconds: Spread  #: Duration of the batch, seconds.
+    cpu_s: Spread  #: CPU time of the client, user plus system, seconds.
+    max_rss_bytes: Spread  #: Largest resident memory of the client, bytes.
+    #: Sums of requests that were not ok, by the error that the client received.
+    failures: dict[str, Positive]
 
 
 class KindStatistics(Record, kw_only=True, frozen=True):
     """Statistics of one kind of request of a mix, over the valid repetitions."""
 
-    name: Annotated[str, doc("Name of its endpoint.")]
-    weight: Annotated[Positive, doc("Its requests in each block of the mix.")]
-    requests: Annotated[Count, doc("Sum of its requests.")]
-    responses: Annotated[Count, doc("Sum of its responses.")]
-    ok: Annotated[Count, doc("Sum of ok.")]
-    scheduled: Annotated[Count, doc("Sum of scheduled.")]
-    unsent: Annotated[Count, doc("Sum of unsent.")]
-    errors: Annotated[ErrorCounts, doc("Sums of failed requests by class.")]
-    goodput: Annotated[Spread, doc("Goodput of the kind in the repetitions.")]
-    latency_us: Annotated[
-        Latency,
-        doc("Latencies from the added histograms of the kind, µs, by the rules of the whole load."),
-    ]
-    own_us: Annotated[
-        OwnPart | None, doc("What the generator itself added to each percentile of latency_us.")
-    ] = None
-    latency_interval_us: Annotated[
-        PercentileIntervals, doc("95 % interval of each percentile, µs.")
-    ]
+    name: str  #: Name of its endpoint.
+    weight: Positive  #: Its requests in each block of the mix.
+    requests: Count  #: Sum of its requests.
+    responses: Count  #: Sum of its responses.
+    ok: Count  #: Sum of ok.
+    scheduled: Count  #: Sum of scheduled.
+    unsent: Count  #: Sum of unsent.
+    errors: ErrorCounts  #: Sums of failed requests by class.
+    goodput: Spread  #: Goodput of the kind in the repetitions.
+    #: Latencies from the added histograms of the kind, µs, by the rules of the whole load.
+    latency_us: Latency
+    #: What the generator itself added to each percentile of latency_us.
+    own_us: OwnPart | None = None
+    latency_interval_us: PercentileIntervals  #: 95 % interval of each percentile, µs.
 
 
 class Statistics(Record, kw_only=True, frozen=True):
     """Statistics over the valid repetitions of a cell; null or empty where there are none."""
 
-    n: Annotated[Count, doc("Valid repetitions.")]
-    n_void: Annotated[Count, doc("Void repetitions; no other number contains them.")]
-    requests: Annotated[Count | None, doc("Sum of requests; null where the generator has none.")]
-    responses: Annotated[Count | None, doc("Sum of responses; null where the generator has none.")]
-    ok: Annotated[Count | None, doc("Sum of ok; null where the generator has none.")]
-    aborted: Annotated[Count | None, doc("Sum of aborted; null where the generator has none.")]
-    scheduled: Annotated[Count | None, doc("Sum of scheduled; null where the generator has none.")]
-    unsent: Annotated[Count | None, doc("Sum of unsent; null where the generator has none.")]
-    reverse_proxy_requests: Annotated[
-        int | None, doc("Sum of reverse_proxy_requests; null where the generator has none.")
-    ]
-    errors: Annotated[ErrorCounts | None, doc("Sums of failed requests by class.")]
-    goodput: Annotated[
-        Spread | None, doc("Goodput of the repetitions; null where no repetition is valid.")
-    ]
-    rate_achieved: Annotated[
-        Spread | None,
-        doc("Answers per second of the repetitions; null where no repetition is valid."),
-    ]
-    latency_basis: Annotated[
-        Literal["scheduled", "sent"] | None,
-        doc(
-            "scheduled: latency counts from the intended send time. sent: latency counts from the "
-            "actual send time. The two are never compared."
-        ),
-    ]
-    latency_us: Annotated[
-        Latency,
-        doc(
-            "Latencies from the added histograms, µs; a percentile is null where the sample is "
-            "too small for it, or where it may be of the generator's making."
-        ),
-    ]
-    own_us: Annotated[
-        OwnPart | None,
-        doc(
-            "What the generator itself added to each percentile, from the added histograms; absent "
-            "where it does not report it."
-        ),
-    ] = None
-    latency_interval_us: Annotated[
-        PercentileIntervals,
-        doc("95 % interval of each percentile, µs, from the differences between repetitions. "),
-    ]
-    response_time: Annotated[
-        ResponseTime | None,
-        doc(
-            "Response time over all valid repetitions; null where one of the repetitions has none."
-        ),
-    ]
-    percentile_curve: Annotated[
-        list[Annotated[list[NotNegative], Meta(min_length=2, max_length=2)]],
-        doc("Points for a plot of latency against 1/(1-p), both ascending."),
-    ]
-    kinds: Annotated[
-        list[KindStatistics] | None,
-        doc("Each kind of request of a mix; absent without one, or where no repetition is valid."),
-    ] = None
-    client: Annotated[
-        ClientStatistics | None,
-        doc(
-            "Resources that a Python client used, and its failures; absent for another generator, "
-            "or where no repetition is valid."
-        ),
-    ] = None
+    n: Count  #: Valid repetitions.
+    n_void: Count  #: Void repetitions; no other number contains them.
+    requests: Count | None  #: Sum of requests; null where the generator has none.
+    responses: Count | None  #: Sum of responses; null where the generator has none.
+    ok: Count | None  #: Sum of ok; null where the generator has none.
+    aborted: Count | None  #: Sum of aborted; null where the generator has none.
+    scheduled: Count | None  #: Sum of scheduled; null where the generator has none.
+    unsent: Count | None  #: Sum of unsent; null where the generator has none.
+    #: Sum of reverse_proxy_requests; null where the generator has none.
+    reverse_proxy_requests: int | None
+    errors: ErrorCounts | None  #: Sums of failed requests by class.
+    goodput: Spread | None  #: Goodput of the repetitions; null where no repetition is valid.
+    #: Answers per second of the repetitions; null where no repetition is valid.
+    rate_achieved: Spread | None
+    #: scheduled: latency counts from the intended send time. sent: latency counts from the actual
+    #: send time. The two are never compared.
+    latency_basis: Literal["scheduled", "sent"] | None
+    #: Latencies from the added histograms, µs; a percentile is null where the sample is too small
+    #: for it, or where it may be of the generator's making.
+    latency_us: Latency
+    #: What the generator itself added to each percentile, from the added histograms; absent where
+    #: it does not report it.
+    own_us: OwnPart | None = None
+    #: 95 % interval of each percentile, µs, from the differences between repetitions.
+    latency_interval_us: PercentileIntervals
+    #: Response time over all valid repetitions; null where one of the repetitions has none.
+    response_time: ResponseTime | None
+    #: Points for a plot of latency against 1/(1-p), both ascending.
+    percentile_curve: list[Annotated[list[NotNegative], Meta(min_length=2, max_length=2)]]
+    #: Each kind of request of a mix; absent without one, or where no repetition is valid.
+    kinds: list[KindStatistics] | None = None
+    #: Resources that a Python client used, and its failures; absent for another generator, or where
+    #: no repetition is valid.
+    client: ClientStatistics | None = None
 
 
 class Sample(Record, kw_only=True, frozen=True):
@@ -134,19 +93,12 @@ class Sample(Record, kw_only=True, frozen=True):
     requests/s, latency in µs, and of each other metric in its own.
     """
 
-    n: Annotated[Count, doc("Number of values.")]
-    median: Annotated[
-        NotNegative | None, doc("Median, in the metric's unit; null where there is no value.")
-    ]
-    low: Annotated[
-        NotNegative | None,
-        doc(
-            "Lower bound of the median's interval, same unit; null below 3 values. The interval "
-            "of 3, 4 or 5 values holds the true median in 75, 88 or 94 % of cases, of more values "
-            "in 95 % or more."
-        ),
-    ]
-    high: Annotated[NotNegative | None, doc("Upper bound, with the same unit and rule as low.")]
+    n: Count  #: Number of values.
+    median: NotNegative | None  #: Median, in the metric's unit; null where there is no value.
+    #: Lower bound of the median's interval, same unit; null below 3 values. The interval of 3, 4 or
+    #: 5 values holds the true median in 75, 88 or 94 % of cases, of more values in 95 % or more.
+    low: NotNegative | None
+    high: NotNegative | None  #: Upper bound, with the same unit and rule as low.
 
 
 class CellCostBase(Record, kw_only=True, frozen=True):
@@ -155,9 +107,8 @@ class CellCostBase(Record, kw_only=True, frozen=True):
     without one an answer at the client.
     """
 
-    memory_is: Annotated[
-        Literal["pss", "rss"] | None, doc("Which of the two memory is; absent where that is.")
-    ] = None
+    #: Which of the two memory is; absent where that is.
+    memory_is: Literal["pss", "rss"] | None = None
 
     def sample(self, metric: str) -> Sample | None:
         """Return the values of one of COST_METRICS. Raises AttributeError for another metric."""
@@ -188,23 +139,13 @@ class Difference(Record, kw_only=True, frozen=True):
     geometric mean of the blocks' ratios, minus 1; otherwise the ratio of geometric means, minus 1.
     """
 
-    value: Annotated[
-        Annotated[float, Meta(ge=-1)] | None,
-        doc(
-            "Fraction, -1 or more. From the medians where a value is 0 or no block has both; null "
-            "where a side has no value or the base's median is 0."
-        ),
-    ]
-    low: Annotated[
-        Annotated[float, Meta(ge=-1)] | None,
-        doc(
-            "Lower bound of the 95 % interval, by Student's t on logarithms (Welch's where nothing "
-            "is paired); null below 3 blocks, repetitions or runs, or where a value is 0."
-        ),
-    ]
-    high: Annotated[
-        Annotated[float, Meta(ge=-1)] | None, doc("Upper bound, with the same rules as low.")
-    ]
+    #: Fraction, -1 or more. From the medians where a value is 0 or no block has both; null where a
+    #: side has no value or the base's median is 0.
+    value: Annotated[float, Meta(ge=-1)] | None
+    #: Lower bound of the 95 % interval, by Student's t on logarithms (Welch's where nothing is
+    #: paired); null below 3 blocks, repetitions or runs, or where a value is 0.
+    low: Annotated[float, Meta(ge=-1)] | None
+    high: Annotated[float, Meta(ge=-1)] | None  #: Upper bound, with the same rules as low.
 
 
 # What a comparison of variants says of the head.
@@ -227,106 +168,63 @@ class MetricComparison(Record, kw_only=True, frozen=True):
         ),
     ]
     latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None
-    method: Annotated[
-        Literal["blocks", "repetitions", "runs"],
-        doc(
-            "blocks: the ratio within each block of the run. repetitions: two host pairs, whose "
-            "repetitions are not paired. runs: the median of each run."
-        ),
-    ]
-    n: Annotated[
-        Count,
-        doc("Blocks that have both cells; otherwise repetitions or runs of the side with fewer."),
-    ]
-    base: Annotated[Sample, doc("Values of the base.")]
-    head: Annotated[Sample, doc("Values of the head.")]
-    difference: Annotated[Difference, doc("Difference of the head from the base.")]
-    p: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        doc(
-            "Two-sided p value of the t test that the interval is from, above 0 to 1; null where "
-            "there is no interval."
-        ),
-    ]
-    p_corrected: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        doc(
-            "p corrected (Benjamini and Hochberg) for all rows of the run that are compared, those "
-            "of goodput and latency and those of cost apart; null for a row that is not."
-        ),
-    ]
-    noise_floor: Annotated[
-        NotNegative | None,
-        doc(
-            "Largest bound, of either sign, of the A/A controls' differences in the metric, as a "
-            "fraction. Controls of the same endpoint and load are used, otherwise any control; "
-            "null where none was measured."
-        ),
-    ]
-    noise_floor_scope: Annotated[
-        Literal["cell", "run"] | None,
-        doc(
-            "cell: from A/A controls of the same endpoint and load. run: from other A/A controls. "
-            "null where none was measured."
-        ),
-    ]
-    conclusion: Annotated[
-        Literal["higher", "lower", "no difference", "inconclusive"],
-        doc(
-            "Conclusion on the head. higher, lower: the interval excludes 0, p_corrected is at "
-            "most 0.05, and the difference exceeds the noise floor where there is one. no "
-            "difference: the interval includes 0 and is within the margin of files/methods.yml, "
-            "either sign. inconclusive: neither."
-        ),
-    ]
-    reason: Annotated[Reason, doc("Reason for the conclusion.")]
+    #: blocks: the ratio within each block of the run. repetitions: two host pairs, whose
+    #: repetitions are not paired. runs: the median of each run.
+    method: Literal["blocks", "repetitions", "runs"]
+    n: Count  #: Blocks that have both cells; otherwise repetitions or runs of the side with fewer.
+    base: Sample  #: Values of the base.
+    head: Sample  #: Values of the head.
+    difference: Difference  #: Difference of the head from the base.
+    #: Two-sided p value of the t test that the interval is from, above 0 to 1; null where there is
+    #: no interval.
+    p: Annotated[float, Meta(gt=0, le=1)] | None
+    #: p corrected (Benjamini and Hochberg) for all rows of the run that are compared, those of
+    #: goodput and latency and those of cost apart; null for a row that is not.
+    p_corrected: Annotated[float, Meta(gt=0, le=1)] | None
+    #: Largest bound, of either sign, of the A/A controls' differences in the metric, as a fraction.
+    #: Controls of the same endpoint and load are used, otherwise any control; null where none was
+    #: measured.
+    noise_floor: NotNegative | None
+    #: cell: from A/A controls of the same endpoint and load. run: from other A/A controls. null
+    #: where none was measured.
+    noise_floor_scope: Literal["cell", "run"] | None
+    #: Conclusion on the head. higher, lower: the interval excludes 0, p_corrected is at most 0.05,
+    #: and the difference exceeds the noise floor where there is one. no difference: the interval
+    #: includes 0 and is within the margin of files/methods.yml, either sign. inconclusive: neither.
+    conclusion: Literal["higher", "lower", "no difference", "inconclusive"]
+    reason: Reason  #: Reason for the conclusion.
 
 
 class Ratio(Record, kw_only=True, frozen=True):
     """A ratio of two cells: the geometric mean of the blocks' ratios."""
 
-    value: Annotated[float | None, doc("The ratio; null where it cannot be computed.")]
-    low: Annotated[
-        float | None,
-        doc(
-            "Lower bound of the 95 % interval by blocks; null below 3 blocks, or with a value of 0."
-        ),
-    ]
-    high: Annotated[float | None, doc("Upper bound.")]
+    value: float | None  #: The ratio; null where it cannot be computed.
+    #: Lower bound of the 95 % interval by blocks; null below 3 blocks, or with a value of 0.
+    low: float | None
+    high: float | None  #: Upper bound.
 
 
 class Median(Record, kw_only=True, frozen=True):
     """A median over valid repetitions."""
 
-    value: Annotated[float | None, doc("The median; null without a valid repetition.")]
-    low: Annotated[
-        float | None,
-        doc(
-            "Lower bound of the interval; null below 3 repetitions. The interval of 3, 4 or 5 "
-            "repetitions holds the true median in 75, 88 or 94 % of cases, of more in 95 % or "
-            "more."
-        ),
-    ]
-    high: Annotated[float | None, doc("Upper bound.")]
-    n: Annotated[Count, doc("Valid repetitions.")]
+    value: float | None  #: The median; null without a valid repetition.
+    #: Lower bound of the interval; null below 3 repetitions. The interval of 3, 4 or 5 repetitions
+    #: holds the true median in 75, 88 or 94 % of cases, of more in 95 % or more.
+    low: float | None
+    high: float | None  #: Upper bound.
+    n: Count  #: Valid repetitions.
 
 
 class AblationPower(Record, kw_only=True, frozen=True):
     """Repetitions from which an ablation finds one key that alone has an effect."""
 
-    rows: Annotated[Positive, doc("Rows that are compared: each metric of each key.")]
-    effect: Annotated[Above0, doc("Effect of the key that is to be found, a fraction.")]
-    noise: Annotated[
-        Above0,
-        doc("Standard deviation of a repetition's goodput, without that of its block, a fraction."),
-    ]
-    measured: Annotated[
-        bool, doc("True where noise is of this run's comparisons; false where it is expected.")
-    ]
-    power: Annotated[Fraction, doc("Probability of finding the key, 0 to 1.")]
-    repetitions: Annotated[
-        Positive | None, doc("Repetitions needed; null where more than 1,000 are.")
-    ]
+    rows: Positive  #: Rows that are compared: each metric of each key.
+    effect: Above0  #: Effect of the key that is to be found, a fraction.
+    #: Standard deviation of a repetition's goodput, without that of its block, a fraction.
+    noise: Above0
+    measured: bool  #: True where noise is of this run's comparisons; false where it is expected.
+    power: Fraction  #: Probability of finding the key, 0 to 1.
+    repetitions: Positive | None  #: Repetitions needed; null where more than 1,000 are.
 
 
 class Scalability(Record, kw_only=True, frozen=True):
@@ -334,22 +232,16 @@ class Scalability(Record, kw_only=True, frozen=True):
     rate * N / (1 + sigma (N - 1) + kappa N (N - 1)). Intervals are of 95 %.
     """
 
-    levels: Annotated[Positive, doc("Number of measured levels.")]
-    rate: Annotated[Above0, doc("Goodput of one connection by the law, requests/s.")]
-    sigma: Annotated[Fraction, doc("Contention, 0 to 1.")]
-    sigma_low: Annotated[Fraction, doc("Lower bound of sigma's interval.")]
-    sigma_high: Annotated[Fraction, doc("Upper bound of sigma's interval.")]
-    kappa: Annotated[Fraction, doc("Coherency, 0 to 1.")]
-    kappa_low: Annotated[Fraction, doc("Lower bound of kappa's interval.")]
-    kappa_high: Annotated[Fraction, doc("Upper bound of kappa's interval.")]
-    peak: Annotated[
-        NotNegative | None,
-        doc("N of the highest goodput by the law; null where kappa is 0 and it has none."),
-    ]
-    most: Annotated[
-        Above0 | None,
-        doc("Highest goodput by the law at any N, requests/s; null where it has no limit."),
-    ]
-    misfit: Annotated[
-        NotNegative, doc("Largest deviation of a level from the law, a fraction of the law's.")
-    ]
+    levels: Positive  #: Number of measured levels.
+    rate: Above0  #: Goodput of one connection by the law, requests/s.
+    sigma: Fraction  #: Contention, 0 to 1.
+    sigma_low: Fraction  #: Lower bound of sigma's interval.
+    sigma_high: Fraction  #: Upper bound of sigma's interval.
+    kappa: Fraction  #: Coherency, 0 to 1.
+    kappa_low: Fraction  #: Lower bound of kappa's interval.
+    kappa_high: Fraction  #: Upper bound of kappa's interval.
+    #: N of the highest goodput by the law; null where kappa is 0 and it has none.
+    peak: NotNegative | None
+    #: Highest goodput by the law at any N, requests/s; null where it has no limit.
+    most: Above0 | None
+    misfit: NotNegative  #: Largest deviation of a level from the law, a fraction of the law's.

@@ -16,135 +16,95 @@ Word = Annotated[str, Meta(pattern=r"^(?![=+@\t\r-])")]
 class _BeforeCost(Record, kw_only=True, frozen=True):
     """The columns before those of what a request cost."""
 
-    cell_id: Annotated[Name, doc("Name of the cell.")]
-    purpose: Annotated[Purpose, doc("Purpose of the measurement; measure: a cell of the plan.")]
-    base: Annotated[
-        Word | None, doc("cell_id of the cell that this one repeats, probes or limits.")
-    ]
-    repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
-    block: Annotated[Positive | None, doc("Number of its block of the schedule, 1 or more.")]
-    valid: Annotated[bool, doc("Whether it is valid: true or false.")]
-    void_reasons: Annotated[
-        Word | None, doc("Codes of the reasons that make it void, separated by spaces.")
-    ]
-    findings: Annotated[
-        Word | None, doc("Codes of the remarks that do not make it void, separated by spaces.")
-    ]
-    host: Annotated[
-        Word, doc("Inventory name of the server of the pair of hosts that measured it.")
-    ]
-    started_unix_s: Annotated[NotNegative | None, doc("Start of the load, unix seconds.")]
+    cell_id: Name  #: Name of the cell.
+    purpose: Purpose  #: Purpose of the measurement; measure: a cell of the plan.
+    base: Word | None  #: cell_id of the cell that this one repeats, probes or limits.
+    repetition: Positive  #: Number of the repetition, 1 or more.
+    block: Positive | None  #: Number of its block of the schedule, 1 or more.
+    valid: bool  #: Whether it is valid: true or false.
+    void_reasons: Word | None  #: Codes of the reasons that make it void, separated by spaces.
+    findings: Word | None  #: Codes of the remarks that do not make it void, separated by spaces.
+    host: Word  #: Inventory name of the server of the pair of hosts that measured it.
+    started_unix_s: NotNegative | None  #: Start of the load, unix seconds.
 
-    framework: Annotated[Word, doc("Name of the application's folder in apps/.")]
-    server: Annotated[Word, doc("Application server, a folder in files/servers/.")]
-    transport: Annotated[Word, doc("Socket of the application server: unix or tcp.")]
-    protocol: Annotated[Word, doc("Protocol on that socket: http, uwsgi or fastcgi.")]
-    worker_class: Annotated[Word | None, doc("Gunicorn's worker class.")]
-    event_loop: Annotated[Word | None, doc("Event loop: asyncio or uvloop.")]
-    upstream_keepalive: Annotated[
-        bool | None, doc("Whether the reverse proxy kept its connections to it.")
-    ]
-    workers: Annotated[
-        Positive | None, doc("Processes of the application server; empty: one for each core.")
-    ]
-    threads: Annotated[Positive | None, doc("Threads of each process.")]
-    server_keepalive_s: Annotated[
-        Positive | None,
-        doc("Seconds until the application server closes an idle connection; empty: the lab's."),
-    ]
-    backlog: Annotated[Positive | None, doc("Accept queue requested, connections.")]
-    driver: Annotated[
-        Word | None, doc("Database driver; empty where it is the application's default.")
-    ]
-    python: Annotated[
-        Word | None, doc("Python of the application; empty where it is the server's own.")
-    ]
-    reverse_proxy: Annotated[
-        Word, doc("What clients connect to; none: directly to the application server.")
-    ]
-    endpoint: Annotated[Word, doc("Name of the requested endpoint.")]
-    tuning: Annotated[Word, doc("Tuning profile.")]
-    network: Annotated[Word, doc("Network profile.")]
+    framework: Word  #: Name of the application's folder in apps/.
+    server: Word  #: Application server, a folder in files/servers/.
+    transport: Word  #: Socket of the application server: unix or tcp.
+    protocol: Word  #: Protocol on that socket: http, uwsgi or fastcgi.
+    worker_class: Word | None  #: Gunicorn's worker class.
+    event_loop: Word | None  #: Event loop: asyncio or uvloop.
+    upstream_keepalive: bool | None  #: Whether the reverse proxy kept its connections to it.
+    workers: Positive | None  #: Processes of the application server; empty: one for each core.
+    threads: Positive | None  #: Threads of each process.
+    #: Seconds until the application server closes an idle connection; empty: the lab's.
+    server_keepalive_s: Positive | None
+    backlog: Positive | None  #: Accept queue requested, connections.
+    driver: Word | None  #: Database driver; empty where it is the application's default.
+    python: Word | None  #: Python of the application; empty where it is the server's own.
+    reverse_proxy: Word  #: What clients connect to; none: directly to the application server.
+    endpoint: Word  #: Name of the requested endpoint.
+    tuning: Word  #: Tuning profile.
+    network: Word  #: Network profile.
 
-    generator: Annotated[Word, doc("Program that offers the load.")]
-    mode: Annotated[
-        Literal["constant", "closed", "batch"], doc("Constant rate, closed loop or batch.")
-    ]
-    rate_per_s: Annotated[
-        Above0 | None, doc("Requested rate, requests/s; empty without a constant rate.")
-    ]
-    arrivals: Annotated[
-        Word | None, doc("How requests come at that rate; empty where evenly, or without one.")
-    ]
-    connections: Annotated[Positive, doc("Connections; of a batch: most requests at once.")]
-    burst_every_s: Annotated[
-        Above0 | None, doc("Seconds between the bursts of a closed loop; empty where it has none.")
-    ]
-    clients: Annotated[Positive, doc("Clients that offered the load together, 1 or more.")]
-    asked_duration_s: Annotated[
-        Above0 | None, doc("Requested length of the load, seconds; empty of a batch.")
-    ]
-    warmup_s: Annotated[NotNegative, doc("Length of the warm-up, seconds.")]
-    keepalive: Annotated[bool | None, doc("Whether the generator kept its connections.")]
-    tls: Annotated[bool, doc("Whether the load was HTTPS.")]
-    http2: Annotated[bool, doc("Whether the load was HTTP/2.")]
+    generator: Word  #: Program that offers the load.
+    mode: Literal["constant", "closed", "batch"]  #: Constant rate, closed loop or batch.
+    rate_per_s: Above0 | None  #: Requested rate, requests/s; empty without a constant rate.
+    arrivals: Word | None  #: How requests come at that rate; empty where evenly, or without one.
+    connections: Positive  #: Connections; of a batch: most requests at once.
+    #: Seconds between the bursts of a closed loop; empty where it has none.
+    burst_every_s: Above0 | None
+    clients: Positive  #: Clients that offered the load together, 1 or more.
+    asked_duration_s: Above0 | None  #: Requested length of the load, seconds; empty of a batch.
+    warmup_s: NotNegative  #: Length of the warm-up, seconds.
+    keepalive: bool | None  #: Whether the generator kept its connections.
+    tls: bool  #: Whether the load was HTTPS.
+    http2: bool  #: Whether the load was HTTP/2.
 
-    duration_s: Annotated[NotNegative | None, doc("Measured time, seconds.")]
-    requests: Annotated[Count | None, doc("Requests sent.")]
-    responses: Annotated[Count | None, doc("Requests answered in full, with any status.")]
-    ok: Annotated[Count | None, doc("Verified answers.")]
-    aborted: Annotated[Count | None, doc("Requests that the generator cut off at its deadline.")]
-    scheduled: Annotated[Count | None, doc("Requests of the schedule.")]
-    unsent: Annotated[Count | None, doc("Requests of the schedule that were never sent.")]
-    late: Annotated[Count | None, doc("Requests that the generator itself made late.")]
-    goodput_per_s: Annotated[NotNegative | None, doc("Verified answers per second.")]
-    rate_achieved_per_s: Annotated[NotNegative | None, doc("Answers per second.")]
-    errors_connect: Annotated[Count | None, doc("Requests that got no connection.")]
-    errors_read: Annotated[Count | None, doc("Requests whose answer was lost.")]
-    errors_write: Annotated[Count | None, doc("Requests that were lost while being sent.")]
-    errors_timeout: Annotated[Count | None, doc("Requests without an answer in time.")]
-    errors_status_4xx: Annotated[Count | None, doc("Requests answered with 400 to 499.")]
-    errors_status_5xx: Annotated[Count | None, doc("Requests answered with 500 to 599.")]
-    errors_status_other: Annotated[Count | None, doc("Requests with another status outside 2xx.")]
-    errors_body: Annotated[Count | None, doc("Requests answered with another body length.")]
+    duration_s: NotNegative | None  #: Measured time, seconds.
+    requests: Count | None  #: Requests sent.
+    responses: Count | None  #: Requests answered in full, with any status.
+    ok: Count | None  #: Verified answers.
+    aborted: Count | None  #: Requests that the generator cut off at its deadline.
+    scheduled: Count | None  #: Requests of the schedule.
+    unsent: Count | None  #: Requests of the schedule that were never sent.
+    late: Count | None  #: Requests that the generator itself made late.
+    goodput_per_s: NotNegative | None  #: Verified answers per second.
+    rate_achieved_per_s: NotNegative | None  #: Answers per second.
+    errors_connect: Count | None  #: Requests that got no connection.
+    errors_read: Count | None  #: Requests whose answer was lost.
+    errors_write: Count | None  #: Requests that were lost while being sent.
+    errors_timeout: Count | None  #: Requests without an answer in time.
+    errors_status_4xx: Count | None  #: Requests answered with 400 to 499.
+    errors_status_5xx: Count | None  #: Requests answered with 500 to 599.
+    errors_status_other: Count | None  #: Requests with another status outside 2xx.
+    errors_body: Count | None  #: Requests answered with another body length.
 
-    latency_basis: Annotated[
-        Literal["scheduled", "sent"] | None,
-        doc("Latency counts from the scheduled or the actual send time; never compare the two."),
-    ]
-    mean_ms: Annotated[NotNegative | None, doc("Mean latency of the answers, ms.")]
-    stdev_ms: Annotated[NotNegative | None, doc("Its standard deviation (population), ms.")]
-    min_ms: Annotated[NotNegative | None, doc("Smallest latency, ms.")]
-    p50_ms: Annotated[NotNegative | None, doc("50th percentile over all requests due, ms.")]
-    p75_ms: Annotated[NotNegative | None, doc("75th percentile over all requests due, ms.")]
-    p90_ms: Annotated[NotNegative | None, doc("90th percentile over all requests due, ms.")]
-    p95_ms: Annotated[NotNegative | None, doc("95th percentile over all requests due, ms.")]
-    p99_ms: Annotated[NotNegative | None, doc("99th percentile over all requests due, ms.")]
-    p99_9_ms: Annotated[NotNegative | None, doc("99.9th percentile over all requests due, ms.")]
-    p99_99_ms: Annotated[NotNegative | None, doc("99.99th percentile over all requests due, ms.")]
-    max_ms: Annotated[NotNegative | None, doc("Largest latency, ms.")]
-    censored: Annotated[Count | None, doc("Requests due without an answer, behind every answer.")]
-    at_least: Annotated[
-        Word | None,
-        doc(
-            "Which of p50 to max fall among the censored requests, separated by spaces: their "
-            "values are lower bounds."
-        ),
-    ]
-    response_time_mean_ms: Annotated[NotNegative | None, doc("Mean response time, ms.")]
-    response_time_p50_ms: Annotated[NotNegative | None, doc("Median response time, ms.")]
-    response_time_p99_ms: Annotated[NotNegative | None, doc("p99 of the response time, ms.")]
-    service_time_mean_ms: Annotated[
-        NotNegative | None, doc("Mean time from a request's actual start to its end, ms.")
-    ]
-    send_delay_p99_ms: Annotated[NotNegative | None, doc("p99 of the send delay, ms.")]
-    gap_error_p99_us: Annotated[NotNegative | None, doc("p99 of the inter-arrival error, µs.")]
-    generator_p50_ms: Annotated[
-        NotNegative | None, doc("What the generator itself added to p50_ms, ms.")
-    ]
-    generator_p99_ms: Annotated[
-        NotNegative | None, doc("What the generator itself added to p99_ms, ms.")
-    ]
+    #: Latency counts from the scheduled or the actual send time; never compare the two.
+    latency_basis: Literal["scheduled", "sent"] | None
+    mean_ms: NotNegative | None  #: Mean latency of the answers, ms.
+    stdev_ms: NotNegative | None  #: Its standard deviation (population), ms.
+    min_ms: NotNegative | None  #: Smallest latency, ms.
+    p50_ms: NotNegative | None  #: 50th percentile over all requests due, ms.
+    p75_ms: NotNegative | None  #: 75th percentile over all requests due, ms.
+    p90_ms: NotNegative | None  #: 90th percentile over all requests due, ms.
+    p95_ms: NotNegative | None  #: 95th percentile over all requests due, ms.
+    p99_ms: NotNegative | None  #: 99th percentile over all requests due, ms.
+    p99_9_ms: NotNegative | None  #: 99.9th percentile over all requests due, ms.
+    p99_99_ms: NotNegative | None  #: 99.99th percentile over all requests due, ms.
+    max_ms: NotNegative | None  #: Largest latency, ms.
+    censored: Count | None  #: Requests due without an answer, behind every answer.
+    #: Which of p50 to max fall among the censored requests, separated by spaces: their values are
+    #: lower bounds.
+    at_least: Word | None
+    response_time_mean_ms: NotNegative | None  #: Mean response time, ms.
+    response_time_p50_ms: NotNegative | None  #: Median response time, ms.
+    response_time_p99_ms: NotNegative | None  #: p99 of the response time, ms.
+    #: Mean time from a request's actual start to its end, ms.
+    service_time_mean_ms: NotNegative | None
+    send_delay_p99_ms: NotNegative | None  #: p99 of the send delay, ms.
+    gap_error_p99_us: NotNegative | None  #: p99 of the inter-arrival error, µs.
+    generator_p50_ms: NotNegative | None  #: What the generator itself added to p50_ms, ms.
+    generator_p99_ms: NotNegative | None  #: What the generator itself added to p99_ms, ms.
 
 
 # Column -> its reading, of each metric: the usual memory before the other.
@@ -175,28 +135,17 @@ class RepetitionRow(_WithCost, kw_only=True, frozen=True):
     that it has. A field is empty where the repetition has no such value: null here.
     """
 
-    server_cpu_fraction: Annotated[
-        Fraction | None, doc("Busy time of the server's cores, fraction 0 to 1.")
-    ]
-    server_steal_fraction: Annotated[Fraction | None, doc("Steal on the server, fraction 0 to 1.")]
-    server_foreign_cpu_fraction: Annotated[
-        Fraction | None, doc("Foreign CPU on the server, fraction 0 to 1.")
-    ]
-    server_retransmits: Annotated[Count | None, doc("TCP segments that the server sent again.")]
-    server_listen_overflows: Annotated[
-        Count | None, doc("Connections that the server refused because the accept queue was full.")
-    ]
-    client_cpu_fraction: Annotated[
-        Fraction | None,
-        doc("Busy time of the client's cores, fraction 0 to 1; of several, the busiest client's."),
-    ]
-    client_steal_fraction: Annotated[Fraction | None, doc("Steal on that client, 0 to 1.")]
-    client_foreign_cpu_fraction: Annotated[
-        Fraction | None, doc("Foreign CPU on that client, fraction 0 to 1.")
-    ]
-    client_retransmits: Annotated[Count | None, doc("TCP segments that this client sent again.")]
-    batch_s: Annotated[NotNegative | None, doc("Time of a Python client's batch, seconds.")]
-    batch_cpu_s: Annotated[NotNegative | None, doc("CPU time of the Python client, seconds.")]
-    batch_memory_mib: Annotated[
-        NotNegative | None, doc("Largest resident memory of the Python client, MiB.")
-    ]
+    server_cpu_fraction: Fraction | None  #: Busy time of the server's cores, fraction 0 to 1.
+    server_steal_fraction: Fraction | None  #: Steal on the server, fraction 0 to 1.
+    server_foreign_cpu_fraction: Fraction | None  #: Foreign CPU on the server, fraction 0 to 1.
+    server_retransmits: Count | None  #: TCP segments that the server sent again.
+    #: Connections that the server refused because the accept queue was full.
+    server_listen_overflows: Count | None
+    #: Busy time of the client's cores, fraction 0 to 1; of several, the busiest client's.
+    client_cpu_fraction: Fraction | None
+    client_steal_fraction: Fraction | None  #: Steal on that client, 0 to 1.
+    client_foreign_cpu_fraction: Fraction | None  #: Foreign CPU on that client, fraction 0 to 1.
+    client_retransmits: Count | None  #: TCP segments that this client sent again.
+    batch_s: NotNegative | None  #: Time of a Python client's batch, seconds.
+    batch_cpu_s: NotNegative | None  #: CPU time of the Python client, seconds.
+    batch_memory_mib: NotNegative | None  #: Largest resident memory of the Python client, MiB.

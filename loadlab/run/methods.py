@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from loadlab.model import Record
-from loadlab.model.base import Above0, Fraction, NotNegative, doc
+from loadlab.model.base import Above0, Fraction, NotNegative
 from loadlab.run import documents
 from loadlab.run.catalog import load_yaml
 
@@ -22,52 +22,37 @@ R = TypeVar("R", bound=msgspec.Struct)
 class ComparisonRule(Record, kw_only=True, frozen=True):
     """How two cells are compared; files/methods.yml has the values."""
 
-    margin: Annotated[
-        Above0, doc("Largest bound of an interval, either sign, that is called no difference.")
-    ]
-    lanes_margin: Annotated[
-        Above0,
-        doc("The same where one load measures both side by side, of the metrics that this suits."),
-    ]
-    lanes_crowd: Annotated[
-        Fraction,
-        doc(
-            "Part of the server's CPU time above which a load that measures several side by side "
-            "calls no equal percentiles no difference."
-        ),
-    ]
-    failed_max: Annotated[
-        Fraction,
-        doc(
-            "Largest fraction of failed requests with which the latencies of the answers are "
-            "compared, and by which a cell of lower response time may have failed more."
-        ),
-    ]
-    planned_noise: Annotated[
-        Above0, doc("Standard deviation of a repetition, a fraction, before anything is measured.")
-    ]
-    power: Annotated[
-        Fraction, doc("Probability with which an ablation is to find a key that has an effect.")
-    ]
+    margin: Above0  #: Largest bound of an interval, either sign, that is called no difference.
+    #: The same where one load measures both side by side, of the metrics that this suits.
+    lanes_margin: Above0
+    #: Part of the server's CPU time above which a load that measures several side by side calls no
+    #: equal percentiles no difference.
+    lanes_crowd: Fraction
+    #: Largest fraction of failed requests with which the latencies of the answers are compared, and
+    #: by which a cell of lower response time may have failed more.
+    failed_max: Fraction
+    #: Standard deviation of a repetition, a fraction, before anything is measured.
+    planned_noise: Above0
+    power: Fraction  #: Probability with which an ablation is to find a key that has an effect.
 
 
 class LimitRule(Record, kw_only=True, frozen=True):
     """From which values on something is called the limit of a cell; files/methods.yml has them."""
 
-    curve_slo: Annotated[dict[str, NotNegative], doc("The objective: p99_ms, errors.")]
-    limit_cpu_full: Annotated[Fraction, doc("Part of the cores' time.")]
-    limit_core_full: Annotated[Fraction, doc("Part of one core's time.")]
-    limit_cpu_share: Annotated[Fraction, doc("Part of the CPU time used.")]
-    limit_waiting: Annotated[Fraction, doc("Part of the time of the requests.")]
-    limit_in_use: Annotated[Fraction, doc("Part of the database connections.")]
-    limit_crowd: Annotated[Above0, doc("Requests under way for each connection or thread.")]
-    limit_queue: Annotated[Above0, doc("Mean connections in an accept queue.")]
-    limit_affected: Annotated[Fraction, doc("Part of the requests that were due.")]
-    limit_pressure: Annotated[Fraction, doc("Part of the time.")]
-    limit_round_trip: Annotated[Fraction, doc("Part of the time of the requests.")]
-    limit_far_ms: Annotated[NotNegative, doc("Round trip, ms.")]
-    limit_explained: Annotated[Fraction, doc("Part of the time of the requests.")]
-    limit_doubled: Annotated[NotNegative, doc("Growth of the right answers per second.")]
+    curve_slo: dict[str, NotNegative]  #: The objective: p99_ms, errors.
+    limit_cpu_full: Fraction  #: Part of the cores' time.
+    limit_core_full: Fraction  #: Part of one core's time.
+    limit_cpu_share: Fraction  #: Part of the CPU time used.
+    limit_waiting: Fraction  #: Part of the time of the requests.
+    limit_in_use: Fraction  #: Part of the database connections.
+    limit_crowd: Above0  #: Requests under way for each connection or thread.
+    limit_queue: Above0  #: Mean connections in an accept queue.
+    limit_affected: Fraction  #: Part of the requests that were due.
+    limit_pressure: Fraction  #: Part of the time.
+    limit_round_trip: Fraction  #: Part of the time of the requests.
+    limit_far_ms: NotNegative  #: Round trip, ms.
+    limit_explained: Fraction  #: Part of the time of the requests.
+    limit_doubled: NotNegative  #: Growth of the right answers per second.
 
 
 @cache

@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -34,6 +39,8 @@ DOCUMENTS: dict[str, type[model.Record]] = {
 }
 # Name of a table -> the record of its rows.
 TABLES: dict[str, type[model.Record]] = {"cells": model.RepetitionRow}
+# A field of a record, and the comment behind it.
+_FIELD = re.compile(r"    (\w+): (?:.*  #: (.+))?")
 
 
 def build() -> dict[str, object]:
@@ -41,6 +48,12 @@ def build() -> dict[str, object]:
     _, definitions = msgspec.json.schema_components(
         [*DOCUMENTS.values(), *TABLES.values()], ref_template="#/$defs/{name}"
     )
+    for record in _subclasses(model.Record):
+        fields = definitions.get(record.__name__, {}).get("properties", {})
+        for base in record.__mro__:
+            for name, meaning in _meanings(base.__module__)[base.__name__].items():
+                if name in fields:
+                    fields[name].setdefault("description", meaning)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Documents of a run, schema {model.SCHEMA}",
@@ -48,6 +61,31 @@ def build() -> dict[str, object]:
         "anyOf": [{"$ref": f"#/$defs/{record.__name__}"} for record in DOCUMENTS.values()],
         "$defs": definitions,
     }
+
+
+def _subclasses(record: type[model.Record]) -> Iterator[type[model.Record]]:
+    for subclass in record.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+@cache
+def _meanings(module: str) -> defaultdict[str, dict[str, str]]:
+    """Return record -> field -> its comment, which begins with `#:`, before or behind the field."""
+    meanings: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    if not module.startswith(model.__name__):
+        return meanings
+    record, before = "", []
+    for line in inspect.getsource(sys.modules[module]).splitlines():
+        if line.startswith("class "):
+            record = line.removeprefix("class ").partition("(")[0]
+        elif line.startswith("    #: "):
+            before.append(line.removeprefix("    #: "))
+        elif field := _FIELD.match(line):
+            if comment := " ".join(filter(None, [*before, field[2]])):
+                meanings[record][field[1]] = comment
+            before.clear()
+    return meanings
 
 
 def text() -> str:

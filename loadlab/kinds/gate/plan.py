@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
 
 from msgspec.structs import replace
 
@@ -35,7 +34,7 @@ from loadlab.model import (
     VariantCells,
     Verdict,
 )
-from loadlab.model.base import Above0, NotNegative, Positive, doc
+from loadlab.model.base import Above0, NotNegative, Positive
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
@@ -64,19 +63,17 @@ _FOLLOWS = ("fraction", "of_saturation", "lanes", "rate")
 class GateRule(Record, kw_only=True, frozen=True):
     """How variants are measured; files/methods.yml has the values."""
 
-    gate_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
-    gate_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
-    gate_fraction: Annotated[Above0, doc("Constant rate, as a fraction of the base's saturation.")]
-    gate_lanes_fraction: Annotated[
-        Above0, doc("Constant rate of all variants side by side, as a fraction as above.")
-    ]
-    gate_lanes_duration_s: Annotated[
-        Above0, doc("Duration of a measurement of all variants side by side, seconds.")
-    ]
-    gate_closed_s: Annotated[Above0, doc("Length of the closed loop that follows, seconds.")]
-    gate_slice_s: Annotated[Above0, doc("Length of its slices, seconds.")]
-    gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
-    gate_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
+    gate_duration_s: Above0  #: Duration of a measurement, seconds.
+    gate_warmup_s: NotNegative  #: Its warm-up, seconds.
+    gate_fraction: Above0  #: Constant rate, as a fraction of the base's saturation.
+    #: Constant rate of all variants side by side, as a fraction as above.
+    gate_lanes_fraction: Above0
+    #: Duration of a measurement of all variants side by side, seconds.
+    gate_lanes_duration_s: Above0
+    gate_closed_s: Above0  #: Length of the closed loop that follows, seconds.
+    gate_slice_s: Above0  #: Length of its slices, seconds.
+    gate_beside_s: NotNegative  #: What a measurement takes beside its load, seconds.
+    gate_baseline_blocks: Positive  #: Blocks that are measured with a baseline.
 
 
 def study(root: Path, options: GivenOptions) -> Study:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -31,7 +30,7 @@ from loadlab.model import (
     StudyCell,
     StudyPublication,
 )
-from loadlab.model.base import Above0, Facts, NotNegative, Positive, doc
+from loadlab.model.base import Above0, Facts, NotNegative, Positive
 from loadlab.plan import cell_ids, check_options
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.modes.levels import Fixed
@@ -74,19 +73,19 @@ _OF_ONE = ("connections", "tuning")
 class MatrixRule(Record, kw_only=True, frozen=True):
     """How candidates are measured; files/methods.yml has the values."""
 
-    matrix_budget: Annotated[str, doc("Budget where none is given.")]
-    matrix_duration_s: Annotated[Above0, doc("Duration of a measurement, seconds.")]
-    matrix_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
-    matrix_lanes: Annotated[Positive, doc("Candidates of a load in lanes, at most, in the rounds.")]
-    matrix_lanes_duration_s: Annotated[Above0, doc("Duration of a load in lanes, seconds.")]
-    matrix_lanes_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
-    matrix_lanes_beside_s: Annotated[NotNegative, doc("What it takes beside, seconds.")]
-    gate_slice_s: Annotated[Above0, doc("Length of a lane's slices, seconds.")]
-    matrix_set_up_s: Annotated[Above0, doc("What the first set-up of a candidate takes, seconds.")]
-    matrix_finalists: Annotated[Positive, doc("How many candidates the rounds leave.")]
-    matrix_round_blocks: Annotated[Positive, doc("Blocks of the last round.")]
-    matrix_blocks_min: Annotated[Positive, doc("Blocks after the rounds, at least.")]
-    gate_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
+    matrix_budget: str  #: Budget where none is given.
+    matrix_duration_s: Above0  #: Duration of a measurement, seconds.
+    matrix_warmup_s: NotNegative  #: Its warm-up, seconds.
+    matrix_lanes: Positive  #: Candidates of a load in lanes, at most, in the rounds.
+    matrix_lanes_duration_s: Above0  #: Duration of a load in lanes, seconds.
+    matrix_lanes_warmup_s: NotNegative  #: Its warm-up, seconds.
+    matrix_lanes_beside_s: NotNegative  #: What it takes beside, seconds.
+    gate_slice_s: Above0  #: Length of a lane's slices, seconds.
+    matrix_set_up_s: Above0  #: What the first set-up of a candidate takes, seconds.
+    matrix_finalists: Positive  #: How many candidates the rounds leave.
+    matrix_round_blocks: Positive  #: Blocks of the last round.
+    matrix_blocks_min: Positive  #: Blocks after the rounds, at least.
+    gate_beside_s: NotNegative  #: What a measurement takes beside its load, seconds.
 
 
 def study(ask: Request, options: GivenOptions) -> Study:
