@@ -75,25 +75,18 @@ class Checked:
 
 @dataclass
 class Outcome:
-    """The result of a verification.
+    """The result of a verification."""
 
-    - run_dir: the run as it was derived again, in the folder ``scratch``
-    - revision: of the lab that made the run; other: why a document of it may be worded otherwise,
-      None where this lab is the same, without changes
-    - signer: who signed the bundle, None where nobody did; signers: the list of signers, or None
-    - numbers: how many were compared
-    - notes: texts for the user
-    - files: state of each file, by its path
-    """
-
-    run_dir: Path
-    revision: str
+    run_dir: Path  #: The run as it was derived again, in the folder ``scratch``.
+    revision: str  #: Of the lab that made the run.
+    #: Why a document of it may be worded otherwise, None where this lab is the same, without
+    #: changes.
     other: str | None
-    signer: Signer | None
-    signers: Path | None
-    numbers: int = 0
-    notes: list[str] = field(default_factory=list)
-    files: dict[str, Checked] = field(default_factory=dict)
+    signer: Signer | None  #: Who signed the bundle, None where nobody did.
+    signers: Path | None  #: The list of signers, or None.
+    numbers: int = 0  #: How many were compared.
+    notes: list[str] = field(default_factory=list)  #: Texts for the user.
+    files: dict[str, Checked] = field(default_factory=dict)  #: State of each file, by its path.
 
     def of(self, state: State) -> dict[str, tuple[str, ...]]:
         """Return the files of a state, with the reasons, by name."""

@@ -30,22 +30,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run in results/.
-
-    - state: running where another process holds it; other version where a document is of a schema
-      that this lab does not read; broken where a document is malformed or absent
-    - problem: of a broken run, what is wrong with which document
-    - began, ended: unix seconds; None where not known. It ended with its last load
-    - begun: plan.json. measured: None where there is no summary, or a document is unreadable
-    """
+    """A run in results/."""
 
     run_id: str
+    #: running where another process holds it; other version where a document is of a schema that
+    #: this lab does not read; broken where a document is malformed or absent.
     state: State
-    problem: str = ""
+    problem: str = ""  #: Of a broken run, what is wrong with which document.
+    #: began, ended: unix seconds; None where not known. It ended with its last load.
     began: float | None = None
     ended: float | None = None
-    begun: Run | None = None
+    begun: Run | None = None  #: plan.json.
     progress: Progress | None = None
+    #: None where there is no summary, or a document is unreadable.
     measured: Measured | None = None
     has_report: bool = False
 

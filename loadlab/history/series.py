@@ -36,29 +36,22 @@ NEWEST = inference.LEAST
 
 @dataclass(frozen=True)
 class Step:
-    """A change of level, found with the run ``at``.
-
-    - since: the first of the NEWEST runs that were compared
-    - base: the runs before them that they were compared with
-    - rows: the metrics that differ
-    """
+    """A change of level, found with the run ``at``."""
 
     at: int
-    since: int
-    base: Sequence[int]
-    rows: Sequence[MetricComparison]
+    since: int  #: The first of the NEWEST runs that were compared.
+    base: Sequence[int]  #: The runs before them that they were compared with.
+    rows: Sequence[MetricComparison]  #: The metrics that differ.
 
 
 @dataclass
 class Series:
-    """A cell over time; positions are those in ``runs``.
-
-    - cells: the cell of each run; void: it has no valid repetition
-    - changes: a position -> what differs in the environment from the run before it
-    """
+    """A cell over time; positions are those in ``runs``."""
 
     runs: list[PastRun] = field(default_factory=list)
+    #: The cell of each run; void: it has no valid repetition.
     cells: list[CellSummary] = field(default_factory=list)
+    #: A position -> what differs in the environment from the run before it.
     changes: dict[int, list[ReproductionPart]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     # The valid runs of the present level, and the p values of its comparisons so far.

@@ -212,19 +212,15 @@ class _Offering(Struct, rename="pascal"):
 
 
 class InstanceType(Struct, frozen=True, kw_only=True):
-    """An instance type.
+    """An instance type."""
 
-    - architecture: the last supported one, such as x86_64
-    - cores, threads_per_core: of an instance by default
-    - threads: the threads per core that may be asked for; empty where none may
-    - nitro, cluster, burstable, metal, spot: whether it is of the Nitro System, may be in a cluster
-      placement group, uses CPU credits, is a whole machine, and can be bought as spot
-    """
-
-    architecture: str
+    architecture: str  #: The last supported one, such as x86_64.
+    #: cores, threads_per_core: of an instance by default.
     cores: int
     threads_per_core: int
-    threads: list[int]
+    threads: list[int]  #: The threads per core that may be asked for; empty where none may.
+    #: nitro, cluster, burstable, metal, spot: whether it is of the Nitro System, may be in a
+    #: cluster placement group, uses CPU credits, is a whole machine, and can be bought as spot.
     nitro: bool
     cluster: bool
     burstable: bool

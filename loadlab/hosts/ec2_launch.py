@@ -19,31 +19,22 @@ class Image(Struct, frozen=True, kw_only=True):
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """What to create.
+    """What to create."""
 
-    - name: of the key pair and placement group; group: id of the security group
-    - tags: of everything that is created
-    - disk_gb: size of each disk, GB
-    - hosts: host -> instance type; servers: those that are servers, the others are clients
-    - types: instance type by name; images: image by architecture
-    - threads_per_core: asked for, 1 or 2
-    - made_of: host -> what was asked for, in words; labels: further tags of each instance
-    """
-
-    name: str
-    group: str
-    tags: dict[str, str]
+    name: str  #: Of the key pair and placement group.
+    group: str  #: Id of the security group.
+    tags: dict[str, str]  #: Of everything that is created.
     tenancy: str
     spot: bool
-    disk_gb: int
+    disk_gb: int  #: Size of each disk, GB.
     user_data: str
-    hosts: dict[str, str]
-    servers: list[str]
-    types: dict[str, InstanceType]
-    threads_per_core: int
-    images: dict[str, Image]
-    made_of: dict[str, str]
-    labels: dict[str, str]
+    hosts: dict[str, str]  #: Host -> instance type.
+    servers: list[str]  #: Those that are servers, the others are clients.
+    types: dict[str, InstanceType]  #: Instance type by name.
+    threads_per_core: int  #: Asked for, 1 or 2.
+    images: dict[str, Image]  #: Image by architecture.
+    made_of: dict[str, str]  #: Host -> what was asked for, in words.
+    labels: dict[str, str]  #: Further tags of each instance.
 
 
 def tag_specification(kind: str, tags: dict[str, str]) -> Request:

@@ -32,17 +32,14 @@ PROJECT = "gunicorn"
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What this machine fetches from.
+    """What this machine fetches from."""
 
-    - sources: "name:port" of each server, as SSH's PermitRemoteOpen takes it
-    - environment: the variables that lead pip, npm, Go and the build of the lab's crate on a host
-      to the same servers
-    - missing: language, of applications or of the lab's crate -> why its packages cannot be
-      fetched, and the remedy
-    """
-
-    sources: list[str]
+    sources: list[str]  #: "name:port" of each server, as SSH's PermitRemoteOpen takes it.
+    #: The variables that lead pip, npm, Go and the build of the lab's crate on a host to the same
+    #: servers.
     environment: dict[str, str]
+    #: Language, of applications or of the lab's crate -> why its packages cannot be fetched, and
+    #: the remedy.
     missing: dict[str, str]
 
 

@@ -23,41 +23,28 @@ _ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
 class HostProbe(Struct, frozen=True, kw_only=True):
-    """What the probe reports of a host.
+    """What the probe reports of a host."""
 
-    - user: who logs in; booted: unix seconds
-    - machine_id: the machine's own id and that of its kernel's boot
-    - os: such as "debian 13"; machine: as `uname -m` prints it
-    - cpus: processor numbers that services may use
-    - interface: the one with the test address, or ""
-    - routes: peer's address -> [interface, source address], or [] where there is none
-    - own_address: the address that SSH connected to
-    - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
-    - untraced: what keeps bpftrace from it: container, tracefs, cgroup, lockdown
-    - programs: name -> path, or "", of each generator's program that was asked for
-    - sources: "name:port" of each package source; deployed: fingerprints, or ""
-    - free_bytes: of the file system of raw files; available_bytes: of memory
-    - manifest: the host's fields in manifest.json
-    """
-
-    user: str
-    machine_id: str
-    booted: int
-    os: str
-    machine: str
-    cpus: list[int]
-    interface: str
+    user: str  #: Who logs in.
+    machine_id: str  #: The machine's own id and that of its kernel's boot.
+    booted: int  #: Unix seconds.
+    os: str  #: Such as "debian 13".
+    machine: str  #: As `uname -m` prints it.
+    cpus: list[int]  #: Processor numbers that services may use.
+    interface: str  #: The one with the test address, or "".
+    #: Peer's address -> [interface, source address], or [] where there is none.
     routes: dict[str, list[str]]
-    own_address: str
-    python: str
-    netem: bool
-    untraced: list[str]
+    own_address: str  #: The address that SSH connected to.
+    python: str  #: Version of /usr/bin/python3, or "".
+    netem: bool  #: Whether the kernel has it.
+    untraced: list[str]  #: What keeps bpftrace from it: container, tracefs, cgroup, lockdown.
+    #: Name -> path, or "", of each generator's program that was asked for.
     programs: dict[str, str]
-    sources: list[str]
-    deployed: str
-    free_bytes: int
-    available_bytes: int
-    manifest: HostDescription
+    sources: list[str]  #: "name:port" of each package source.
+    deployed: str  #: Fingerprints, or "".
+    free_bytes: int  #: Of the file system of raw files.
+    available_bytes: int  #: Of memory.
+    manifest: HostDescription  #: The host's fields in manifest.json.
 
 
 class PythonStack(PythonLimit, frozen=True, kw_only=True):
@@ -67,26 +54,20 @@ class PythonStack(PythonLimit, frozen=True, kw_only=True):
 
 
 class Demands(Struct, frozen=True, kw_only=True):
-    """What a run asks of one host.
+    """What a run asks of one host."""
 
-    - name: of the host in the inventory; test_address: its address there, or ""
-    - machine_ids: inventory name -> machine id of every host, as in HostProbe
-    - stacks: what a server is to run; empty for a client or where nothing is planned
-    - networks: the network profiles by name
-    - disk_bytes, memory_bytes: what the load needs there
-    - trace: whether its kernel is traced
-    - fetched_sources: for a host without internet the "name:port" of each source that the
-      controller fetches from, else None
-    """
-
-    name: str
-    test_address: str
-    machine_ids: dict[str, str]
+    name: str  #: Of the host in the inventory.
+    test_address: str  #: Its address there, or "".
+    machine_ids: dict[str, str]  #: Inventory name -> machine id of every host, as in HostProbe.
+    #: What a server is to run; empty for a client or where nothing is planned.
     stacks: list[PythonStack] = []
-    networks: dict[str, NetworkProfile] = {}
+    networks: dict[str, NetworkProfile] = {}  #: The network profiles by name.
+    #: disk_bytes, memory_bytes: what the load needs there.
     disk_bytes: int = 0
     memory_bytes: int = 0
-    trace: bool = False
+    trace: bool = False  #: Whether its kernel is traced.
+    #: For a host without internet the "name:port" of each source that the controller fetches from,
+    #: else None.
     fetched_sources: list[str] | None = None
 
 

@@ -60,15 +60,11 @@ def repetition(rep_dir: Path) -> None:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A repetition that an earlier controller left unfinished.
-
-    - step: the step of the load that was seen last; None where none was
-    - unfetched: why files of its hosts could not be fetched
-    """
+    """A repetition that an earlier controller left unfinished."""
 
     repetition: RepetitionDir
-    step: str | None
-    unfetched: Sequence[str]
+    step: str | None  #: The step of the load that was seen last; None where none was.
+    unfetched: Sequence[str]  #: Why files of its hosts could not be fetched.
 
     def fail(self, error: str) -> None:
         """Mark the repetition as failed."""

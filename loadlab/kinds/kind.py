@@ -58,34 +58,25 @@ class Draft(Struct, kw_only=True, frozen=True):
 
 
 class Kind:
-    """A kind of run.
+    """A kind of run."""
 
-    - name: what a playbook names it by (preflight_kind)
-    - options: the main variables that ask for it, whatever the playbook
-    - subject: the main variable that names what it measures
-    - example: the options that begin one, for messages
-    - playbook: begins one and resumes it
-    - tabulates: whether the table of all cells is printed once the results are derived
-    - has_own_pages: whether pages of its own tell the results, and what comes next
-    - ranks: whether its cells are ranked in the report
-    - keeps_order: whether its cells are measured in the order of the plan, not in a random one
-    - drops_failures: whether it judges without the cells that fail; then these are no failure
-    - expects_void: whether it judges its void measurements itself
-    - reasons: the rows of the reasons that it alone returns
-    """
-
-    name: ClassVar[str] = ""
+    name: ClassVar[str] = ""  #: What a playbook names it by (preflight_kind).
+    #: The main variables that ask for it, whatever the playbook.
     options: ClassVar[tuple[str, ...]] = ()
-    subject: ClassVar[str] = "framework"
-    example: ClassVar[str] = "-e framework=<name>"
-    playbook: ClassVar[str] = "lab.yml"
+    subject: ClassVar[str] = "framework"  #: The main variable that names what it measures.
+    example: ClassVar[str] = "-e framework=<name>"  #: The options that begin one, for messages.
+    playbook: ClassVar[str] = "lab.yml"  #: Begins one and resumes it.
+    #: Whether the table of all cells is printed once the results are derived.
     tabulates: ClassVar[bool] = True
+    #: Whether pages of its own tell the results, and what comes next.
     has_own_pages: ClassVar[bool] = False
-    ranks: ClassVar[bool] = True
+    ranks: ClassVar[bool] = True  #: Whether its cells are ranked in the report.
+    #: Whether its cells are measured in the order of the plan, not in a random one.
     keeps_order: ClassVar[bool] = False
+    #: Whether it judges without the cells that fail; then these are no failure.
     drops_failures: ClassVar[bool] = False
-    expects_void: ClassVar[bool] = False
-    reasons: ClassVar[ReasonPart | None] = None
+    expects_void: ClassVar[bool] = False  #: Whether it judges its void measurements itself.
+    reasons: ClassVar[ReasonPart | None] = None  #: The rows of the reasons that it alone returns.
 
     # The plan.
 

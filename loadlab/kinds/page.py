@@ -65,20 +65,14 @@ class _Plan(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that the template lays out.
-
-    - lead: the stacks, and when the run was started. lab: version and revision
-    - hosts: the newest certificate of the hosts, in words; empty without a manifest
-    - headlines: the answer, at most two sentences
-    - answer: these, the other sentences and tiles at the top of the page
-    """
+    """Everything that the template lays out."""
 
     title: str
-    lead: str
-    lab: str
-    hosts: str
-    headlines: Sequence[Headline]
-    answer: Sequence[Block]
+    lead: str  #: The stacks, and when the run was started.
+    lab: str  #: Version and revision.
+    hosts: str  #: The newest certificate of the hosts, in words; empty without a manifest.
+    headlines: Sequence[Headline]  #: The answer, at most two sentences.
+    answer: Sequence[Block]  #: These, the other sentences and tiles at the top of the page.
     sections: Sequence[Section]
 
 

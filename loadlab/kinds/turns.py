@@ -37,28 +37,21 @@ class Last(Struct, kw_only=True, frozen=True):
 
 
 class Turn(Struct, kw_only=True, frozen=True):
-    """What a pair's last measurement gave, and what follows.
+    """What a pair's last measurement gave, and what follows."""
 
-    - plan, records: of the run, with the blocks and generators as they are now
-    - last: the measurement; result: its result; None at the start
-    - results: of each stack that it measured side by side, cell_id -> result; empty of one stack
-    - block: the block that it ended, in which variants or candidates are compared
-    - disturbance: what makes the pair's results few; notices: which news it is (early, spent)
-    - following: the next measurement, None where nothing is left; left: likely number of those to
-      come, this one included
-    - abandoned: where nothing is left, the pair's cells that were given up -> the error
-    """
-
+    #: plan, records: of the run, with the blocks and generators as they are now.
     plan: Plan
     records: Records
-    last: NextMeasurement | None
-    result: Result | None
+    last: NextMeasurement | None  #: The measurement.
+    result: Result | None  #: Its result; None at the start.
+    #: Of each stack that it measured side by side, cell_id -> result; empty of one stack.
     results: dict[str, Result]
-    block: int | None
-    disturbance: Disturbance
-    notices: list[str]
-    following: NextMeasurement | None
-    left: int
+    block: int | None  #: The block that it ended, in which variants or candidates are compared.
+    disturbance: Disturbance  #: What makes the pair's results few.
+    notices: list[str]  #: Which news it is (early, spent).
+    following: NextMeasurement | None  #: The next measurement, None where nothing is left.
+    left: int  #: Likely number of those to come, this one included.
+    #: Where nothing is left, the pair's cells that were given up -> the error.
     abandoned: dict[str, str]
     began: Began
 

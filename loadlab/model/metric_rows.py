@@ -15,15 +15,11 @@ LatencyOf = Literal["due", "answers"]
 
 
 class Unit(Struct, kw_only=True, frozen=True):
-    """The unit that a metric is shown in.
+    """The unit that a metric is shown in."""
 
-    - name: in the head of a table; after: behind a number on the terminal
-    - stored: that of the documents, so many of which (``size``) are one of it
-    """
-
-    name: str
-    after: str = ""
-    stored: str = ""
+    name: str  #: In the head of a table.
+    after: str = ""  #: Behind a number on the terminal.
+    stored: str = ""  #: That of the documents, so many of which (``size``) are one of it.
     size: float = 1
 
 
@@ -38,68 +34,55 @@ RATIO = Unit(name="ratio", stored="ratio")
 
 
 class Reading(Struct, kw_only=True, frozen=True):
-    """Where a repetition has a metric.
+    """Where a repetition has a metric."""
 
-    - path: as results/metrics.py reads it
-    - needs: the path that every valid repetition needs for this reading; empty: none
-    - latency_of, form: what a percentile is of, and which memory it is
-    - column, meaning: its column in cells.csv, memory in MiB; empty: it has another there
-    """
-
-    path: str
-    needs: str = ""
+    path: str  #: As results/metrics.py reads it.
+    needs: str = ""  #: The path that every valid repetition needs for this reading; empty: none.
+    #: latency_of, form: what a percentile is of, and which memory it is.
     latency_of: LatencyOf | None = None
     form: Literal["pss", "rss"] | None = None
+    #: column, meaning: its column in cells.csv, memory in MiB; empty: it has another there.
     column: str = ""
     meaning: str = ""
 
 
 class GateRow(Struct, kw_only=True, frozen=True):
-    """How a comparison of variants judges a metric.
+    """How a comparison of variants judges a metric."""
 
-    - load: which of the two loads it is of
-    - label: its name there; meaning: for the schema
-    - relative: whether the difference is a fraction of the base
-    - slower, faster: the words for these answers
-    - side_by_side: its reading where one load measures both side by side; the metric's if empty
-    - fine: whether lanes_margin is its margin where one load measures both side by side
-    """
-
-    load: Literal["constant", "saturated"] = "constant"
-    label: str
-    meaning: str
-    relative: bool = True
+    load: Literal["constant", "saturated"] = "constant"  #: Which of the two loads it is of.
+    label: str  #: Its name there.
+    meaning: str  #: For the schema.
+    relative: bool = True  #: Whether the difference is a fraction of the base.
+    #: slower, faster: the words for these answers.
     slower: str = "slower"
     faster: str = "faster"
+    #: Its reading where one load measures both side by side; the metric's if empty.
     side_by_side: str = ""
+    #: Whether lanes_margin is its margin where one load measures both side by side.
     fine: bool = False
 
 
 class MetricRow(Struct, kw_only=True, frozen=True):
-    """A metric.
+    """A metric."""
 
-    - name: in the documents; label, short: in reports and on the terminal, the name if empty
-    - meaning: for the schema
-    - kind: speed and cost are compared, their p values corrected apart; part: of the cost, which
-      has a noise floor only; None: neither
-    - readings: the first that every valid repetition has is used, else the last
-    - gauge: name and meaning of its median in metrics.prom; None: only its differences are there
-    - gate: how a comparison of variants judges it; each row takes a share of the error rate
-    - ranks: its turn as a key of the ranking, from 1; beside_rank: whether tables of it show it
-    """
-
-    name: str
+    name: str  #: In the documents.
+    #: label, short: in reports and on the terminal, the name if empty.
     label: str = ""
     short: str = ""
-    meaning: str = ""
+    meaning: str = ""  #: For the schema.
     unit: Unit
     better: Better = "lower"
+    #: speed and cost are compared, their p values corrected apart; part: of the cost, which has a
+    #: noise floor only; None: neither.
     kind: Literal["speed", "cost", "part"] | None = None
+    #: The first that every valid repetition has is used, else the last.
     readings: tuple[Reading, ...]
+    #: Name and meaning of its median in metrics.prom; None: only its differences are there.
     gauge: tuple[str, str] | None = None
+    #: How a comparison of variants judges it; each row takes a share of the error rate.
     gate: GateRow | None = None
-    ranks: int = 0
-    beside_rank: bool = False
+    ranks: int = 0  #: Its turn as a key of the ranking, from 1.
+    beside_rank: bool = False  #: Whether tables of it show it.
 
 
 def _percentile(name: str, order: str, *, fine: bool = False) -> MetricRow:

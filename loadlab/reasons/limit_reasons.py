@@ -20,21 +20,16 @@ SERVICES = {
 
 
 class LimitRow(NamedTuple):
-    """A code.
+    """A code."""
 
-    - words: the sentence on a reason, after "limited by"
-    - out: why it was ruled out, from its evidence
-    - meaning: without the values of one case
-    - following: what to measure next; lesson: the name of the lesson on it; empty for none
-    - part_of: the part of the stack whose evidence it needs. A cell with that part and without the
-      evidence names the code as unrecorded; None: no cell does
-    """
-
-    words: Callable[[Reason], str]
-    out: Callable[[Reason], str]
-    meaning: str
-    following: Callable[[Reason], str]
+    words: Callable[[Reason], str]  #: The sentence on a reason, after "limited by".
+    out: Callable[[Reason], str]  #: Why it was ruled out, from its evidence.
+    meaning: str  #: Without the values of one case.
+    following: Callable[[Reason], str]  #: What to measure next.
+    #: The name of the lesson on it; empty for none.
     lesson: Callable[[Reason], str] = lambda reason: ""
+    #: The part of the stack whose evidence it needs. A cell with that part and without the evidence
+    #: names the code as unrecorded; None: no cell does.
     part_of: Literal["hosts", "reverse_proxy", "application", "database"] | None = "hosts"
 
 

@@ -19,26 +19,19 @@ Cause: TypeAlias = Literal["outside", "hosts", "passing"]
 
 @dataclass(frozen=True)
 class ReasonRow:
-    """A code.
+    """A code."""
 
-    - words: of a reason, with its values and without the code
-    - remedy: what the user can do; None where there is nothing
-    - meaning: of the code, without the values of a reason
-    - thresholds: that it stands on, by their names in files/validity.yml or files/methods.yml
-    - cause: of a void repetition
-    - brief: a few words on all reasons of the code that voided repetitions of a cell, with {} for
-      their values; "" for the code itself
-    - form: of a value in them, as in a template
-    """
-
-    words: Callable[[Reason], str]
-    remedy: str | None = None
+    words: Callable[[Reason], str]  #: Of a reason, with its values and without the code.
+    remedy: str | None = None  #: What the user can do; None where there is nothing.
     _: KW_ONLY
-    meaning: str
+    meaning: str  #: Of the code, without the values of a reason.
+    #: That it stands on, by their names in files/validity.yml or files/methods.yml.
     thresholds: tuple[str, ...] = ()
-    cause: Cause | None = None
+    cause: Cause | None = None  #: Of a void repetition.
+    #: A few words on all reasons of the code that voided repetitions of a cell, with {} for their
+    #: values; "" for the code itself.
     brief: str = ""
-    form: str = ""
+    form: str = ""  #: Of a value in them, as in a template.
 
 
 ReasonTable: TypeAlias = dict[str, ReasonRow]

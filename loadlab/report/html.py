@@ -52,19 +52,14 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table, or a heading for the rows below it where it has a ``title``.
+    """A row of a table, or a heading for the rows below it where it has a ``title``."""
 
-    - css: CSS class
-    - facets: what the row can be chosen by, by name
-    - group: rows of one group are compared with each other
-    - more: SVG of what the row opens to; ``links``: its raw files
-    """
-
-    css: str = ""
+    css: str = ""  #: CSS class.
     title: str = ""
+    #: What the row can be chosen by, by name.
     facets: Mapping[str, str] = field(default_factory=dict)
-    group: str = ""
-    more: str = ""
+    group: str = ""  #: Rows of one group are compared with each other.
+    more: str = ""  #: SVG of what the row opens to; ``links``: its raw files.
     links: Sequence[Link] = ()
     cells: Sequence[TableCell] = ()
 
@@ -195,35 +190,24 @@ class Fold(Block):
 
 @dataclass(frozen=True)
 class Section(Block):
-    """A section of the page.
-
-    - anchor: id of its heading, which is its ``title``; empty where no link leads to it
-    - link: its name in the navigation; empty where that lacks it
-    - css: CSS classes
-    - folded: whether it is behind its heading
-    """
+    """A section of the page."""
 
     title: str
     blocks: Sequence[Block]
-    anchor: str = ""
-    link: str = ""
-    css: str = ""
-    folded: bool = False
+    anchor: str = ""  #: Id of its heading, which is its ``title``; empty where no link leads to it.
+    link: str = ""  #: Its name in the navigation; empty where that lacks it.
+    css: str = ""  #: CSS classes.
+    folded: bool = False  #: Whether it is behind its heading.
 
 
 @dataclass(frozen=True)
 class Headline(Block):
-    """A sentence at the top of the page.
+    """A sentence at the top of the page."""
 
-    - state: held, missed, closed, void, decided, same or inconclusive; its CSS class
-    - short: the same in one or two words, for a table
-    - anchor: id of the section that it sums up
-    """
-
-    state: str
+    state: str  #: held, missed, closed, void, decided, same or inconclusive; its CSS class.
     text: str
-    short: str = ""
-    anchor: str = ""
+    short: str = ""  #: The same in one or two words, for a table.
+    anchor: str = ""  #: Id of the section that it sums up.
 
 
 # Directions in which the values of a column are better.

@@ -24,29 +24,23 @@ from loadlab.telemetry.recordings import Window
 
 @dataclass(frozen=True)
 class ClientPart:
-    """The load of one client and its results; the client is a cell's only one, or one of several.
+    """The load of one client, a cell's only one or one of several, and its results."""
 
-    - name: the client's folder; setup: the repetition's, with this client's share of the load
-    - counters: the reverse proxy's requests before and after, None where none counts
-    - server, client: telemetry of each host during this client's load
-    - window: the load by the server's clock
-    - started, finished: unix seconds of the client's clock
-    - clock_offset_s: the client's clock minus the controller's
-    - raw_sha256: of its own raw files, by name below the repetition
-    """
-
-    name: str
-    setup: RepetitionSetup
+    name: str  #: The client's folder.
+    setup: RepetitionSetup  #: The repetition's, with this client's share of the load.
     measurement: Measurement
+    #: The reverse proxy's requests before and after, None where none counts.
     counters: tuple[int, int] | None
+    #: server, client: telemetry of each host during this client's load.
     server: HostTelemetry
     client: HostTelemetry
-    window: Window
+    window: Window  #: The load by the server's clock.
+    #: started, finished: unix seconds of the client's clock.
     started: float
     finished: float
-    clock_offset_s: float
+    clock_offset_s: float  #: The client's clock minus the controller's.
     exit_code: int
-    raw_sha256: dict[str, str]
+    raw_sha256: dict[str, str]  #: Of its own raw files, by name below the repetition.
 
 
 def parts(rep_dir: Path, setup: RepetitionSetup) -> list[tuple[ClientDir, RepetitionSetup]]:

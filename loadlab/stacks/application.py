@@ -60,33 +60,27 @@ class Refused(Record, kw_only=True, frozen=True):
 
 
 class App(Record, kw_only=True, frozen=True):
-    """Content of app.yml.
-
-    - interface: a key of files/interfaces.yml
-    - endpoints: names in files/endpoints.yml or in its requests.yml
-    - pool_size: database connections of a worker, 0 without a pool
-    - drivers: database drivers that it can use, the default first; absent where there is no choice
-    - module, uwsgi_module: "module:object" of the application
-    - refused: stacks of its interface that it does not run on
-    - environment: file of variables; dump: SQL file; in its folder, or absolute
-    - database: none, or postgresql for a database of its own, which the dump fills
-    - migrate: shell command that is run in its folder, with its packages and variables
-    - requirements: of an application from outside the tree, the file that lists its packages
-    """
+    """Content of app.yml."""
 
     description: str
     language: Literal["python", "node", "go", "none"]
-    interface: str
-    endpoints: list[str]
-    pool_size: int
+    interface: str  #: A key of files/interfaces.yml.
+    endpoints: list[str]  #: Names in files/endpoints.yml or in its requests.yml.
+    pool_size: int  #: Database connections of a worker, 0 without a pool.
+    #: Database drivers that it can use, the default first; absent where there is no choice.
     drivers: list[str] = field(default_factory=list)
+    #: module, uwsgi_module: "module:object" of the application.
     module: str | None = None
     uwsgi_module: str | None = None
+    #: Stacks of its interface that it does not run on.
     refused: list[Refused] = field(default_factory=list)
-    environment: str | None = None
+    environment: str | None = None  #: File of variables.
+    #: None, or postgresql for a database of its own, which the dump fills.
     database: Literal["postgresql", "none"] | None = None
-    dump: str | None = None
+    dump: str | None = None  #: SQL file; in its folder, or absolute.
+    #: Shell command that is run in its folder, with its packages and variables.
     migrate: str | None = None
+    #: Of an application from outside the tree, the file that lists its packages.
     requirements: str | None = None
 
 

@@ -44,34 +44,25 @@ class Substitution(Struct, frozen=True):
 
 
 class PlaceFile(Struct, frozen=True, kw_only=True):
-    """A file that a place has instead of a kept one.
+    """A file that a place has instead of a kept one."""
 
-    - fragment: service whose unit, as distributed, is the first part; "" for none
-    - source: path of the kept file, which follows; target: where the place's is
-    - substitutions: in this order; added: text at the end
-    """
-
-    fragment: str = ""
-    source: str
-    target: str
-    substitutions: list[Substitution]
-    added: str = ""
+    fragment: str = ""  #: Service whose unit, as distributed, is the first part; "" for none.
+    source: str  #: Path of the kept file, which follows.
+    target: str  #: Where the place's is.
+    substitutions: list[Substitution]  #: In this order.
+    added: str = ""  #: Text at the end.
 
 
 class Arrangement(Struct, frozen=True, kw_only=True):
-    """The files, folders and ports of a stack at a place.
-
-    - archive: of its kept files, which is unpacked into ``folder``
-    - files, folders: what is made there besides
-    - ports: TCP ports that must be free
-    """
+    """The files, folders and ports of a stack at a place."""
 
     place: int
-    archive: str
+    archive: str  #: Of its kept files, which is unpacked into ``folder``.
     folder: str
+    #: files, folders: what is made there besides.
     files: list[PlaceFile]
     folders: list[str]
-    ports: list[int]
+    ports: list[int]  #: TCP ports that must be free.
 
 
 class Arrangements(Struct, frozen=True):

@@ -40,30 +40,26 @@ Ms: TypeAlias = Annotated[int, Meta(ge=0, le=300_000)]
 
 
 class OwnRequest(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A request of requests.yml.
+    """A request of requests.yml."""
 
-    - path, method, headers: as they are sent; body: text, or a mapping or list, which is sent as
-      JSON
-    - status: of the answer; content_type, answer_headers: values of the answer's headers
-    - json, text: the answer's whole body; schema: JSON Schema of it; pattern: regular expression
-      that is found in it
-    - minimum_ms, maximum_ms: time that an answer takes, ms
-    - measured: measured if the user names no endpoint; the first is, where none has it
-    """
-
+    #: path, method, headers: as they are sent.
     path: str
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     headers: dict[str, str | int | float] = {}
-    body: Json = None
-    status: Status | None = None
+    body: Json = None  #: Text, or a mapping or list, which is sent as JSON.
+    status: Status | None = None  #: Of the answer.
+    #: content_type, answer_headers: values of the answer's headers.
     content_type: str | None = None
     answer_headers: dict[str, str] = {}
+    #: json, text: the answer's whole body.
     json: Json | UnsetType = UNSET
     text: str | None = None
-    schema: dict[str, Json] | None = None
-    pattern: str | None = None
+    schema: dict[str, Json] | None = None  #: JSON Schema of it.
+    pattern: str | None = None  #: Regular expression that is found in it.
+    #: minimum_ms, maximum_ms: time that an answer takes, ms.
     minimum_ms: Ms = 0
     maximum_ms: Ms | None = None
+    #: Measured if the user names no endpoint; the first is, where none has it.
     measured: bool = False
 
 

@@ -19,20 +19,15 @@ FOLDER = "files/reverse_proxies"
 
 
 class Access(Record, kw_only=True, frozen=True):
-    """How clients reach the application.
+    """How clients reach the application."""
 
-    - port: TCP port that clients connect to; tls_port: with TLS, where it can; http2: whether it
-      speaks HTTP/2 there
-    - transports, protocols: those to the application server
-    - upstream_keepalive: whether it can keep its connections to the application server, or close
-      them
-    """
-
-    port: int
-    tls_port: int | None = None
-    http2: bool = False
+    port: int  #: TCP port that clients connect to.
+    tls_port: int | None = None  #: With TLS, where it can.
+    http2: bool = False  #: Whether it speaks HTTP/2 there.
+    #: transports, protocols: those to the application server.
     transports: list[str]
     protocols: list[str]
+    #: Whether it can keep its connections to the application server, or close them.
     upstream_keepalive: list[bool]
 
 
@@ -45,65 +40,47 @@ class Counters(Record, kw_only=True, frozen=True):
 
 
 class Log(Record, kw_only=True, frozen=True):
-    """The log of a sample of the requests, which must be small.
+    """The log of a sample of the requests, which must be small."""
 
-    - requests: its file; line: regular expression of a line, with the groups end (unix seconds),
-      whole, connect and upstream (seconds; of several values the sum, "-" for none)
-    - errors: file of the errors; errors_time: form of the local time that a line begins with, as
-      of strftime; kinds: kind of an error -> regular expression of its line
-    """
-
-    requests: str
+    requests: str  #: Its file.
+    #: Regular expression of a line, with the groups end (unix seconds), whole, connect and upstream
+    #: (seconds; of several values the sum, "-" for none).
     line: str
-    errors: str
-    errors_time: str
-    kinds: dict[str, str]
+    errors: str  #: File of the errors.
+    errors_time: str  #: Form of the local time that a line begins with, as of strftime.
+    kinds: dict[str, str]  #: Kind of an error -> regular expression of its line.
 
 
 class ReverseProxy(Access, kw_only=True, frozen=True):
-    """Content of files/reverse_proxies/<name>/reverse_proxy.yml.
+    """Content of files/reverse_proxies/<name>/reverse_proxy.yml."""
 
-    - packages: of the distribution
-    - configuration: the file that the lab writes, from the folder's <its name>.j2; sites: further
-      files that it reads; mark: a text that only the lab's configuration has
-    - check: command that refuses a wrong configuration, its path is appended
-    - writes: folders that the service writes to
-    - pid: file with its process's number, which configuration and unit name
-    - settings: name -> value where a tuning profile has none; connections: that of the connections
-      of a process, which the lab raises where a load needs more
-    - read: shell commands that print "name value" of each setting
-    - counters, log: absent where it has none
-    """
-
-    packages: list[str]
-    configuration: str
-    sites: list[str] = field(default_factory=list)
-    mark: str
-    check: str
-    writes: list[str]
-    pid: str = ""
+    packages: list[str]  #: Of the distribution.
+    configuration: str  #: The file that the lab writes, from the folder's <its name>.j2.
+    sites: list[str] = field(default_factory=list)  #: Further files that it reads.
+    mark: str  #: A text that only the lab's configuration has.
+    check: str  #: Command that refuses a wrong configuration, its path is appended.
+    writes: list[str]  #: Folders that the service writes to.
+    pid: str = ""  #: File with its process's number, which configuration and unit name.
+    #: Name -> value where a tuning profile has none.
     settings: dict[str, str] = field(default_factory=dict)
+    #: That of the connections of a process, which the lab raises where a load needs more.
     connections: str | None = None
-    read: str = ""
+    read: str = ""  #: Shell commands that print "name value" of each setting.
+    #: counters, log: absent where it has none.
     counters: Counters | None = None
     log: Log | None = None
 
 
 class Served(Record, kw_only=True, frozen=True):
-    """How a server serves a stack.
+    """How a server serves a stack."""
 
-    - running: the reverse proxies that run, last that of the stack
-    - url, tls_url: what clients ask, without a path; tls_url "" where nothing speaks TLS
-    - status: URL of the counters of the reverse proxy in the path, "" where nothing counts
-    - units: service that is recorded -> its unit or a pattern of it
-    - configuration, requests_log, errors_log: files of the last reverse proxy; "" for none
-    """
-
-    running: list[str]
+    running: list[str]  #: The reverse proxies that run, last that of the stack.
+    #: url, tls_url: what clients ask, without a path; tls_url "" where nothing speaks TLS.
     url: str
     tls_url: str
-    status: str
-    units: dict[str, str]
+    status: str  #: URL of the counters of the reverse proxy in the path, "" where nothing counts.
+    units: dict[str, str]  #: Service that is recorded -> its unit or a pattern of it.
+    #: configuration, requests_log, errors_log: files of the last reverse proxy; "" for none.
     configuration: str
     requests_log: str
     errors_log: str

@@ -28,50 +28,40 @@ class Unasked(Record, kw_only=True, frozen=True):
 
 
 class Row(Record, kw_only=True, frozen=True):
-    """Stacks of a server and an interface; a list of values stands for one stack each.
-
-    - arguments: further words of the command; packages: further ones of the distribution
-    - threads: whether a worker can have several
-    - unasked: of the row that the server starts where nobody names class, workers or threads; a
-      server without it starts one worker with one thread of its first row
-    - server_keepalive: whether the option of that name says when it closes an idle connection
-    - backlog: accept queue that it always has, whatever was asked for
-    - python_below, python_reason: upper bound (exclusive) of the Python version, and why
-    """
+    """Stacks of a server and an interface; a list of values stands for one stack each."""
 
     transport: str | list[str]
     protocol: str | list[str]
     worker_class: str | None = None
     event_loop: str | list[str] | None = None
     upstream_keepalive: bool | list[bool]
-    threads: bool = False
+    threads: bool = False  #: Whether a worker can have several.
+    #: Of the row that the server starts where nobody names class, workers or threads; a server
+    #: without it starts one worker with one thread of its first row.
     unasked: Unasked | None = None
+    #: Whether the option of that name says when it closes an idle connection.
     server_keepalive: bool = False
-    backlog: int | None = None
-    arguments: str = ""
-    packages: list[str] = field(default_factory=list)
+    backlog: int | None = None  #: Accept queue that it always has, whatever was asked for.
+    arguments: str = ""  #: Further words of the command.
+    packages: list[str] = field(default_factory=list)  #: Further ones of the distribution.
+    #: python_below, python_reason: upper bound (exclusive) of the Python version, and why.
     python_below: str | None = None
     python_reason: str | None = None
 
 
 class Server(Record, kw_only=True, frozen=True):
-    """Content of files/servers/<server>/server.yml.
+    """Content of files/servers/<server>/server.yml."""
 
-    - command: what systemd starts; Places has the words in braces, besides those of the stack
-    - socket: {socket} of the command by transport, where {listen} does not suit
-    - notifies: whether it tells systemd when it is ready; otherwise its first answer tells
-    - stop: signal that ends it at once, SIGTERM if left out
-    - packages: of the distribution; workers: the only number of processes that it can have
-    - stacks: interface -> rows, the first that fits is used
-    """
-
+    #: What systemd starts; Places has the words in braces, besides those of the stack.
     command: str
+    #: {socket} of the command by transport, where {listen} does not suit.
     socket: dict[str, str] = field(default_factory=dict)
+    #: Whether it tells systemd when it is ready; otherwise its first answer tells.
     notifies: bool = False
-    stop: str = "SIGTERM"
-    packages: list[str] = field(default_factory=list)
-    workers: int | None = None
-    stacks: dict[str, list[Row]]
+    stop: str = "SIGTERM"  #: Signal that ends it at once, SIGTERM if left out.
+    packages: list[str] = field(default_factory=list)  #: Of the distribution.
+    workers: int | None = None  #: The only number of processes that it can have.
+    stacks: dict[str, list[Row]]  #: Interface -> rows, the first that fits is used.
 
 
 class Interface(Record, kw_only=True, frozen=True):
@@ -121,36 +111,25 @@ class Chosen(PythonLimit, kw_only=True, frozen=True):
 
 
 class Offered(Chosen, kw_only=True, frozen=True):
-    """A stack of a row.
+    """A stack of a row."""
 
-    - threaded: whether its workers can have several threads
-    - closes_idle: whether server_keepalive says when it closes an idle connection
-    - only_workers: the only number of processes that it can have, or None
-    - unasked: as in Row, or None
-    """
-
-    threaded: bool
-    closes_idle: bool
-    only_workers: int | None
-    unasked: Unasked | None
+    threaded: bool  #: Whether its workers can have several threads.
+    closes_idle: bool  #: Whether server_keepalive says when it closes an idle connection.
+    only_workers: int | None  #: The only number of processes that it can have, or None.
+    unasked: Unasked | None  #: As in Row, or None.
 
 
 class Places(Struct, frozen=True, kw_only=True):
-    """What a command needs of the host.
+    """What a command needs of the host."""
 
-    - listen: unix:<path> or <address>:<port>; router: socket between uWSGI's router and workers
-    - deps: folder of the dependencies
-    - workers: processes, 1 or more; keepalive: seconds until an idle connection is closed
-    - module, uwsgi_module: "module:object" of the application
-    """
-
-    listen: str
-    router: str
-    deps: str
-    workers: int
+    listen: str  #: unix:<path> or <address>:<port>.
+    router: str  #: Socket between uWSGI's router and workers.
+    deps: str  #: Folder of the dependencies.
+    workers: int  #: Processes, 1 or more.
     threads: int
-    keepalive: int
+    keepalive: int  #: Seconds until an idle connection is closed.
     backlog: int
+    #: module, uwsgi_module: "module:object" of the application.
     module: str = ""
     uwsgi_module: str = ""
 

@@ -23,14 +23,10 @@ SMALLEST_P = 1e-300  # a p that rounding made 0
 
 @dataclass(frozen=True)
 class Change(Estimate):
-    """A relative difference, 0.1 for ten percent more, with its interval.
+    """A relative difference, 0.1 for ten percent more, with its interval."""
 
-    - p: two-sided p of no difference, above 0 to 1; None where there is no interval
-    - n: how many blocks, or how many values of the smaller sample, it is from
-    """
-
-    p: float | None
-    n: int
+    p: float | None  #: Two-sided p of no difference, above 0 to 1; None where there is no interval.
+    n: int  #: How many blocks, or how many values of the smaller sample, it is from.
 
 
 def change(above: Sequence[Mapping[int, float]], below: Sequence[Mapping[int, float]]) -> Change:

@@ -30,24 +30,20 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Counters:
-    """Counters of one host.
+    """Counters of one host."""
 
-    - t: unix seconds of the host's clock, ascending, 2 or more
-    - cores: core -> mode -> seconds; rx, tx: bytes, all at each t
-    - own: seconds of CPU of the lab's own processes; None where unknown
-    - pressure: seconds in which a process waited for a core (PSI, some); None where unknown
-    - whole_seconds: whether the readings are close enough to tell each second of a load
-    - exceeded: counter of the network card -> packets above an allowance of the instance type, from
-      the first to the last reading; None where the card has no such counters
-    """
-
-    t: Floats
-    cores: Mapping[int, Mapping[str, Floats]]
+    t: Floats  #: Unix seconds of the host's clock, ascending, 2 or more.
+    cores: Mapping[int, Mapping[str, Floats]]  #: Core -> mode -> seconds.
+    #: rx, tx: bytes, all at each t.
     rx: Floats
     tx: Floats
-    own: Floats | None = None
+    own: Floats | None = None  #: Seconds of CPU of the lab's own processes; None where unknown.
+    #: Seconds in which a process waited for a core (PSI, some); None where unknown.
     pressure: Floats | None = None
+    #: Whether the readings are close enough to tell each second of a load.
     whole_seconds: bool = False
+    #: Counter of the network card -> packets above an allowance of the instance type, from the
+    #: first to the last reading; None where the card has no such counters.
     exceeded: Mapping[str, int] | None = None
 
     def covers(self, start: float, end: float) -> bool:
@@ -57,25 +53,20 @@ class Counters:
 
 @dataclass(frozen=True)
 class Use:
-    """The use of a host's cores and link, in each interval between two edges.
+    """The use of a host's cores and link, in each interval between two edges."""
 
-    - seconds: length of each interval
-    - modes: mode -> fraction of the time in all modes; busy: fraction of the time that passed in
-      which a core was not idle, without iowait
-    - busiest, softirq_busiest: busy and softirq of the core that has most of it
-    - rx, tx: bytes
-    - foreign: fraction of the cores' time that other processes than the lab's had; None if unknown
-    - pressure: fraction of the time in which a process waited for a core; None if unknown
-    """
-
-    seconds: Floats
-    modes: Mapping[str, Floats]
-    busy: Floats
+    seconds: Floats  #: Length of each interval.
+    modes: Mapping[str, Floats]  #: Mode -> fraction of the time in all modes.
+    busy: Floats  #: Fraction of the time that passed in which a core was not idle, without iowait.
+    #: busiest, softirq_busiest: busy and softirq of the core that has most of it.
     busiest: Floats
     softirq_busiest: Floats
+    #: rx, tx: bytes.
     rx: Floats
     tx: Floats
+    #: Fraction of the cores' time that other processes than the lab's had; None if unknown.
     foreign: Floats | None
+    #: Fraction of the time in which a process waited for a core; None if unknown.
     pressure: Floats | None
 
 

@@ -34,26 +34,21 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class DatabaseReading(msgspec.Struct, frozen=True):
-    """One reading of the database: a line of the recording.
+    """One reading of the database: a line of the recording."""
 
-    - t: unix seconds of the server's clock
-    - sessions, transactions: counters since the start
-    - places: application_name of the sessions of each stack, of several that are up together ->
-      their processes
-    - wal_syncs: a counter too, of the whole server; None where it is not counted
-    - connections: open now; pid: the process of the connection that reads
-    - connections_limit: that applications may open to the server; activity: the open ones by state
-    """
-
-    t: float
+    t: float  #: Unix seconds of the server's clock.
+    #: sessions, transactions: counters since the start.
     sessions: float
     transactions: float
-    pid: int
-    connections: int
+    pid: int  #: The process of the connection that reads.
+    connections: int  #: Open now.
     statements: list[Statement]
-    connections_limit: int
-    activity: list[Counted]
+    connections_limit: int  #: That applications may open to the server.
+    activity: list[Counted]  #: The open ones by state.
+    #: A counter too, of the whole server; None where it is not counted.
     wal_syncs: float | None = None
+    #: application_name of the sessions of each stack, of several that are up together -> their
+    #: processes.
     places: dict[str, list[int]] = {}
 
     def calls(self, key: str) -> float:

@@ -24,15 +24,12 @@ READINGS = 5
 
 @dataclass(frozen=True)
 class Page:
-    """A page of an exporter.
+    """A page of an exporter."""
 
-    - t: the middle of the request, unix seconds of the controller's clock: over a kept connection
-      the host then read its clock, up to half of the difference between the two ways
-    - took_s: seconds from the request to the first byte of the answer
-    """
-
+    #: The middle of the request, unix seconds of the controller's clock: over a kept connection the
+    #: host then read its clock, up to half of the difference between the two ways.
     t: float
-    took_s: float
+    took_s: float  #: Seconds from the request to the first byte of the answer.
     text: str
 
 

@@ -37,31 +37,27 @@ _WRAP = 2**32
 
 @dataclass
 class Reading:
-    """One reading at ``t``, unix seconds of the host's clock.
-
-    - cores: core -> clock ticks in each of _FIELDS; links: interface -> (bytes received, sent)
-    - packets: interface -> (packets received, and dropped by the card or its driver)
-    - own: control group -> µs of CPU; system: those in the kernel
-    - pressure: µs, None where the kernel has none
-    - waits: memory or io -> µs, its pressure
-    - allowances: interface -> counter -> packets; only of the first and last reading, and empty
-      where no card has such counters
-    - softnet: core -> (packets dropped, squeezes); below: interface -> interfaces that it consists
-      of. Both once a second
-    - energy: zone -> (µJ used, µJ at which it begins again); empty where the host does not tell it
-    """
+    """One reading at ``t``, unix seconds of the host's clock."""
 
     t: float
+    #: Core -> clock ticks in each of _FIELDS.
     cores: dict[int, list[int]] = field(default_factory=dict)
+    #: Interface -> (bytes received, sent).
     links: dict[str, tuple[int, int]] = field(default_factory=dict)
-    own: dict[str, int] = field(default_factory=dict)
-    system: dict[str, int] = field(default_factory=dict)
-    pressure: int | None = None
-    waits: dict[str, int] = field(default_factory=dict)
+    own: dict[str, int] = field(default_factory=dict)  #: Control group -> µs of CPU.
+    system: dict[str, int] = field(default_factory=dict)  #: Those in the kernel.
+    pressure: int | None = None  #: µs, None where the kernel has none.
+    waits: dict[str, int] = field(default_factory=dict)  #: Memory or io -> µs, its pressure.
+    #: Interface -> counter -> packets; only of the first and last reading, and empty where no card
+    #: has such counters.
     allowances: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: Interface -> (packets received, and dropped by the card or its driver).
     packets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: Core -> (packets dropped, squeezes).
     softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: Interface -> interfaces that it consists of. Both once a second.
     below: dict[str, list[str]] = field(default_factory=dict)
+    #: Zone -> (µJ used, µJ at which it begins again); empty where the host does not tell it.
     energy: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 

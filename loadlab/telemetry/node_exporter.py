@@ -53,17 +53,13 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sample:
-    """One scrape.
+    """One scrape."""
 
-    - t: unix seconds of the controller's clock
-    - values: (family, label values...) -> value, with the keys (CPU, cpu, mode), (RX or TX, device)
-      and (name,); None where the scrape failed
-    - failed: the reason, or None
-    """
-
-    t: float
+    t: float  #: Unix seconds of the controller's clock.
+    #: (family, label values...) -> value, with the keys (CPU, cpu, mode), (RX or TX, device) and
+    #: (name,); None where the scrape failed.
     values: dict[Key, float] | None
-    failed: str | None = None
+    failed: str | None = None  #: The reason, or None.
 
 
 def block(t: float, page: str) -> str:

@@ -47,26 +47,18 @@ _SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_swit
 
 @dataclass
 class Process:
-    """One process at one reading.
+    """One process at one reading."""
 
-    - started: ticks after boot; with the number it identifies the process
-    - own: CPU ticks of all its threads, including ended ones
-    - ended: CPU ticks of its ended children that it waited for, and of their children
-    - system: those of own and ended that were in the kernel
-    - threads: their number
-    - pages: resident memory pages; pss_kib: proportional set size, None where it was not read
-    - switches: thread -> (voluntary, involuntary)
-    - ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one
-    """
-
-    started: int
-    own: int
-    ended: int
-    threads: int
-    pages: int
+    started: int  #: Ticks after boot; with the number it identifies the process.
+    own: int  #: CPU ticks of all its threads, including ended ones.
+    ended: int  #: CPU ticks of its ended children that it waited for, and of their children.
+    threads: int  #: Their number.
+    pages: int  #: Resident memory pages.
+    #: Thread -> (voluntary, involuntary).
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
-    system: int = 0
-    pss_kib: int | None = None
+    system: int = 0  #: Those of own and ended that were in the kernel.
+    pss_kib: int | None = None  #: Proportional set size, None where it was not read.
+    #: ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one.
     ran: dict[int, int] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
 
@@ -76,16 +68,12 @@ _Group = Mapping[int, Process]
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading at ``t``, unix seconds of the host's clock.
-
-    - groups: group -> process number -> Process
-    - frequencies: core -> Hz; throttled: core -> how often it was, since the boot. Empty where the
-      host does not tell it.
-    """
+    """One reading at ``t``, unix seconds of the host's clock."""
 
     t: float
-    groups: dict[str, dict[int, Process]]
-    frequencies: dict[int, int] = field(default_factory=dict)
+    groups: dict[str, dict[int, Process]]  #: Group -> process number -> Process.
+    frequencies: dict[int, int] = field(default_factory=dict)  #: Core -> Hz.
+    #: Core -> how often it was, since the boot. Empty where the host does not tell it.
     throttled: dict[int, int] = field(default_factory=dict)
 
 

@@ -29,24 +29,16 @@ FILES = (SYSCTL, SYSTEMD, PAM)
 
 
 class HostState(Struct, frozen=True, kw_only=True):
-    """A machine under a profile, and what is left to do there.
+    """A machine under a profile, and what is left to do there."""
 
-    - settings: those of the profile, as this host can have them, and those to restore
-    - before: key -> value before this run's first change
-    - originals: key -> value before the lab's first change, as saved on the host
-    - to_save: the originals to save there before a change
-    - boot: keys of the kernel's command line to change, which takes a reboot
-    - changes: all other keys to set
-    - files: the lab's files to write, path -> content, empty for a file to remove
-    """
-
+    #: Those of the profile, as this host can have them, and those to restore.
     settings: list[RequestedSetting]
-    before: dict[str, str]
-    originals: dict[str, str]
-    to_save: dict[str, str]
-    boot: list[Change]
-    changes: list[Change]
-    files: dict[str, str]
+    before: dict[str, str]  #: Key -> value before this run's first change.
+    originals: dict[str, str]  #: Key -> value before the lab's first change, as saved on the host.
+    to_save: dict[str, str]  #: The originals to save there before a change.
+    boot: list[Change]  #: Keys of the kernel's command line to change, which takes a reboot.
+    changes: list[Change]  #: All other keys to set.
+    files: dict[str, str]  #: The lab's files to write, path -> content, empty for a file to remove.
 
     @property
     def differing(self) -> list[Change]:

@@ -81,22 +81,18 @@ class Reading(Struct, frozen=True):
 
 
 class RequestedSetting(Struct, frozen=True, kw_only=True):
-    """A setting of a profile, or one to be restored.
-
-    - lower: the value applies even where the host has more
-    - instead_of: what the profile asks for, where ``value`` is the host's own, which is more, or
-      the most that its cards can
-    - cut: whether ``value`` is that maximum
-    """
+    """A setting of a profile, or one to be restored."""
 
     key: str
     value: int | str
     reason: str
     required: bool = False
     restore: bool = False
-    lower: bool = False
+    lower: bool = False  #: The value applies even where the host has more.
+    #: What the profile asks for, where ``value`` is the host's own, which is more, or the most that
+    #: its cards can.
     instead_of: str | None = None
-    cut: bool = False
+    cut: bool = False  #: Whether ``value`` is that maximum.
 
     @property
     def text(self) -> str:

@@ -27,29 +27,21 @@ _UNITS = {
 
 
 class PostgresqlState(Struct, frozen=True, kw_only=True):
-    """PostgreSQL under a profile.
+    """PostgreSQL under a profile."""
 
-    - file, content: the lab's file of settings, "" for a file that must not exist
-    - outdated: whether the file or an active setting differs
-    """
-
+    #: file, content: the lab's file of settings, "" for a file that must not exist.
     file: str
     content: str
-    outdated: bool
+    outdated: bool  #: Whether the file or an active setting differs.
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """Requirements of a reverse proxy and the application besides the profile's settings.
+    """Requirements of a reverse proxy and the application besides the profile's settings."""
 
-    - reverse_proxy: its name
-    - connections: of the clients
-    - backlog: length of the accept queues, connections
-    - own_backlog: that of an application server that always listens with its own
-    """
-
-    reverse_proxy: str
-    connections: int
-    backlog: int
+    reverse_proxy: str  #: Its name.
+    connections: int  #: Of the clients.
+    backlog: int  #: Length of the accept queues, connections.
+    #: That of an application server that always listens with its own.
     own_backlog: int | None = None
 
 

@@ -31,15 +31,12 @@ _ENDPOINTS, _SENTENCES = 3, 12
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run with the entries of its measured cells.
-
-    - figures: of the best cell of each endpoint. sentences: on each cell
-    """
+    """A run with the entries of its measured cells."""
 
     run: PastRun
     entries: Sequence[Entry] = ()
-    figures: str = ""
-    sentences: Sequence[str] = ()
+    figures: str = ""  #: Of the best cell of each endpoint.
+    sentences: Sequence[str] = ()  #: On each cell.
 
     @property
     def manifest(self) -> Manifest | None:

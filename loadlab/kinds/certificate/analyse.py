@@ -34,20 +34,14 @@ _ANSWERS = {"errors.status_5xx": "error", "errors.read": "truncated"}
 
 
 class Injected(Struct, frozen=True):
-    """What the fault server did to the requests of one load: a line of its log.
-
-    - answers: kind of answer -> count
-    - cpu_s: CPU time of the server during the load, seconds
-    - kernel_s: the part that it burned inside the kernel on purpose
-    - residence_us: (µs from the complete request to its answer, count)
-    """
+    """What the fault server did to the requests of one load: a line of its log."""
 
     name: str
     requests: int
-    answers: dict[str, int]
-    cpu_s: float
-    residence_us: list[tuple[int, int]]
-    kernel_s: float = 0.0
+    answers: dict[str, int]  #: Kind of answer -> count.
+    cpu_s: float  #: CPU time of the server during the load, seconds.
+    residence_us: list[tuple[int, int]]  #: (µs from the complete request to its answer, count).
+    kernel_s: float = 0.0  #: The part that it burned inside the kernel on purpose.
 
 
 class _Line(Struct, frozen=True):

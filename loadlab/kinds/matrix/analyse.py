@@ -30,17 +30,13 @@ _COMPARED = ("p99", "memory")
 
 
 class Compared(Struct, kw_only=True, frozen=True):
-    """The contenders after some blocks.
+    """The contenders after some blocks."""
 
-    - best: the one with the most goodput; None without any
-    - chosen: of it and those within its noise the one with the fewest workers x threads
-    - leads: the best over each other; over: the chosen over each other, name -> lead
-    """
-
-    best: str | None
+    best: str | None  #: The one with the most goodput; None without any.
+    #: Of it and those within its noise the one with the fewest workers x threads.
     chosen: str | None
-    leads: list[MatrixLead]
-    over: dict[str, MatrixLead]
+    leads: list[MatrixLead]  #: The best over each other.
+    over: dict[str, MatrixLead]  #: The chosen over each other, name -> lead.
     noise_floor: float | None
 
     @property

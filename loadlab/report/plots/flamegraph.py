@@ -19,16 +19,12 @@ ROOT = "all"
 
 @dataclass
 class Node:
-    """A frame with the frames it called.
-
-    - samples: of this frame and those above it; idle: how many of these waited
-    - above: frame -> Node
-    """
+    """A frame with the frames it called."""
 
     frame: str
-    samples: int = 0
-    idle: int = 0
-    above: dict[str, Node] = field(default_factory=dict)
+    samples: int = 0  #: Of this frame and those above it.
+    idle: int = 0  #: How many of these waited.
+    above: dict[str, Node] = field(default_factory=dict)  #: Frame -> Node.
 
 
 def tree(stacks: Sequence[Stack]) -> Node:

@@ -18,20 +18,14 @@ LOG_EVERY_S = 15
 
 
 class Status(Struct, frozen=True):
-    """What a running task reports of itself.
+    """What a running task reports of itself."""
 
-    - host: whose task it is
-    - words: the whole status
-    - part: the same beside those of other hosts; "" where no other reports at the same time
-    - ends: when all of the host's loads are over, unix seconds
-    - stopped: what is told if the playbook is interrupted meanwhile; "" for nothing
-    """
-
-    host: str
-    words: str
+    host: str  #: Whose task it is.
+    words: str  #: The whole status.
+    #: The same beside those of other hosts; "" where no other reports at the same time.
     part: str = ""
-    ends: float = 0.0
-    stopped: str = ""
+    ends: float = 0.0  #: When all of the host's loads are over, unix seconds.
+    stopped: str = ""  #: What is told if the playbook is interrupted meanwhile; "" for nothing.
 
 
 class UnderWay:

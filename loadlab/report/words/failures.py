@@ -24,19 +24,13 @@ _ELSEWHERE = (
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A task that failed on a host.
+    """A task that failed on a host."""
 
-    - host: where; of a host that does not answer, that one
-    - task: its name; text: what it said
-    - refusal: whether the text is a sentence of the lab's own
-    - lost: whether the host does not answer over SSH
-    """
-
-    host: str
-    task: str
-    text: str
-    refusal: bool = False
-    lost: bool = False
+    host: str  #: Where; of a host that does not answer, that one.
+    task: str  #: Its name.
+    text: str  #: What it said.
+    refusal: bool = False  #: Whether the text is a sentence of the lab's own.
+    lost: bool = False  #: Whether the host does not answer over SSH.
 
 
 class Cause(Struct, frozen=True):

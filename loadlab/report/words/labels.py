@@ -59,25 +59,18 @@ def seconds(lengths: Collection[float]) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell of summary.json with its titles in the report.
-
-    - name: short name of its stack, see names()
-    - path: of the endpoint
-    - where: path, plus backlog, tuning, network, hosts and faults where they differ between cells
-    - different: the parts that tell the stacks apart, see differences(), and faults
-    - stack: path, plus these parts
-    - title: stack, plus the parts in which loads differ
-    - anchor: id of its section in the page
-    """
+    """A cell of summary.json with its titles in the report."""
 
     cell: CellSummary
-    name: str
-    path: str
+    name: str  #: Short name of its stack, see names().
+    path: str  #: Of the endpoint.
+    #: Path, plus backlog, tuning, network, hosts and faults where they differ between cells.
     where: str
+    #: The parts that tell the stacks apart, see differences(), and faults.
     different: Sequence[str]
-    stack: str
-    title: str
-    anchor: str
+    stack: str  #: Path, plus these parts.
+    title: str  #: Stack, plus the parts in which loads differ.
+    anchor: str  #: Id of its section in the page.
 
 
 def server_name(name: str) -> str:

@@ -23,24 +23,19 @@ from loadlab.model import (
 
 @dataclass(frozen=True)
 class LoadEvidence:
-    """What a load is judged by: of one client, or of several together.
-
-    - cell: with the load offered
-    - server: the server's telemetry during the load
-    - reverse_proxy_requests: requests that the reverse proxy counted; None where it did not, or
-      for one of several clients
-    - latency: over all requests that were due, nothing withheld; own: the generator's part of it.
-      None where the generator does not report its part
-    - censored_s: how long the requests without an answer certainly waited, in all, seconds
-    """
+    """What a load is judged by: of one client, or of several together."""
 
     measurement: Measurement
-    cell: Cell
-    server: HostTelemetry
+    cell: Cell  #: With the load offered.
+    server: HostTelemetry  #: The server's telemetry during the load.
     thresholds: Thresholds
+    #: Requests that the reverse proxy counted; None where it did not, or for one of several
+    #: clients.
     reverse_proxy_requests: int | None = None
-    latency: Latency | None = None
+    latency: Latency | None = None  #: Over all requests that were due, nothing withheld.
+    #: The generator's part of it. None where the generator does not report its part.
     own: OwnPart | None = None
+    #: How long the requests without an answer certainly waited, in all, seconds.
     censored_s: float = 0.0
 
     @property
@@ -51,18 +46,12 @@ class LoadEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientEvidence(LoadEvidence):
-    """What the load of one client is judged by.
+    """What the load of one client is judged by."""
 
-    - client: its telemetry during the load
-    - calibration: of that client and the server; None where there is none
-    - exit_code: of its generator
-    - emulated: names of the hosts whose processors are emulated
-    """
-
-    client: HostTelemetry
-    calibration: Calibration | None
-    exit_code: int
-    emulated: Sequence[str] = ()
+    client: HostTelemetry  #: Its telemetry during the load.
+    calibration: Calibration | None  #: Of that client and the server; None where there is none.
+    exit_code: int  #: Of its generator.
+    emulated: Sequence[str] = ()  #: Names of the hosts whose processors are emulated.
 
     @property
     def hosts(self) -> dict[str, HostTelemetry]:

@@ -26,17 +26,12 @@ from loadlab.run.errors import PlanError
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """Questions of a lesson.
+    """Questions of a lesson."""
 
-    - run_dir: the run's folder; a run that has the answers asks nothing
-    - study: the lesson, as the plan has it
-    - predict: answers, one for each question with commas between, or none; "" to be asked in the
-      terminal
-    """
-
-    run_dir: Path
-    study: PlannedStudy
+    run_dir: Path  #: The run's folder; a run that has the answers asks nothing.
+    study: PlannedStudy  #: The lesson, as the plan has it.
     stage: Literal["run", "transfer"]
+    #: Answers, one for each question with commas between, or none; "" to be asked in the terminal.
     predict: str = ""
 
 

@@ -14,13 +14,10 @@ from msgspec import Struct
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """The shell command of each host, by inventory name.
-
-    - then: the same, for when all of ``commands`` have ended well
-    """
+    """The shell command of each host, by inventory name."""
 
     commands: dict[str, str]
-    then: dict[str, str] = {}
+    then: dict[str, str] = {}  #: The same, for when all of ``commands`` have ended well.
 
 
 class ActionModule(ControllerAction):

@@ -21,16 +21,12 @@ from loadlab.telemetry import exporter
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A load.
+    """A load."""
 
-    - offers: the clients, with the command that begins each and the URL of its exporter
-    - first: host -> shell command before the load
-    - seconds: from the return of this action to the start of the measurement
-    """
-
+    #: The clients, with the command that begins each and the URL of its exporter.
     offers: list[Offer]
-    first: dict[str, str] = {}
-    seconds: float
+    first: dict[str, str] = {}  #: Host -> shell command before the load.
+    seconds: float  #: From the return of this action to the start of the measurement.
 
 
 class ActionModule(ControllerAction):

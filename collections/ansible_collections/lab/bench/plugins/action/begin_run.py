@@ -19,15 +19,11 @@ from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What is begun.
+    """What is begun."""
 
-    - run_dir: the run's folder, which it creates
-    - begun: plan.json of a new run; an existing one stays
-    - original: file with the run that a new one repeats, kept in its folder; "" to repeat none
-    """
-
-    run_dir: Path
-    begun: Run
+    run_dir: Path  #: The run's folder, which it creates.
+    begun: Run  #: plan.json of a new run; an existing one stays.
+    #: File with the run that a new one repeats, kept in its folder; "" to repeat none.
     original: str = ""
 
 

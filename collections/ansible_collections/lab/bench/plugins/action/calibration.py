@@ -25,24 +25,17 @@ from loadlab.run.run_dir import CalibrationDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A calibration of the link and of the generator.
+    """A calibration of the link and of the generator."""
 
-    - dir: folder of the raw files in the run; the document is beside it
-    - repetition: number of this calibration in the run
-    - link: output of what measured the link, client_to_server and server_to_client of iperf3, the
-      same with several_ before where several streams were measured, and ping; without it an earlier
-      calibration is looked for
-    - hosts: the server and the client, whose tuning.json is a condition too
-    - conditions: everything else that a calibration depends on
-    - generator: of the measurements that follow
-    """
-
-    dir: Path
-    repetition: int
+    dir: Path  #: Folder of the raw files in the run; the document is beside it.
+    repetition: int  #: Number of this calibration in the run.
+    #: Output of what measured the link, client_to_server and server_to_client of iperf3, the same
+    #: with several_ before where several streams were measured, and ping; without it an earlier
+    #: calibration is looked for.
     link: dict[str, str] | None = None
-    hosts: list[str]
-    conditions: dict[str, Any]
-    generator: str
+    hosts: list[str]  #: The server and the client, whose tuning.json is a condition too.
+    conditions: dict[str, Any]  #: Everything else that a calibration depends on.
+    generator: str  #: Of the measurements that follow.
 
 
 class ActionModule(ControllerAction):

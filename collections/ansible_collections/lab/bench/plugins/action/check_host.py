@@ -26,29 +26,19 @@ from loadlab.tuning.sizing import PooledStack
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A host, and the run that it is for.
+    """A host, and the run that it is for."""
 
-    - host: from the filter lab.bench.parse_probe; name: in the inventory
-    - machine_ids: host -> its machine id, with the id of its boot
-    - test_address: IPv4 address on the link that carries the load
-    - is_server: whether it runs the stacks; else it runs the generators
-    - binaries: main variable -> path of the user's own executable, "" for none
-    - controller: an executable of the controller's architecture
-    - fetched_sources: of a host without internet each source that the controller fetches from, as
-      name:port
-    - root: top folder of the lab
-    """
-
-    host: HostProbe
-    name: str
-    machine_ids: dict[str, str]
-    test_address: str = ""
-    is_server: bool
+    host: HostProbe  #: From the filter lab.bench.parse_probe.
+    name: str  #: In the inventory.
+    machine_ids: dict[str, str]  #: Host -> its machine id, with the id of its boot.
+    test_address: str = ""  #: IPv4 address on the link that carries the load.
+    is_server: bool  #: Whether it runs the stacks; else it runs the generators.
     plan: Plan
-    binaries: dict[str, str]
-    controller: Path
+    binaries: dict[str, str]  #: Main variable -> path of the user's own executable, "" for none.
+    controller: Path  #: An executable of the controller's architecture.
+    #: Of a host without internet each source that the controller fetches from, as name:port.
     fetched_sources: list[str] | None = None
-    root: Path
+    root: Path  #: Top folder of the lab.
 
 
 class ActionModule(ControllerAction):

@@ -18,24 +18,20 @@ from loadlab.hosts import ec2_queries
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A question; exactly one of ``types``, ``images`` and ``console``.
-
-    - types: instance types to describe, with the zones that have all of them, whose the credentials
-      are, the account's quota of vCPUs, and the instances that have the tag loadlab
-    - spot: whether the quota is that of spot instances; tag: value of the tag loadlab
-    - images: architecture -> the id of an image, or its owner and the pattern of its name; of
-      several the newest is returned
-    - console: ids of instances, until their consoles show the SSH host keys, or they ended
-    - seconds: how long to wait for the keys of all, after which those without are lost
-    """
+    """A question; exactly one of ``types``, ``images`` and ``console``."""
 
     region: str
+    #: Instance types to describe, with the zones that have all of them, whose the credentials are,
+    #: the account's quota of vCPUs, and the instances that have the tag loadlab.
     types: list[str] = []
-    spot: bool = False
-    tag: str = ""
+    spot: bool = False  #: Whether the quota is that of spot instances.
+    tag: str = ""  #: Value of the tag loadlab.
+    #: Architecture -> the id of an image, or its owner and the pattern of its name; of several the
+    #: newest is returned.
     images: dict[str, dict[str, str]] = {}
+    #: Ids of instances, until their consoles show the SSH host keys, or they ended.
     console: list[str] = []
-    seconds: int = 0
+    seconds: int = 0  #: How long to wait for the keys of all, after which those without are lost.
 
 
 class ActionModule(Ec2Action):

@@ -20,18 +20,13 @@ from loadlab.hosts.ec2_launch import Launch
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What to create, and where.
-
-    - zones: to try, in this order; that of an existing subnet comes first
-    - vpc: id of the lab's own network; cidr: addresses of its subnet
-    - route_table: id of the subnet's
-    """
+    """What to create, and where."""
 
     region: str
-    zones: list[str]
-    vpc: str
-    cidr: str
-    route_table: str
+    zones: list[str]  #: To try, in this order; that of an existing subnet comes first.
+    vpc: str  #: Id of the lab's own network.
+    cidr: str  #: Addresses of its subnet.
+    route_table: str  #: Id of the subnet's.
     launch: Launch
 
 

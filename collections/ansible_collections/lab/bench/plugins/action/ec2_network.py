@@ -16,21 +16,14 @@ from loadlab.hosts.ec2_network import Network
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What a pair needs around it.
-
-    - name: of the key pair, the placement group and the security group
-    - tags: of everything that is created; by the tag loadlab it is looked for
-    - cidr: addresses of the VPC
-    - public_key: the public half of the key that opens the instances, as OpenSSH writes it
-    - sources: IPv4 networks that SSH is let in from
-    """
+    """What a pair needs around it."""
 
     region: str
-    name: str
-    tags: dict[str, str]
-    cidr: str
-    public_key: str
-    sources: list[str]
+    name: str  #: Of the key pair, the placement group and the security group.
+    tags: dict[str, str]  #: Of everything that is created; by the tag loadlab it is looked for.
+    cidr: str  #: Addresses of the VPC.
+    public_key: str  #: The public half of the key that opens the instances, as OpenSSH writes it.
+    sources: list[str]  #: IPv4 networks that SSH is let in from.
 
 
 class ActionModule(Ec2Action):

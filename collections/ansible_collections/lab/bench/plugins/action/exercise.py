@@ -22,16 +22,12 @@ from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """An exercise and its next stage.
+    """An exercise and its next stage."""
 
-    - run_dir: the run's folder; root: top folder of the lab
-    - hosts: name -> address, user, port, key and arguments of ssh
-    """
-
-    run_dir: Path
-    root: Path
+    run_dir: Path  #: The run's folder.
+    root: Path  #: Top folder of the lab.
     stage: Literal["exercise", "hint", "check", "solve"]
-    hosts: dict[str, dict[str, str]] = {}
+    hosts: dict[str, dict[str, str]] = {}  #: Name -> address, user, port, key and arguments of ssh.
 
 
 class ActionModule(ControllerAction):

@@ -14,16 +14,11 @@ from loadlab.run.run_dir import RepetitionDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A measurement that failed.
+    """A measurement that failed."""
 
-    - dest: folder of the repetition on the controller, created if it is missing
-    - record: cell.json, if there is none yet
-    - error: the message, added to those of before
-    """
-
-    dest: Path
-    record: dict[str, Any]
-    error: str
+    dest: Path  #: Folder of the repetition on the controller, created if it is missing.
+    record: dict[str, Any]  #: cell.json, if there is none yet.
+    error: str  #: The message, added to those of before.
 
 
 class ActionModule(ControllerAction):

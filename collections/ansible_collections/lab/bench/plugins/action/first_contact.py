@@ -16,14 +16,10 @@ from loadlab.run.errors import LabError
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What is run in a host's login shell.
+    """What is run in a host's login shell."""
 
-    - script: changes nothing, as it also runs in check mode
-    - make: the command that creates the host, if the lab does so
-    """
-
-    script: str
-    make: str = ""
+    script: str  #: Changes nothing, as it also runs in check mode.
+    make: str = ""  #: The command that creates the host, if the lab does so.
 
 
 class ActionModule(ControllerAction):

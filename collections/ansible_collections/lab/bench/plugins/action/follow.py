@@ -35,16 +35,11 @@ def last_line(log: Path) -> str:
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """An asynchronous task of the controller.
+    """An asynchronous task of the controller."""
 
-    - title: what it does, in words
-    - results_file: the status file that Ansible returned when it started the task
-    - log: the file whose last line is shown
-    """
-
-    title: str
-    results_file: Path
-    log: Path
+    title: str  #: What it does, in words.
+    results_file: Path  #: The status file that Ansible returned when it started the task.
+    log: Path  #: The file whose last line is shown.
 
 
 class ActionModule(ControllerAction):

@@ -17,15 +17,11 @@ from loadlab.stacks import interpreters
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A Python.
+    """A Python."""
 
-    - root: top folder of the lab
-    - python: its version, such as 3.14 or 3.14t
-    - machine: of the host that it is for, as uname -m prints it; "" for the controller's
-    """
-
-    root: Path
-    python: str
+    root: Path  #: Top folder of the lab.
+    python: str  #: Its version, such as 3.14 or 3.14t.
+    #: Of the host that it is for, as uname -m prints it; "" for the controller's.
     machine: str = ""
 
 

@@ -18,14 +18,11 @@ from loadlab.tuning.ledger import TunedHost
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A document, results/<run_id>/tuning*.json.
-
-    - profile: name of the tuning profile
-    - hosts: inventory names of the hosts to include, which have registered their results
-    """
+    """A document, results/<run_id>/tuning*.json."""
 
     path: Path
-    profile: str
+    profile: str  #: Name of the tuning profile.
+    #: Inventory names of the hosts to include, which have registered their results.
     hosts: list[str]
 
 

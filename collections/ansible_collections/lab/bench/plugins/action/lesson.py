@@ -20,14 +20,11 @@ from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A lesson that was measured.
+    """A lesson that was measured."""
 
-    - run_dir: the run's folder; root: top folder of the lab
-    - stage: after a transfer the lines have that part of the page alone
-    """
-
-    run_dir: Path
-    root: Path
+    run_dir: Path  #: The run's folder.
+    root: Path  #: Top folder of the lab.
+    #: After a transfer the lines have that part of the page alone.
     stage: Literal["run", "transfer"]
 
 

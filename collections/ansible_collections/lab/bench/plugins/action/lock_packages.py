@@ -16,16 +16,11 @@ from loadlab.stacks import requirements
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """An application from outside the tree.
+    """An application from outside the tree."""
 
-    - root: top folder of the lab
-    - source: the application's folder, absolute or below ``root``
-    - requirements: the file in it that lists its packages, such as requirements.txt
-    """
-
-    root: Path
-    source: str
-    requirements: str
+    root: Path  #: Top folder of the lab.
+    source: str  #: The application's folder, absolute or below ``root``.
+    requirements: str  #: The file in it that lists its packages, such as requirements.txt.
 
 
 class ActionModule(ControllerAction):

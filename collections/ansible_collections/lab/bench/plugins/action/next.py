@@ -23,17 +23,13 @@ from loadlab.plan.plan_document import Setup
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A host pair, and what it did last.
+    """A host pair, and what it did last."""
 
-    - run_dir: the run's folder; pair: number of the host pair, from 0
-    - set_up: what the earlier stages applied to the hosts; None where it is not known
-    - last: the result before the last measurement; None at the start
-    """
-
-    run_dir: Path
-    pair: int
+    run_dir: Path  #: The run's folder.
+    pair: int  #: Number of the host pair, from 0.
+    #: What the earlier stages applied to the hosts; None where it is not known.
     set_up: Setup | None = None
-    last: Last | None = None
+    last: Last | None = None  #: The result before the last measurement; None at the start.
 
 
 class ActionModule(ControllerAction):

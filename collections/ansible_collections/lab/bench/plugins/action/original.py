@@ -21,14 +21,10 @@ from loadlab.run.run_dir import ORIGINAL
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """The run to repeat.
+    """The run to repeat."""
 
-    - like: path of a bundle or of a run's folder, or the name of a run in results/
-    - root: top folder of the lab
-    """
-
-    like: str
-    root: Path
+    like: str  #: Path of a bundle or of a run's folder, or the name of a run in results/.
+    root: Path  #: Top folder of the lab.
 
 
 class ActionModule(ControllerAction):

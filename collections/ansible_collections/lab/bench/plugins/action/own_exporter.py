@@ -20,14 +20,10 @@ def moment(seconds: int) -> str:
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """The exporter, and the host that it should be of.
+    """The exporter, and the host that it should be of."""
 
-    - url: of the exporter's page, as the controller reaches it
-    - booted: boot time of the host from its /proc/stat, unix seconds
-    """
-
-    url: str
-    booted: int
+    url: str  #: Of the exporter's page, as the controller reaches it.
+    booted: int  #: Boot time of the host from its /proc/stat, unix seconds.
 
 
 class ActionModule(ControllerAction):

@@ -32,17 +32,12 @@ from loadlab.run import documents, revision
 
 
 class Arguments(StageRequest, kw_only=True, frozen=True):
-    """What a stage asks to be planned.
+    """What a stage asks to be planned."""
 
-    - specs: the options of the role run, as its argument specs have them
-    - options: option -> value, None or "" where it has none
-    - original: file with the run to repeat, from lab.bench.original; "" to repeat none
-    - made_with: variables of the role that makes the hosts, which decide what the hosts are
-    """
-
-    specs: dict[str, Spec]
-    options: dict[str, Any]
-    original: str = ""
+    specs: dict[str, Spec]  #: The options of the role run, as its argument specs have them.
+    options: dict[str, Any]  #: Option -> value, None or "" where it has none.
+    original: str = ""  #: File with the run to repeat, from lab.bench.original; "" to repeat none.
+    #: Variables of the role that makes the hosts, which decide what the hosts are.
     made_with: dict[str, Scalar] = field(default_factory=dict)
 
 

@@ -24,21 +24,16 @@ from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A run, and what the manifest says of its machines.
+    """A run, and what the manifest says of its machines."""
 
-    - run_dir: the run's folder; root: top folder of the lab
-    - hosts: inventory name -> description; instances: host -> its cloud instance, as Found in
-      loadlab/hosts/ec2_price.py has it, empty for a host that is none
-    - logs: host -> log of its services
-    - controller: its description
-    """
-
-    run_dir: Path
-    root: Path
-    hosts: dict[str, Any]
+    run_dir: Path  #: The run's folder.
+    root: Path  #: Top folder of the lab.
+    hosts: dict[str, Any]  #: Inventory name -> description.
+    #: Host -> its cloud instance, as Found in loadlab/hosts/ec2_price.py has it, empty for a host
+    #: that is none.
     instances: dict[str, Any] = {}
-    logs: dict[str, str]
-    controller: dict[str, Any]
+    logs: dict[str, str]  #: Host -> log of its services.
+    controller: dict[str, Any]  #: Its description.
 
 
 class ActionModule(ControllerAction):

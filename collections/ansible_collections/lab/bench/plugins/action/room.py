@@ -23,17 +23,12 @@ _NONE = HostNeeds(disk_bytes=0, memory_bytes=0)
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A run, and the machine that it is begun on.
-
-    - root: top folder of the lab, which has results/
-    - hosts: number of host pairs that are containers of the controller
-    - base_bytes: what these need besides the measurements
-    """
+    """A run, and the machine that it is begun on."""
 
     plan: Plan
-    root: Path
-    hosts: int = 0
-    base_bytes: int = 0
+    root: Path  #: Top folder of the lab, which has results/.
+    hosts: int = 0  #: Number of host pairs that are containers of the controller.
+    base_bytes: int = 0  #: What these need besides the measurements.
 
 
 class ActionModule(ControllerAction):

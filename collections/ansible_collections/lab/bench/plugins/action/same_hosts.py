@@ -32,22 +32,15 @@ def _instance(instance: dict[str, Any]) -> dict[str, str]:
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A run and the present hosts.
+    """A run and the present hosts."""
 
-    - run_dir: the run's folder
-    - hosts: name -> identity, from the filter lab.bench.host_identity
-    - instances: host -> its cloud instance with type and image, empty for a host that is none
-    - pairs: from the filter lab.bench.pairs
-    - now: what plan.json would be for a new run
-    - new: whether the run is new; then only the plan of plan.json is written again
-    """
-
-    run_dir: Path
-    hosts: dict[str, dict[str, Any]]
+    run_dir: Path  #: The run's folder.
+    hosts: dict[str, dict[str, Any]]  #: Name -> identity, from the filter lab.bench.host_identity.
+    #: Host -> its cloud instance with type and image, empty for a host that is none.
     instances: dict[str, dict[str, Any]] = {}
-    pairs: list[Pair]
-    now: Run | None = None
-    new: bool = False
+    pairs: list[Pair]  #: From the filter lab.bench.pairs.
+    now: Run | None = None  #: What plan.json would be for a new run.
+    new: bool = False  #: Whether the run is new; then only the plan of plan.json is written again.
 
 
 class ActionModule(ControllerAction):

@@ -13,13 +13,10 @@ from loadlab.report.words import repetitions_words
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A run.
+    """A run."""
 
-    - run_dir: its folder, with everything fetched from the hosts
-    - unfetched: server (of its pair) and reason of each host whose files could not be fetched
-    """
-
-    run_dir: Path
+    run_dir: Path  #: Its folder, with everything fetched from the hosts.
+    #: Server (of its pair) and reason of each host whose files could not be fetched.
     unfetched: list[dict[str, Any]] = []
 
 

@@ -37,34 +37,23 @@ _SCRIPTS = {
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A part of a host, and the profile that it is to have.
-
-    - root: top folder of the lab
-    - profile: none restores the original settings
-    - host, hosts: this one and all of the lab, as host_check describes them
-    - stacks: all of the run, for the number of their database connections; together: how many of
-      them are up at once
-    - hand_back_s: seconds until the host itself starts what is stopped; 0 for never
-    - may_reboot: whether the host may be booted again for a kernel parameter
-    - forget: whether to delete the original values of what is restored
-    - serving: requirements of the reverse proxy and the application, whose roles write the files
-    - before: the lines that were read before that
-    - verify: false only reads
-    """
+    """A part of a host, and the profile that it is to have."""
 
     part: Literal["machine", "postgresql", "serving"]
-    root: Path
-    profile: TuningProfile | None = None
+    root: Path  #: Top folder of the lab.
+    profile: TuningProfile | None = None  #: None restores the original settings.
+    #: host, hosts: this one and all of the lab, as host_check describes them.
     host: HostProbe | None = None
     hosts: list[HostProbe] = []
-    stacks: list[PooledStack] = []
-    together: int = 1
-    hand_back_s: int = 0
-    may_reboot: bool = False
-    forget: bool = False
+    stacks: list[PooledStack] = []  #: All of the run, for the number of their database connections.
+    together: int = 1  #: How many of them are up at once.
+    hand_back_s: int = 0  #: Seconds until the host itself starts what is stopped; 0 for never.
+    may_reboot: bool = False  #: Whether the host may be booted again for a kernel parameter.
+    forget: bool = False  #: Whether to delete the original values of what is restored.
+    #: Requirements of the reverse proxy and the application, whose roles write the files.
     serving: Serving | None = None
-    before: list[str] | None = None
-    verify: bool = True
+    before: list[str] | None = None  #: The lines that were read before that.
+    verify: bool = True  #: False only reads.
 
 
 class ActionModule(ControllerAction):

@@ -15,21 +15,15 @@ from loadlab.stacks.contract import Answer, ContractError, Contracts, cut, times
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """Endpoints and what they answered.
+    """Endpoints and what they answered."""
 
-    - contracts: endpoint -> contract, as in files/endpoints.yml or requests.yml
-    - answers: the whole answers to the requests of the filter verification_requests, as
-      `curl --include` prints them, each followed by the mark
-    - mark: text that separates an answer, its time and the next answer
-    - dataset: the content of files/dataset.yml
-    - before: endpoint -> answer that the run recorded earlier
-    """
-
-    contracts: Contracts
+    contracts: Contracts  #: Endpoint -> contract, as in files/endpoints.yml or requests.yml.
+    #: The whole answers to the requests of the filter verification_requests, as `curl --include`
+    #: prints them, each followed by the mark.
     answers: str
-    mark: str
-    dataset: dict[str, Any]
-    before: dict[str, Answer] = {}
+    mark: str  #: Text that separates an answer, its time and the next answer.
+    dataset: dict[str, Any]  #: The content of files/dataset.yml.
+    before: dict[str, Answer] = {}  #: Endpoint -> answer that the run recorded earlier.
 
 
 class ActionModule(ControllerAction):

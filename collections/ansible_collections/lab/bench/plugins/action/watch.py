@@ -40,26 +40,20 @@ LATE_S = 0.5
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """A load that is under way.
-
-    - dir: folder of the repetition on the controller
-    - path: of the endpoint; server: inventory name of the server, if there are several
-    - seconds: warm-up and measurement together, 0 for a load without a duration; the host is asked
-      only after that, as an overloaded server needs longer to answer what was sent
-    - most: limit of the load's time, seconds
-    - until: shell command for the host, each second after ``seconds``, or every two where that is
-      0; status 0 means that the load has ended, and its output is the progress
-    - scrape: path of the recording on the controller -> host
-    """
+    """A load that is under way."""
 
     item: Measuring
-    dir: Path
-    path: str
-    server: str = ""
+    dir: Path  #: Folder of the repetition on the controller.
+    path: str  #: Of the endpoint.
+    server: str = ""  #: Inventory name of the server, if there are several.
+    #: warm-up and measurement together, 0 for a load without a duration; the host is asked only
+    #: after that, as an overloaded server needs longer to answer what was sent.
     seconds: float
-    most: float
+    most: float  #: Limit of the load's time, seconds.
+    #: Shell command for the host, each second after ``seconds``, or every two where that is 0;
+    #: status 0 means that the load has ended, and its output is the progress.
     until: str
-    scrape: dict[str, Scraped]
+    scrape: dict[str, Scraped]  #: Path of the recording on the controller -> host.
 
 
 class ActionModule(ControllerAction):
