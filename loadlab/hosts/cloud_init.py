@@ -16,15 +16,12 @@ _LISTS = "package update failed"
 
 
 class _Status(Struct, frozen=True, kw_only=True):
-    """What the lab reads of the status.
+    """What the lab reads of the status."""
 
-    ``status``: done, error, running, disabled, or "not started" ("not run" before 23.4).
-    ``recoverable_errors``: level of the log -> messages; absent before 23.4.
-    """
-
-    status: str
+    status: str  #: done, error, running, disabled, or "not started" ("not run" before 23.4).
     detail: str = ""
     errors: list[str] = field(default_factory=list)
+    #: Level of the log -> messages; absent before 23.4.
     recoverable_errors: dict[str, list[str]] = field(default_factory=dict)
 
 

@@ -233,27 +233,20 @@ class InstanceType(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """What a region offers.
+    """What a region offers."""
 
-    ``types``: instance types by name. ``zones``: those that have all of them. ``vcpu_quota``: vCPUs
-    of standard instances that the account may run; None where it is not known. ``vcpus_used``:
-    vCPUs of theirs that run.
-    """
-
-    types: dict[str, InstanceType]
-    zones: list[str]
+    types: dict[str, InstanceType]  #: Instance types by name.
+    zones: list[str]  #: Those that have all of them.
+    #: vCPUs of standard instances that the account may run; None where it is not known.
     vcpu_quota: float | None = None
-    vcpus_used: int = 0
+    vcpus_used: int = 0  #: vCPUs of theirs that run.
 
 
 class Console(Struct, frozen=True, kw_only=True):
-    """What an instance's console shows.
+    """What an instance's console shows."""
 
-    ``keys``: its host keys as "<type> <base64>". ``ends``: when its timer terminates it (UTC,
-    "YYYY-MM-DD HH:MM:SS"), None where it has set none.
-    """
-
-    keys: list[str]
+    keys: list[str]  #: Its host keys as "<type> <base64>".
+    #: When its timer terminates it (UTC, "YYYY-MM-DD HH:MM:SS"), None where it has set none.
     ends: str | None
 
 

@@ -20,17 +20,13 @@ SHORTEST_H = 0.25
 
 
 class Prices(Struct, frozen=True, kw_only=True):
-    """Prices of files/aws_prices.yml, USD: an instance's hour on demand, its disk and its address.
-
-    ``volume_gb_month``: a GB of disk for a month; ``address_hour``: a public IPv4 address;
-    ``dedicated_region_hour``: the fee for dedicated tenancy in a region.
-    """
+    """Prices of files/aws_prices.yml, USD: an hour of an instance, its disk and its address."""
 
     date: str
     regions: dict[str, dict[str, float]]
-    volume_gb_month: float
-    address_hour: float
-    dedicated_region_hour: float
+    volume_gb_month: float  #: A GB of disk for a month.
+    address_hour: float  #: A public IPv4 address.
+    dedicated_region_hour: float  #: The fee for dedicated tenancy in a region.
 
 
 def needed_s(load_s: float) -> float:

@@ -98,15 +98,12 @@ _KINDS: dict[type, str] = {Tbf: "tbf", Netem: "netem"}
 
 
 class RootQdisc(Struct, frozen=True, kw_only=True):
-    """The root qdisc of an interface; ``parameters`` are None of a kind that the lab never adds.
-
-    ``child``: the kind of the qdisc that somebody gave the lab's in place of its own queue; "" for
-    none.
-    """
+    """The root qdisc of an interface; ``parameters`` are None of a kind that the lab never adds."""
 
     kind: str
     handle: str
     parameters: Parameters | None
+    #: The kind of the qdisc that somebody gave the lab's in place of its own queue; "" for none.
     child: str = ""
 
     @property

@@ -16,15 +16,12 @@ from loadlab.tuning.profiles import TuningProfile
 
 
 class Controls(Struct, kw_only=True, frozen=True):
-    """Comparisons, (cell_id, cell_id of its A/A control), and the experiments of the controls.
-
-    ``together``: cells that stay on one host pair, without being compared.
-    """
+    """Comparisons, (cell_id, cell_id of its A/A control), and the experiments of the controls."""
 
     comparisons: list[PlannedComparison] = []
     aa_controls: list[tuple[str, str]] = []
     experiments: list[PlannedExperiment] = []
-    together: list[str] = []
+    together: list[str] = []  #: Cells that stay on one host pair, without being compared.
 
 
 def certain(planned: PlannedCells) -> list[PlannedExperiment]:

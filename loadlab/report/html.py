@@ -66,14 +66,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A column of a table: its head, and what it shows of the record of a row.
-
-    ``better``: the direction of BETTER that is better, after it the noise floor where it is known.
-    """
+    """A column of a table: its head, and what it shows of the record of a row."""
 
     head: str
     cell: Callable[[T], TableCell | Link | str]
     numeric: bool = False
+    #: The direction of BETTER that is better, after it the noise floor where it is known.
     better: str = ""
 
 
@@ -86,18 +84,15 @@ class Number(Column[T]):
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. One with a ``title`` can be folded and is ``open`` or not at first.
-
-    ``sources``: links to the documents that its numbers come from. ``facets``: what its rows can be
-    chosen by, each with its values.
-    """
+    """A table. One with a ``title`` can be folded and is ``open`` or not at first."""
 
     caption: str
     head: Sequence[TableCell]
     rows: Sequence[Row]
     title: str = ""
     open: bool = True
-    sources: Sequence[Link] = ()
+    sources: Sequence[Link] = ()  #: Links to the documents that its numbers come from.
+    #: What its rows can be chosen by, each with its values.
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -111,19 +106,15 @@ class Key:
 
 @dataclass(frozen=True)
 class Figure(Block):
-    """A figure; ``svg`` is None where there is nothing to draw.
-
-    ``keys``: the legend beside it. ``anchor``: the section that it leads to. ``level``: the tag of
-    its heading.
-    """
+    """A figure; ``svg`` is None where there is nothing to draw."""
 
     title: str
     svg: str | None
     caption: str
     sources: Sequence[Link]
-    keys: Sequence[Key] = ()
-    anchor: str = ""
-    level: str = "h4"
+    keys: Sequence[Key] = ()  #: The legend beside it.
+    anchor: str = ""  #: The section that it leads to.
+    level: str = "h4"  #: The tag of its heading.
 
 
 @dataclass(frozen=True)
@@ -136,18 +127,15 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Text(Block):
-    """A paragraph: a text, words that stand out, a link, and words after these.
-
-    ``css``: CSS classes; ``anchor``: its id; ``sources``: links to the documents that it is from.
-    """
+    """A paragraph: a text, words that stand out, a link, and words after these."""
 
     text: str
     strong: str = ""
     link: Link | None = None
     after: str = ""
-    css: str = ""
-    anchor: str = ""
-    sources: Sequence[Link] = ()
+    css: str = ""  #: CSS classes.
+    anchor: str = ""  #: Its id.
+    sources: Sequence[Link] = ()  #: Links to the documents that it is from.
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,7 @@ Method: TypeAlias = Literal["blocks", "repetitions", "runs"]
 
 @dataclass(frozen=True)
 class Pair:
-    """One metric of two cells before the p values are corrected.
-
-    ``failed``: the fractions of requests of base and head that failed; None where not known.
-    ``incomparable``: why no conclusion is possible, whatever the values.
-    """
+    """One metric of two cells before the p values are corrected."""
 
     metric: str
     latency_of: LatencyOf | None
@@ -60,8 +56,9 @@ class Pair:
     head: list[float]
     change: Change
     noise: NoiseScope
+    #: The fractions of requests of base and head that failed; None where not known.
     failed: tuple[float | None, float | None]
-    incomparable: Reason | None
+    incomparable: Reason | None  #: Why no conclusion is possible, whatever the values.
 
 
 class Compared(NamedTuple):

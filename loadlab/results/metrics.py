@@ -35,13 +35,10 @@ Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
 
 @dataclass(frozen=True)
 class Measured:
-    """A metric of one cell: block -> median of its valid repetitions.
-
-    ``server``: the host pair, by its server; None where the results lack it.
-    """
+    """A metric of one cell: block -> median of its valid repetitions."""
 
     by_block: Mapping[int, float]
-    server: str | None
+    server: str | None  #: The host pair, by its server; None where the results lack it.
 
 
 def _failed_fraction(rep: Repetition) -> float | None:

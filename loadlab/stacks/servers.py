@@ -82,30 +82,25 @@ class PythonLimit(Struct, kw_only=True, frozen=True):
 
 
 class Started(Record, kw_only=True, frozen=True):
-    """How a stack is started: its keys as in Server, with the words in braces.
-
-    ``lock``: the lock file of the server's own packages, relative to the lab's folder, or "".
-    """
+    """How a stack is started: its keys as in Server, with the words in braces."""
 
     command: str
     socket: str
     notifies: bool
     stop: str
     packages: list[str]
-    lock: str
+    lock: str  #: The lock file of the server's own packages, relative to the lab's folder, or "".
 
 
 class Chosen(PythonLimit, kw_only=True, frozen=True):
-    """One stack of a row: a value for each choice, and how it is started.
-
-    ``own_backlog``: the accept queue that the server always has; None where it does as asked.
-    """
+    """One stack of a row: a value for each choice, and how it is started."""
 
     transport: str
     protocol: str
     worker_class: str | None
     event_loop: str | None
     upstream_keepalive: bool
+    #: The accept queue that the server always has; None where it does as asked.
     own_backlog: int | None
     started: Started
 

@@ -18,15 +18,11 @@ _MOST = 800
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """How long a command may last.
-
-    ``purpose``: what it does, "<option>: the download of ..."; ``remedy``: what the user can do
-    about a command that lasts longer, in a sentence.
-    """
+    """How long a command may last."""
 
     seconds: float
-    purpose: str
-    remedy: str
+    purpose: str  #: What it does, "<option>: the download of ...".
+    remedy: str  #: What the user can do about a command that lasts longer, in a sentence.
 
 
 def failure(arguments: Sequence[str | Path], limit: Limit, cwd: Path | None = None) -> str:

@@ -41,14 +41,11 @@ EFFECT = 1.5
 
 @dataclass(frozen=True)
 class Look:
-    """The answer about one metric after some blocks, and what decided it.
-
-    ``is_open``: whether more blocks may decide it.
-    """
+    """The answer about one metric after some blocks, and what decided it."""
 
     answer: Answer
     reason: Reason
-    is_open: bool = False
+    is_open: bool = False  #: Whether more blocks may decide it.
 
 
 @cache

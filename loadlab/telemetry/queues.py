@@ -28,10 +28,7 @@ class Queue(msgspec.Struct, frozen=True):
 
 
 class Connection(msgspec.Struct, frozen=True, array_like=True):
-    """One established connection: round-trip times in µs, the congestion window in segments.
-
-    ``unacked``: segments on the way.
-    """
+    """One established connection: round-trip times in µs, the congestion window in segments."""
 
     rtt: _Connections
     least_rtt: _Connections
@@ -39,7 +36,7 @@ class Connection(msgspec.Struct, frozen=True, array_like=True):
     unsent_bytes: _Connections
     retransmitted: _Connections
     sent: _Connections
-    unacked: _Connections
+    unacked: _Connections  #: Segments on the way.
 
 
 class Reading(msgspec.Struct, frozen=True):

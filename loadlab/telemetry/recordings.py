@@ -78,15 +78,12 @@ def remembered(read: Callable[[Path], T]) -> Callable[[Path], T]:
 
 @dataclass(frozen=True)
 class Served:
-    """The services of a stack, as they are recorded.
+    """The services of a stack, as they are recorded."""
 
-    ``proxy``: name of its reverse proxy. ``place``: its number among stacks that are up together;
-    None where it is alone. ``places``: how many are up together.
-    """
-
-    proxy: str = NGINX
+    proxy: str = NGINX  #: Name of its reverse proxy.
+    #: Its number among stacks that are up together; None where it is alone.
     place: int | None = None
-    places: int = 1
+    places: int = 1  #: How many are up together.
 
     @property
     def names(self) -> dict[ServiceName, str]:
@@ -123,15 +120,13 @@ ALONE = Served()
 
 @dataclass(frozen=True)
 class Window:
-    """The time of a load in unix seconds of the server's clock.
-
-    ``warmed``: whether the same load ran immediately before. ``finished``: when the last answer was
-    there, which is after the end where answers were late; None: at the end.
-    """
+    """The time of a load in unix seconds of the server's clock."""
 
     start: float
     end: float
-    warmed: bool
+    warmed: bool  #: Whether the same load ran immediately before.
+    #: When the last answer was there, which is after the end where answers were late; None: at the
+    #: end.
     finished: float | None = None
 
     @property

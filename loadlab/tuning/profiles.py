@@ -45,16 +45,13 @@ class _Setting(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 class HostSetting(_Setting, frozen=True, kw_only=True):
-    """A setting of the kernel or the machine; ``key`` as in roles/tuning/files/tunables.sh.
-
-    ``hosts``: the inventory groups that it applies to. ``required``: whether the run ends if it
-    does not take effect. ``lower``: whether it applies where the host has more of a capacity
-    (CAPACITIES of loadlab/tuning/ledger.py).
-    """
+    """A setting of the kernel or the machine; ``key`` as in roles/tuning/files/tunables.sh."""
 
     key: str
-    hosts: list[Literal["servers", "clients"]]
-    required: bool = False
+    hosts: list[Literal["servers", "clients"]]  #: The inventory groups that it applies to.
+    required: bool = False  #: Whether the run ends if it does not take effect.
+    #: Whether it applies where the host has more of a capacity (CAPACITIES of
+    #: loadlab/tuning/ledger.py).
     lower: bool = False
 
 

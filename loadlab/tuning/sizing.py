@@ -43,14 +43,11 @@ class Pool(Struct, frozen=True, kw_only=True):
 
 
 class PooledStack(Struct, frozen=True, kw_only=True):
-    """Of a stack, what decides how many database connections it opens.
-
-    ``workers``: None for one on each core.
-    """
+    """Of a stack, what decides how many database connections it opens."""
 
     framework: str
     app: Pool
-    workers: int | None
+    workers: int | None  #: None for one on each core.
     threads: int
 
 

@@ -33,16 +33,13 @@ class Tile:
 
 @dataclass(frozen=True)
 class Board(Block):
-    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty.
-
-    ``small``: whether it stands among several.
-    """
+    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty."""
 
     title: str
     anchor: str
     tiles: Sequence[Tile]
     limit: str = ""
-    small: bool = False
+    small: bool = False  #: Whether it stands among several.
 
 
 def build(

@@ -29,19 +29,15 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Point:
-    """A measured rate in requests/s and its p99 with its interval, µs; None where unknown.
-
-    ``best``: whether it is the highest within the objective, or held. ``void``: no repetition is
-    valid. ``at_least``: p99 is a lower bound.
-    """
+    """A measured rate in requests/s and its p99 with its interval, µs; None where unknown."""
 
     rate: float
     p99_us: float | None
     low_us: float | None = None
     high_us: float | None = None
-    best: bool = False
-    void: bool = False
-    at_least: bool = False
+    best: bool = False  #: Whether it is the highest within the objective, or held.
+    void: bool = False  #: No repetition is valid.
+    at_least: bool = False  #: p99 is a lower bound.
 
 
 @dataclass(frozen=True)

@@ -193,14 +193,10 @@ def _unsupported(curve: CurveSummary) -> str:
 
 
 class _Judged(NamedTuple):
-    """Measurements of one rate of a curve that are shown in one row.
+    """Measurements of one rate of a curve that are shown in one row."""
 
-    ``step``: the first, with the words of the first for each reason. ``times``: how many there are;
-    of several, none was judged.
-    """
-
-    step: SearchStep
-    times: int
+    step: SearchStep  #: The first, with the words of the first for each reason.
+    times: int  #: How many there are; of several, none was judged.
     results: Sequence[Path]
 
     def once(self, text: str) -> str:
