@@ -214,10 +214,6 @@ def _closed_clusters(host: HostUse, use: Use) -> Iterable[Facts]:
     )
 
 
-def _unreadable(host: HostUse, use: Use) -> Iterable[Facts]:
-    return [{"reason": host.unreadable}] if host.unreadable else []
-
-
 def _databases(host: HostUse, use: Use) -> Iterable[Facts]:
     return [{"names": ", ".join(host.foreign)}] if host.foreign else []
 
@@ -280,10 +276,6 @@ def _paths(host: HostUse, use: Use) -> Iterable[Facts]:
     return ({"path": path} for path in taken(host, use))
 
 
-def _user(host: HostUse, use: Use) -> Iterable[Facts]:
-    return [{"says": host.user}] if host.user not in ("", _USER) else []
-
-
 RULES = (
     Rule("cluster", _others_clusters, "PostgreSQL has the cluster {name} on port {port}"),
     Rule("databases", _databases, "PostgreSQL has the databases {names}"),
@@ -311,7 +303,7 @@ RULES = (
     ),
     Rule(
         "unreadable",
-        _unreadable,
+        lambda host, use: [{"reason": host.unreadable}] if host.unreadable else [],
         "PostgreSQL does not tell its user postgres which databases it has: {reason}",
         "let postgres log in by peer authentication",
     ),
@@ -338,7 +330,7 @@ RULES = (
     ),
     Rule(
         "user",
-        _user,
+        lambda host, use: [{"says": host.user}] if host.user not in ("", _USER) else [],
         "its user loadlab is not the lab's ({says})",
         "rename it (usermod --login <name> loadlab)",
         servers_only=False,

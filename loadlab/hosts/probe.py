@@ -178,20 +178,12 @@ def out_of_reach(address: str, said: str, make: str) -> str:
 Facts = Mapping[str, str]
 
 
-def _no_python(host: HostProbe, demands: Demands) -> list[Facts]:
-    return [{}] if demands.stacks and not host.python else []
-
-
 def _python_too_new(host: HostProbe, demands: Demands) -> Iterable[Facts]:
     for stack in demands.stacks if host.python else []:
         try:
             refuse_python(stack.framework, stack, host.python)
         except PlanError as refusal:
             yield {"refusal": str(refusal)}
-
-
-def _unsupported_system(host: HostProbe, demands: Demands) -> list[Facts]:
-    return [] if host.os in SUPPORTED else [{"os": host.manifest.os}]
 
 
 def _no_interface(host: HostProbe, demands: Demands) -> list[Facts]:
@@ -283,13 +275,13 @@ _LESS = "give a lower -e rate= or a shorter -e duration=."
 RULES = (
     Rule(
         "no_python",
-        _no_python,
+        lambda host, demands: [{}] if demands.stacks and not host.python else [],
         "it has no /usr/bin/python3. Install the package python3.",
     ),
     Rule("python_too_new", _python_too_new, "{refusal}"),
     Rule(
         "unsupported_system",
-        _unsupported_system,
+        lambda host, demands: [] if host.os in SUPPORTED else [{"os": host.manifest.os}],
         "it runs {os}; the lab knows Debian 12, Debian 13 and Ubuntu 24.04. Install one of these.",
     ),
     Rule(

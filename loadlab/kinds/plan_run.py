@@ -68,7 +68,7 @@ def _plan(request: Request) -> Plan:
     run = resolve_run(request)
     kind = all_kinds.of_request(request, filled(run.options))
     study = kind.study(request, run)
-    options = _with_study(run.options, study)
+    options = {**(study.options if study else {}), **filled(run.options)}
     planned = (
         plan_study(request, study, options)
         if study
@@ -109,11 +109,6 @@ def _plan(request: Request) -> Plan:
 def _new_run_id(request: Request, study: Study | None, options: Options) -> str:
     name = study.name if study else options.framework
     return "-".join([f"{request.now:%Y%m%d-%H%M%S}", *([name] if name else [])])
-
-
-def _with_study(options: GivenOptions, study: Study | None) -> GivenOptions:
-    """Return the options that have a value: the user's and the inventory's, then the study's."""
-    return {**(study.options if study else {}), **filled(options)}
 
 
 def _tunings(request: Request, planned: PlannedCells) -> dict[str, TuningProfile]:

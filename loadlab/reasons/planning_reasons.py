@@ -48,13 +48,9 @@ CURVES: ReasonTable = {
 _STATES = {"already": "already so without the lab"}
 
 
-def _key_changes_nothing(reason: Reason) -> str:
-    return ", ".join(_STATES.get(state, state) for state in names(reason, "states"))
-
-
 ABLATIONS: ReasonTable = {
     "key_changes_nothing": ReasonRow(
-        _key_changes_nothing,
+        lambda reason: ", ".join(_STATES.get(state, state) for state in names(reason, "states")),
         meaning="Leaving out this key changes nothing on the hosts, so the tuning was not "
         "measured.",
     )

@@ -59,10 +59,6 @@ def _stopped(reason: Reason) -> str:
     )
 
 
-def _generator_stopped(reason: Reason) -> str:
-    return f"{_stopped(reason)}, limit {number(reason.limit) * 1000:,.0f} ms"
-
-
 def _generator_stops(reason: Reason) -> str:
     return (
         f"{_stopped(reason)}: {shown(reason, '.1%')} of the load, limit {number(reason.limit):.0%}"
@@ -224,10 +220,6 @@ def _late_tail(reason: Reason) -> str:
 SATURATED = {"cpu": "the server's CPU was the limit", "connections": "all waited for the server"}
 
 
-def _saturated(reason: Reason) -> str:
-    return f"{template(_SCHEDULE)(reason)}: {SATURATED[str(reason.facts['resource'])]}"
-
-
 def _local_ports(reason: Reason) -> str:
     fact = reason.facts
     low, high = fact["first"], fact["last"]
@@ -368,7 +360,7 @@ VOID: ReasonTable = {
         brief="the link was full",
     ),
     "generator_stopped": ReasonRow(
-        _generator_stopped,
+        lambda reason: f"{_stopped(reason)}, limit {number(reason.limit) * 1000:,.0f} ms",
         "Stop other work on the client's machine, and measure again",
         meaning="The generator stood still for so long that the server was not asked what was due.",
         thresholds=("stop_max_s",),
@@ -432,7 +424,7 @@ VOID: ReasonTable = {
 # Findings. An expected void reason is a finding too.
 FINDINGS: ReasonTable = {
     "saturated": ReasonRow(
-        _saturated,
+        lambda reason: f"{template(_SCHEDULE)(reason)}: {SATURATED[str(reason.facts['resource'])]}",
         "Ask for less where the latency below saturation is wanted",
         meaning="The server did not keep the rate: its CPU was full, or all connections waited "
         "for it.",

@@ -258,7 +258,12 @@ def _by_plan(document: Summary, plan: Plan, run_dir: Path) -> Summary:
     plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run_dir))
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
     planned = {item.cell_id: item.cell for item in items(plan.experiments)}
-    controls = plan.aa_controls or _found_controls(document.cells)
+    # A matrix chooses the cell of its A/A control while it runs.
+    controls = plan.aa_controls or [
+        (cell.base, cell.cell_id)
+        for cell in document.cells
+        if cell.purpose == "aa_control" and cell.base
+    ]
     disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(document.cells))
     comparisons, noise_floor = comparison.build(
         document.cells,
@@ -280,13 +285,6 @@ def _by_plan(document: Summary, plan: Plan, run_dir: Path) -> Summary:
         ranking=ranking.build(document.cells, controls),
         disturbance=disturbance if repeats.is_notable(disturbance) else None,
     )
-
-
-def _found_controls(cells: Sequence[CellSummary]) -> list[tuple[str, str]]:
-    """Return (cell_id, cell_id of its A/A control) of a matrix, which chooses it while it runs."""
-    return [
-        (cell.base, cell.cell_id) for cell in cells if cell.purpose == "aa_control" and cell.base
-    ]
 
 
 def by_cell(run: RunDir) -> dict[str, list[Result]]:

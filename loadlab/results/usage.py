@@ -109,10 +109,6 @@ def _switches(rep: Repetition) -> float | None:
     return None if counts is None else by_request(sum(number for _, number in counts), rep)
 
 
-def _joules(rep: Repetition) -> float | None:
-    return by_request(rep.telemetry.server.energy_j if rep.telemetry else None, rep)
-
-
 # The path of a reading -> its value in a repetition; None where it is not known.
 COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
     "cpu_us_per_request": all_cpu_us,
@@ -123,5 +119,7 @@ COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
     "kernel_cpu_us_per_request": _kernel_us,
     "interrupts_us_per_request": _interrupts_us,
     "switches_per_request": _switches,
-    "joules_per_request": _joules,
+    "joules_per_request": lambda rep: by_request(
+        rep.telemetry.server.energy_j if rep.telemetry else None, rep
+    ),
 }

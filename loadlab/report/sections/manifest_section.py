@@ -260,16 +260,12 @@ def _link(nic: Nic) -> str:
     )
 
 
-def _cards(hardware: Hardware) -> Sequence[Nic]:
-    """Return the cards of the load: that of the test address, or those below a bond or a VLAN."""
-    return hardware.cards or ([hardware.nic] if hardware.nic else [])
-
-
 def _of_cards(show: Callable[[Nic], str]) -> Callable[[Hardware], str]:
     """Return what shows a property of each card, with its name where there are several."""
 
     def shown(hardware: Hardware) -> str:
-        cards = _cards(hardware)
+        # That of the test address, or those below a bond or a VLAN.
+        cards = hardware.cards or ([hardware.nic] if hardware.nic else [])
         named = [f"{card.name}: {show(card)}" for card in cards]
         return "; ".join(named) if len(cards) > 1 else "".join(map(show, cards)) or "unknown"
 
