@@ -37,18 +37,15 @@ ROUNDING_S = 1e-6
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a generator was asked for: requests/s, seconds, and connections, 1 or more.
-
-    ``arrivals``: None where request i is due at i/rate. ``due_by_second``: of other arrivals, the
-    requests that are due in each second. ``kinds``: of a mix, endpoint -> weight.
-    """
+    """What a generator was asked for: requests/s, seconds, and connections, 1 or more."""
 
     rate: float
     duration_s: float
     connections: int
-    arrivals: Arrivals | None = None
+    arrivals: Arrivals | None = None  #: None where request i is due at i/rate.
+    #: Of other arrivals, the requests that are due in each second.
     due_by_second: Sequence[int] = ()
-    kinds: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, int] = field(default_factory=dict)  #: Of a mix, endpoint -> weight.
 
     @property
     def scheduled(self) -> int:

@@ -13,20 +13,15 @@ LINK_S = 10
 
 
 class CalibrationPlan(Struct):
-    """The measurements of a calibration.
+    """The measurements of a calibration."""
 
-    - measurements: the ceiling (saturation throughput) and, for a generator with a constant rate,
-      the floor (the latency that it adds at the requested rate), each as the role load_run takes it
-    - programs: executables of the generators that measure; snaps: those of them that are snaps
-    - constant: whether the generator has a constant rate, and so a floor
-    - about_s: seconds that it takes
-    """
-
+    #: The ceiling (saturation throughput) and, for a generator with a constant rate, the floor (the
+    #: latency that it adds at the requested rate), each as the role load_run takes it.
     measurements: list[dict[str, object]]
-    programs: list[str]
-    snaps: list[str]
-    constant: bool
-    about_s: float
+    programs: list[str]  #: Executables of the generators that measure.
+    snaps: list[str]  #: Those of them that are snaps.
+    constant: bool  #: Whether the generator has a constant rate, and so a floor.
+    about_s: float  #: Seconds that it takes.
 
 
 def plan(

@@ -54,15 +54,11 @@ time.sleep(duration)
 
 
 class Fault(Struct):
-    """One fault: shell commands for a host, and the packages that they need.
-
-    - begin: runs when the load was started, and returns at once
-    - end: runs when the load is over; empty where nothing is left of the fault
-    """
+    """One fault: shell commands for a host, and the packages that they need."""
 
     host: str
-    begin: str
-    end: str = ""
+    begin: str  #: Runs when the load was started, and returns at once.
+    end: str = ""  #: Runs when the load is over; empty where nothing is left of the fault.
     packages: list[str] = []
 
 

@@ -15,14 +15,10 @@ Mode: TypeAlias = Literal["constant", "closed", "batch"]
 
 @dataclass(frozen=True)
 class Lanes:
-    """How one load is shared by several servers, each with its own connections.
+    """How one load is shared by several servers, each with its own connections."""
 
-    - urls: name, of letters, digits, _ and - -> scheme, host and port
-    - turns: which requests are whose
-    """
-
-    urls: Mapping[str, str]
-    turns: LaneTurns
+    urls: Mapping[str, str]  #: Name, of letters, digits, _ and - -> scheme, host and port.
+    turns: LaneTurns  #: Which requests are whose.
 
 
 @dataclass(frozen=True)
@@ -122,63 +118,53 @@ Discard: TypeAlias = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Generator:
-    """A load generator, or a Python client that is itself measured.
+    """A load generator, or a Python client that is itself measured."""
 
-    - name: as in -e generator=
-    - mode: constant (keeps a rate), closed (each connection sends when it has its answer) or batch
-      (a number of requests; the client is the subject)
-    - role: installs it on a client. on_controller: entry points of that role that run on the
-      controller before: check (fail if there is no way to it), begin and finish (obtain it)
-    - program: its executable in the PATH of a client; empty where it has none
-    - built: whether the lab obtains the executable for the controller's own architecture
-    - snap: the snap that has it, where no package does; empty otherwise. The lab installs none, as
-      anybody may publish a snap. A client that runs it from there gives it all rights: a snap needs
-      more to start than the sandbox has
-    - options: main variables that it reads and that another generator does not
-    - output: its file in a repetition's folder, the generator's name with an ending
-    - prints: whether it prints that file instead of writing it
-    - command, measure: see Command and Measure; keep, discard: where it leaves a file of requests
-    - http2: whether it can use HTTP/2
-    - whole: whether it takes only whole rates and seconds
-    - duration_min_s: shortest duration it can measure; duration_min_why: why, in words
-    - row_bytes, row_memory_bytes: of a file with a row for each request, bytes of disk for a row,
-      and of the generator's memory; 0 where it writes none
-    - memory_rows_max: rows in its memory at most. rows_max: of more requests, and with
-      keep_requests=false, it writes histograms by second; 0: none of both
-    - row_kept_bytes: of disk for a row on the controller, compressed. row_reading_bytes,
-      row_temporary_bytes: of the controller's memory and temporary files while it reads the file
-    - at_once: of a batch, (requests, connections asked) -> requests under way at once; manner: the
-      same in words. connections: default of the option connections, None for the common one
-    """
-
-    name: str
+    name: str  #: As in -e generator=.
+    #: constant (keeps a rate), closed (each connection sends when it has its answer) or batch (a
+    #: number of requests; the client is the subject).
     mode: Mode
-    role: str
-    output: str
+    role: str  #: Installs it on a client.
+    output: str  #: Its file in a repetition's folder, the generator's name with an ending.
+    #: command, measure: see Command and Measure.
     command: Command
     measure: Measure
-    options: tuple[str, ...]
-    program: str = ""
+    options: tuple[str, ...]  #: Main variables that it reads and that another generator does not.
+    program: str = ""  #: Its executable in the PATH of a client; empty where it has none.
+    #: Entry points of that role that run on the controller before: check (fail if there is no way
+    #: to it), begin and finish (obtain it).
     on_controller: tuple[str, ...] = ()
+    #: Whether the lab obtains the executable for the controller's own architecture.
     built: bool = False
+    #: The snap that has it, where no package does; empty otherwise. The lab installs none, as
+    #: anybody may publish a snap. A client that runs it from there gives it all rights: a snap
+    #: needs more to start than the sandbox has.
     snap: str = ""
-    prints: bool = False
+    prints: bool = False  #: Whether it prints that file instead of writing it.
+    #: keep, discard: where it leaves a file of requests.
     keep: Keep | None = None
     discard: Discard | None = None
-    http2: bool = False
-    whole: bool = False
-    duration_min_s: int = 0
-    duration_min_why: str = ""
+    http2: bool = False  #: Whether it can use HTTP/2.
+    whole: bool = False  #: Whether it takes only whole rates and seconds.
+    duration_min_s: int = 0  #: Shortest duration it can measure.
+    duration_min_why: str = ""  #: Why, in words.
+    #: row_bytes, row_memory_bytes: of a file with a row for each request, bytes of disk for a row,
+    #: and of the generator's memory; 0 where it writes none.
     row_bytes: int = 0
     row_memory_bytes: int = 0
-    memory_rows_max: int = 0
+    memory_rows_max: int = 0  #: Rows in its memory at most.
+    #: Of more requests, and with keep_requests=false, it writes histograms by second; 0: none of
+    #: both.
     rows_max: int = 0
-    row_kept_bytes: int = 0
+    row_kept_bytes: int = 0  #: Of disk for a row on the controller, compressed.
+    #: row_reading_bytes, row_temporary_bytes: of the controller's memory and temporary files while
+    #: it reads the file.
     row_reading_bytes: int = 0
     row_temporary_bytes: int = 0
+    #: Of a batch, (requests, connections asked) -> requests under way at once.
     at_once: Callable[[int, int], int] | None = None
-    manner: str = ""
-    connections: int | None = None
+    manner: str = ""  #: The same in words.
+    connections: int | None = None  #: Default of the option connections, None for the common one.
 
     @property
     def binary(self) -> str:

@@ -62,17 +62,13 @@ ANSWER_BODY = "answer.body"
 
 
 class Host(Struct):
-    """A host, as far as a measurement depends on it.
-
-    - exporter: URL of its telemetry
-    - snaps: generators that it runs from a snap; emulated: whether its processors are
-    """
+    """A host, as far as a measurement depends on it."""
 
     cpus: list[int]
     interface: str
-    exporter: str
-    emulated: bool = False
-    snaps: list[str] = []
+    exporter: str  #: URL of its telemetry.
+    emulated: bool = False  #: Whether its processors are.
+    snaps: list[str] = []  #: Generators that it runs from a snap.
 
 
 class Answer(Struct):
@@ -119,22 +115,18 @@ class Item(Struct):
 
 
 class LaneInput(Struct):
-    """One of the stacks that the load measures side by side.
+    """One of the stacks that the load measures side by side."""
 
-    - place: its number on the server, from 1; the other fields as of Item
-    - dir: folder of its repetition; url, status: where it is reached there
-    - units: those of its place, as those of the whole load
-    """
-
-    place: int
+    place: int  #: Its number on the server, from 1; the other fields as of Item.
     cell_id: str
     repetition: int
     purpose: Purpose
     cell: Cell
-    dir: str
+    dir: str  #: Folder of its repetition.
+    #: url, status: where it is reached there.
     url: str
     status: str
-    units: dict[str, str]
+    units: dict[str, str]  #: Those of its place, as those of the whole load.
     base: str | None = None
     input_hashes: InputHashes | None = None
 
@@ -188,43 +180,31 @@ class Offer(Scraped):
 
 
 class LoadRun(Struct):
-    """One measurement.
+    """One measurement."""
 
-    - record: content of cell.json, the input of the result beside the raw files
-    - beside: folder -> the same of each further stack that the load measures
-    - remote: its folder on the hosts
-    - offers: one for each client
-    - lead_s: seconds from the start of the load, of several clients from when the last has been
-      told, to the start of the measurement
-    - expected_s: seconds until the load's end; 0 where it cannot be told, as of a batch
-    - most_s: upper limit, with the full timeout for the last requests and for the verifying one
-    - until: shell command for the first client that prints its progress and succeeds when the load
-      is over
-    - scrape: recording on the controller -> the host
-    - prepare: shell command for the server that restarts the stack and starts the recorder
-    - restart_early: shell command for the server at the end, for the next measurement; empty where
-      nothing is to be restarted
-    - observer: name of the script that observes the server during the load; empty for none
-    - observer_options: options of systemd-run for it
-    - observer_most_s: seconds after which it is ended
-    - faults: known faults that are injected during the load
-    """
-
-    record: RepetitionSetup
+    record: RepetitionSetup  #: Content of cell.json, the input of the result beside the raw files.
+    #: Folder -> the same of each further stack that the load measures.
     beside: dict[str, RepetitionSetup]
-    remote: str
-    offers: list[Offer]
+    remote: str  #: Its folder on the hosts.
+    offers: list[Offer]  #: One for each client.
+    #: Seconds from the start of the load, of several clients from when the last has been told, to
+    #: the start of the measurement.
     lead_s: float
-    expected_s: float
+    expected_s: float  #: Seconds until the load's end; 0 where it cannot be told, as of a batch.
+    #: Upper limit, with the full timeout for the last requests and for the verifying one.
     most_s: float
+    #: Shell command for the first client that prints its progress and succeeds when the load is
+    #: over.
     until: str
-    scrape: dict[str, Scraped]
-    prepare: str
+    scrape: dict[str, Scraped]  #: Recording on the controller -> the host.
+    prepare: str  #: Shell command for the server that restarts the stack and starts the recorder.
+    #: Shell command for the server at the end, for the next measurement; empty where nothing is to
+    #: be restarted.
     restart_early: str
-    observer: str
-    observer_options: str
-    observer_most_s: float
-    faults: list[Fault]
+    observer: str  #: Name of the script that observes the server during the load; empty for none.
+    observer_options: str  #: Options of systemd-run for it.
+    observer_most_s: float  #: Seconds after which it is ended.
+    faults: list[Fault]  #: Known faults that are injected during the load.
 
 
 def load_run(inputs: LoadRunInput) -> LoadRun:

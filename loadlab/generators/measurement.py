@@ -35,77 +35,65 @@ def total(counts: Sequence[int | None]) -> int | None:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One generator run. Counts are of requests unless stated otherwise.
-
-    - requests: sent, whether answered, failed without an answer, or aborted at the deadline. wrk2
-      sends a failed request again, so for it these are attempts
-    - responses: answered in full, with any status
-    - ok: answered 2xx (wrk and wrk2: below 400) with the expected body length
-    - errors: class of ERROR_CLASSES -> count. connect, read, write and timeout had no answer in
-      time; status_* and body had one. Each request is in at most one class
-    - aborted: cut off by the generator's own deadline; neither an answer nor an error
-    - scheduled: requests that the schedule asked for; None for a closed loop or a batch
-    - unsent: scheduled but never sent, 0 or more (wrk2: a lower bound); None for a closed loop or a
-      batch
-    - duration_s: measured span in seconds, up to the last answer that was waited for
-    - rate_achieved: responses per second; the generator's module defines the span
-    - goodput: `ok` per second over the same span
-    - mean_service_us: mean of end minus actual start in µs, without any wait before sending; None
-      where nothing was answered or the generator does not report it
-    - histogram: latencies in µs
-    - latency_us: summary in µs, see histograms.summary
-    - latency_from: "intended" where latencies count from the time the schedule set for the request,
-      "sent" where they count from the actual send. The two are never compared
-    - per_second: series by second of the scheduled start (for a batch: of the end); None where the
-      generator reports none
-    - send_delay_us: summary in µs of how long requests that were due waited for the generator
-      though a connection was free; None where it is unknown
-    - lateness: how many requests the generator itself made later; None without a record of each
-    - ideal: latencies in µs that the same answers would have had with a generator that adds
-      nothing; None where the generator does not report them
-    - stops: times in which the generator itself stood still; None where it does not report them
-    - sent_shape: how the arrivals of the schedule were kept; None where it does not report that
-    - polling_s: CPU time of each second of the load, seconds, in which the generator looked for
-      work and had none; empty where it does not report it
-    - kinds: of a mix, endpoint -> the part of the measurement that is of this kind of request, with
-      its counts, rates, latencies and waited alone; empty of one endpoint
-    - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
-      schedule, or where right answers cannot be separated from wrong ones
-    - span: (start, end) in unix seconds of the client's clock; None where the generator does not
-      report them and its process's times are used
-    - saturated: the closed loop after a load of several lanes; None where there was none
-    - client: what a Python client under test used; None for a load generator
-    - findings: remarks on the run that are not errors
-    """
+    """One generator run. Counts are of requests unless stated otherwise."""
 
     generator: str
+    #: Sent, whether answered, failed without an answer, or aborted at the deadline. wrk2 sends a
+    #: failed request again, so for it these are attempts.
     requests: int
-    responses: int
-    ok: int
+    responses: int  #: Answered in full, with any status.
+    ok: int  #: Answered 2xx (wrk and wrk2: below 400) with the expected body length.
+    #: Class of ERROR_CLASSES -> count. connect, read, write and timeout had no answer in time;
+    #: status_* and body had one. Each request is in at most one class.
     errors: dict[str, int]
-    aborted: int
+    aborted: int  #: Cut off by the generator's own deadline; neither an answer nor an error.
+    #: Requests that the schedule asked for; None for a closed loop or a batch.
     scheduled: int | None
+    #: Scheduled but never sent, 0 or more (wrk2: a lower bound); None for a closed loop or a batch.
     unsent: int | None
-    duration_s: float
-    rate_achieved: float
-    goodput: float
+    duration_s: float  #: Measured span in seconds, up to the last answer that was waited for.
+    rate_achieved: float  #: Responses per second; the generator's module defines the span.
+    goodput: float  #: `ok` per second over the same span.
+    #: Mean of end minus actual start in µs, without any wait before sending; None where nothing was
+    #: answered or the generator does not report it.
     mean_service_us: float | None
-    histogram: Histogram
-    latency_us: Summary
+    histogram: Histogram  #: Latencies in µs.
+    latency_us: Summary  #: Summary in µs, see histograms.summary.
+    #: "intended" where latencies count from the time the schedule set for the request, "sent" where
+    #: they count from the actual send. The two are never compared.
     latency_from: str
+    #: Series by second of the scheduled start (for a batch: of the end); None where the generator
+    #: reports none.
     per_second: PerSecond | None = None
+    #: Summary in µs of how long requests that were due waited for the generator though a connection
+    #: was free; None where it is unknown.
     send_delay_us: Summary | None = None
+    #: How many requests the generator itself made later; None without a record of each.
     lateness: Lateness | None = None
+    #: Latencies in µs that the same answers would have had with a generator that adds nothing; None
+    #: where the generator does not report them.
     ideal: Histogram | None = None
+    #: Times in which the generator itself stood still; None where it does not report them.
     stops: Stops | None = None
+    #: How the arrivals of the schedule were kept; None where it does not report that.
     sent_shape: SentShape | None = None
+    #: Of a mix, endpoint -> the part of the measurement that is of this kind of request, with its
+    #: counts, rates, latencies and waited alone; empty of one endpoint.
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
+    #: CPU time of each second of the load, seconds, in which the generator looked for work and had
+    #: none; empty where it does not report it.
     polling_s: Sequence[float] = ()
+    #: Outcomes of the scheduled requests, for analysis/response_time; None without a schedule, or
+    #: where right answers cannot be separated from wrong ones.
     waited: Waited | None = None
+    #: (start, end) in unix seconds of the client's clock; None where the generator does not report
+    #: them and its process's times are used.
     span: tuple[float, float] | None = None
+    #: The closed loop after a load of several lanes; None where there was none.
     saturated: Saturated | None = None
+    #: What a Python client under test used; None for a load generator.
     client: PythonClient | None = None
-    findings: list[Reason] = field(default_factory=list)
+    findings: list[Reason] = field(default_factory=list)  #: Remarks on the run that are not errors.
 
 
 # Fraction by which the mean length of an answer may differ from that of the verified one.
@@ -127,55 +115,42 @@ NONE: tuple[Integers, Integers] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True)
 class Waited:
-    """Outcomes of the requests of a schedule.
+    """Outcomes of the requests of a schedule."""
 
-    - right_us: (distinct latencies from the intended send in µs, their counts) of right answers
-    - wrong_us: the same for answers with another status or body
-    - unanswered: requests sent but not answered in full
-    - unsent: requests due but never sent, the last of the schedule
-    - left_out: those of unsent, the last, that an ideal generator would have sent just before the
-      end; None where it is unknown and the time until the end decides
-    - known_fraction: of the answers, those whose latencies are known, above 0 to 1; unanswered and
-      unsent requests are scaled by it
-    """
-
+    #: (distinct latencies from the intended send in µs, their counts) of right answers.
     right_us: tuple[Integers, Integers]
-    wrong_us: tuple[Integers, Integers] = NONE
-    unanswered: int = 0
-    unsent: int = 0
+    wrong_us: tuple[Integers, Integers] = NONE  #: The same for answers with another status or body.
+    unanswered: int = 0  #: Requests sent but not answered in full.
+    unsent: int = 0  #: Requests due but never sent, the last of the schedule.
+    #: Of the answers, those whose latencies are known, above 0 to 1; unanswered and unsent requests
+    #: are scaled by it.
     known_fraction: float = 1.0
+    #: Those of unsent, the last, that an ideal generator would have sent just before the end; None
+    #: where it is unknown and the time until the end decides.
     left_out: int | None = None
 
 
 @dataclass(frozen=True)
 class SentShape:
-    """How a generator kept the arrivals of a schedule, without the waits for the server.
+    """How a generator kept the arrivals of a schedule, without the waits for the server."""
 
-    - seed: of random arrivals or a mix, None of others
-    - gap_error_us: (median, p99) of how far two sends were from the gap between them
-    - off_by_second: requests sent in each second, less those that were to be sent in it
-    - mix_off: blocks of a mix in which a kind had another number of requests than its weight; None
-      without a mix
-    """
-
-    seed: int | None
+    seed: int | None  #: Of random arrivals or a mix, None of others.
+    #: (median, p99) of how far two sends were from the gap between them.
     gap_error_us: tuple[float, float]
+    #: Requests sent in each second, less those that were to be sent in it.
     off_by_second: Sequence[int]
+    #: Blocks of a mix in which a kind had another number of requests than its weight; None without
+    #: a mix.
     mix_off: int | None = None
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """Requests that the generator itself made markedly later than an ideal one.
+    """Requests that the generator itself made markedly later than an ideal one."""
 
-    - late: their number, with those of `unsent`
-    - unsent: requests that were never sent and that an ideal generator would have sent
-    - left_out: further such requests, due so shortly before the end that they say nothing
-    - hidden: True where requests without an answer may have held every connection, so that nothing
-      is known; the counts are then 0
-    """
-
-    late: int
-    unsent: int
-    left_out: int
+    late: int  #: Their number, with those of `unsent`.
+    unsent: int  #: Requests that were never sent and that an ideal generator would have sent.
+    left_out: int  #: Further such requests, due so shortly before the end that they say nothing.
+    #: True where requests without an answer may have held every connection, so that nothing is
+    #: known; the counts are then 0.
     hidden: bool

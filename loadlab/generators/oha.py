@@ -114,18 +114,14 @@ def classify(message: str) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """What oha's JSON says of one load.
-
-    - statuses: status -> answers; errors: class of ERROR_CLASSES -> requests without an answer
-    - aborted: requests cut off at the deadline
-    - average_s, percentiles_s: of oha's own latencies, which count from the time of issue;
-      percentiles by percent, empty without answers
-    """
+    """What oha's JSON says of one load."""
 
     total_s: float
-    statuses: dict[int, int]
-    errors: dict[str, int]
-    aborted: int
+    statuses: dict[int, int]  #: Status -> answers.
+    errors: dict[str, int]  #: Class of ERROR_CLASSES -> requests without an answer.
+    aborted: int  #: Requests cut off at the deadline.
+    #: average_s, percentiles_s: of oha's own latencies, which count from the time of issue;
+    #: percentiles by percent, empty without answers.
     average_s: float | None
     percentiles_s: dict[float, float]
 

@@ -46,18 +46,15 @@ Pairs = list[tuple[int, int]]
 
 
 class Limits(Struct, frozen=True):
-    """From when on a request counts as made later by the generator.
+    """From when on a request counts as made later by the generator."""
 
-    - least_s, least_fraction: it added more than least_s seconds and more than least_fraction of
-      the latency that an ideal generator would have had
-    - tail_s: a request due in this time before the end and not sent says nothing, seconds
-    - opening_s: the latencies of requests due in this time at the start, for each connection, are
-      apart, seconds
-    """
-
+    #: least_s, least_fraction: it added more than least_s seconds and more than least_fraction of
+    #: the latency that an ideal generator would have had.
     least_s: float
     least_fraction: float
-    tail_s: float
+    tail_s: float  #: A request due in this time before the end and not sent says nothing, seconds.
+    #: The latencies of requests due in this time at the start, for each connection, are apart,
+    #: seconds.
     opening_s: float
 
 
@@ -69,54 +66,44 @@ class ServiceTime(Struct):
 
 
 class Lateness(Struct):
-    """What the generator itself did.
+    """What the generator itself did."""
 
-    - late: requests after the opening that it made later by more than the limits and to the median
-      latency of the answers or above, with those of `unsent`. One that stays below the median
-      changes no percentile from there on
-    - unsent: requests that were never sent and that an ideal generator would have sent before the
-      tail
-    - left_out: the same in the tail
-    - hidden: True where missing requests may have held every connection; the rest is then 0
-    - delay_us: [(µs, count)] from when a request was due and a connection was free to its start
-    """
-
+    #: Requests after the opening that it made later by more than the limits and to the median
+    #: latency of the answers or above, with those of `unsent`. One that stays below the median
+    #: changes no percentile from there on.
     late: int
+    #: Requests that were never sent and that an ideal generator would have sent before the tail.
     unsent: int
-    left_out: int
-    hidden: bool
+    left_out: int  #: The same in the tail.
+    hidden: bool  #: True where missing requests may have held every connection; the rest is then 0.
+    #: [(µs, count)] from when a request was due and a connection was free to its start.
     delay_us: Pairs
 
 
 class Reduction(Struct):
-    """What is kept of oha's SQLite file; requests.json.gz holds it.
+    """What is kept of oha's SQLite file; requests.json.gz holds it."""
 
-    - format: FORMAT; rate (requests/s), duration_s and connections, as asked for; missing: requests
-      that were sent and are in no row; limits: those that lateness was found with
-    - answers: (status, body bytes, count, count before the deadline)
-    - latency_us: (status, body bytes, [(µs, count)]) from when the request was due; opening_us: the
-      same of the requests that were due in the opening
-    - offset_s: when request 0 was due, seconds from the start: the delay that all requests share
-    - issue_s: sum of the seconds from when a request was due until oha issued it, from which oha
-      counts its own latencies
-    - sha256: of the SQLite file; "" until it was replaced
-    """
-
-    format: str
+    format: str  #: FORMAT; rate (requests/s), duration_s and connections, as asked for.
     rate: float
     duration_s: float
     connections: int
-    missing: int
-    limits: Limits
+    missing: int  #: Requests that were sent and are in no row.
+    limits: Limits  #: Those that lateness was found with.
+    #: (status, body bytes, count, count before the deadline).
     answers: list[tuple[int, int, int, int]]
+    #: (status, body bytes, [(µs, count)]) from when the request was due.
     latency_us: list[tuple[int, int, Pairs]]
     service_s: ServiceTime
+    #: Sum of the seconds from when a request was due until oha issued it, from which oha counts its
+    #: own latencies.
     issue_s: float
     lateness: Lateness
     per_second: AnswerSeries
+    #: When request 0 was due, seconds from the start: the delay that all requests share.
     offset_s: float
+    #: The same of the requests that were due in the opening.
     opening_us: list[tuple[int, int, Pairs]]
-    sha256: str = ""
+    sha256: str = ""  #: Of the SQLite file; "" until it was replaced.
 
 
 def reduce(database: Path, schedule: Schedule, missing: int, limits: Limits) -> Reduction:

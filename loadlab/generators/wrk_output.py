@@ -70,22 +70,17 @@ class Lines:
 
 @dataclass(frozen=True)
 class Totals:
-    """The lines after the latencies.
-
-    - printed_s: run time, and half_s, by how much it may be off; read_bytes and half_bytes likewise
-    - errors: connect, read, write and timeout -> their number
-    - refused: answers of 400 and above
-    - per_second: requests a second
-    """
+    """The lines after the latencies."""
 
     requests: int
+    #: Run time, and half_s, by how much it may be off; read_bytes and half_bytes likewise.
     printed_s: float
     half_s: float
     read_bytes: float
     half_bytes: float
-    errors: dict[str, int]
-    refused: int
-    per_second: float
+    errors: dict[str, int]  #: connect, read, write and timeout -> their number.
+    refused: int  #: Answers of 400 and above.
+    per_second: float  #: Requests a second.
 
 
 def head(lines: Lines) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,6 @@ from loadlab.model import (
     Record,
     StudyCell,
 )
-from loadlab.model.base import doc
 from loadlab.plan import cell_ids, cells, check_options, user_options
 from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
@@ -50,13 +49,13 @@ Stacks = dict[str, Stack]
 class CurveRule(Record, kw_only=True, frozen=True):
     """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
 
-    curve_fractions: Annotated[list[float], doc("Rates, as fractions of the saturation.")]
-    curve_duration_min_s: Annotated[float, doc("Shortest duration of a measurement, seconds.")]
-    curve_requests: Annotated[int, doc("Requests of a measurement, within its durations.")]
-    curve_duration_s: Annotated[float, doc("Longest duration of a measurement, seconds.")]
-    curve_warmup_s: Annotated[float, doc("Its warm-up, seconds.")]
-    curve_slo: Annotated[dict[str, float], doc("The objective: p99_ms, errors.")]
-    sent_min: Annotated[float, doc("Fraction of the schedule that must be sent to meet it.")]
+    curve_fractions: list[float]  #: Rates, as fractions of the saturation.
+    curve_duration_min_s: float  #: Shortest duration of a measurement, seconds.
+    curve_requests: int  #: Requests of a measurement, within its durations.
+    curve_duration_s: float  #: Longest duration of a measurement, seconds.
+    curve_warmup_s: float  #: Its warm-up, seconds.
+    curve_slo: dict[str, float]  #: The objective: p99_ms, errors.
+    sent_min: float  #: Fraction of the schedule that must be sent to meet it.
 
 
 class PlannedCells(Struct, kw_only=True, frozen=True):

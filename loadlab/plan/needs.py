@@ -34,16 +34,12 @@ class Room:
 
 @dataclass(frozen=True)
 class _LoadNeeds:
-    """Bytes that the requests of one load need.
+    """Bytes that the requests of one load need."""
 
-    - raw_bytes: of the generator's file; kept_bytes: of that on the controller
-    - client_bytes: of the generator's memory, on each client
-    - reading_bytes, temporary_bytes: of the controller's memory and disk while it reads the file
-    """
-
-    raw_bytes: float = 0
-    kept_bytes: float = 0
-    client_bytes: float = 0
+    raw_bytes: float = 0  #: Of the generator's file.
+    kept_bytes: float = 0  #: Of that on the controller.
+    client_bytes: float = 0  #: Of the generator's memory, on each client.
+    #: reading_bytes, temporary_bytes: of the controller's memory and disk while it reads the file.
     reading_bytes: float = 0
     temporary_bytes: float = 0
 

@@ -16,17 +16,13 @@ from loadlab.run import formatting
 
 
 class Began(Struct, kw_only=True, frozen=True):
-    """A pair at the start of this invocation of the playbook.
+    """A pair at the start of this invocation of the playbook."""
 
-    - at: unix seconds; since: cell_id -> its highest repetition
-    - blocks: finished ones; notices: those of a disturbance that this invocation printed
-    """
-
-    at: float
-    since: dict[str, int]
+    at: float  #: Unix seconds.
+    since: dict[str, int]  #: cell_id -> its highest repetition.
     outlook: Outlook
-    blocks: int = 0
-    notices: tuple[str, ...] = ()
+    blocks: int = 0  #: Finished ones.
+    notices: tuple[str, ...] = ()  #: Those of a disturbance that this invocation printed.
 
 
 class Measuring(Struct, frozen=True, kw_only=True):

@@ -19,13 +19,12 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Annotated
 
 from msgspec import field
 from msgspec.structs import asdict, replace
 
 from loadlab.model import Item
-from loadlab.model.base import Count, NotNegative, Positive, Record, doc
+from loadlab.model.base import Count, NotNegative, Positive, Record
 from loadlab.plan import cell_ids
 from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.stopping import TRIES
@@ -37,44 +36,38 @@ from loadlab.stats.lanes import places
 class Switch(Record, kw_only=True, frozen=True):
     """What to set up before a measurement; null where it is already set up."""
 
-    stack: Annotated[str | None, doc("Id of the stack.")]
-    tuning: Annotated[str | None, doc("Tuning profile.")]
-    network: Annotated[str | None, doc("Network profile.")]
+    stack: str | None  #: Id of the stack.
+    tuning: str | None  #: Tuning profile.
+    network: str | None  #: Network profile.
 
 
 class Outlook(Record, kw_only=True, frozen=True):
     """How far one pair is, or all are in sequence."""
 
-    position: Annotated[Positive, doc("Number of the next measurement, from 1.")]
-    total: Annotated[Count, doc("Likely number of measurements, finished ones included.")]
-    seconds_left: Annotated[NotNegative, doc("Seconds of load to come.")]
+    position: Positive  #: Number of the next measurement, from 1.
+    total: Count  #: Likely number of measurements, finished ones included.
+    seconds_left: NotNegative  #: Seconds of load to come.
 
 
 class PlacedItem(Item, kw_only=True, frozen=True):
     """One of the items that a load measures side by side."""
 
-    repetition: Annotated[Positive, doc("The next number that no record of any of them has.")]
-    place: Annotated[Positive, doc("Number of its place on the server, from 1.")]
+    repetition: Positive  #: The next number that no record of any of them has.
+    place: Positive  #: Number of its place on the server, from 1.
 
 
 class NextMeasurement(Item, kw_only=True, frozen=True):
     """The item that a pair measures next."""
 
-    repetition: Annotated[Positive, doc("The next number that no record has.")]
-    block: Annotated[Positive | None, doc("Block that it belongs to; absent for a saturation.")] = (
-        None
-    )
-    seed: Annotated[
-        Count, doc("Seed of random arrivals: the same for all cells of the same repetition.")
-    ]
-    lanes: Annotated[
-        list[PlacedItem],
-        doc("All items of the load, this one first; empty where the load is of one stack."),
-    ] = field(default_factory=list)
-    switch: Annotated[Switch, doc("What to set up first.")]
-    position: Annotated[Positive, doc("Number of this measurement of the pair, from 1.")]
-    total: Annotated[Count, doc("Likely number of measurements of the pair.")]
-    seconds_left: Annotated[NotNegative, doc("Seconds of load to come, this one's included.")]
+    repetition: Positive  #: The next number that no record has.
+    block: Positive | None = None  #: Block that it belongs to; absent for a saturation.
+    seed: Count  #: Seed of random arrivals: the same for all cells of the same repetition.
+    #: All items of the load, this one first; empty where the load is of one stack.
+    lanes: list[PlacedItem] = field(default_factory=list)
+    switch: Switch  #: What to set up first.
+    position: Positive  #: Number of this measurement of the pair, from 1.
+    total: Count  #: Likely number of measurements of the pair.
+    seconds_left: NotNegative  #: Seconds of load to come, this one's included.
 
     @property
     def measured(self) -> Sequence[PlacedItem | NextMeasurement]:

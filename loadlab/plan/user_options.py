@@ -54,52 +54,36 @@ _TEMPLATES = Environment()
 
 
 class StageRequest(Struct, kw_only=True, frozen=True):
-    """What a stage asks to be planned, as it stands in the playbook.
+    """What a stage asks to be planned, as it stands in the playbook."""
 
-    - root: top directory of the lab
-    - user: names of the variables of -e
-    - begin: True starts a new run unless run_id names one; False resumes run_id or results/latest
-    - needs_framework: False for stages that measure nothing, which then plan no cells
-    - needs_run: whether the run must exist
-    - cross_check: whether each client has the generator of cross-checks
-    - python: the server's Python version, None where it is not known yet
-    - kind: "study", "lesson" or "gate" (variants) where the user must name one; "matrix" where
-      candidates are compared, though the cores of the server may not be known yet
-    - stage: of STAGES in kinds/lesson/plan.py; "run" of everything that is no lesson
-    - pairs: number of host pairs; clients: of each pair
-    - host_kind: what the hosts are, in words
-    - inventory_args: the options that select them, "" where none are needed
-    """
-
-    root: Path
-    user: Sequence[str] = ()
+    root: Path  #: Top directory of the lab.
+    user: Sequence[str] = ()  #: Names of the variables of -e.
+    #: True starts a new run unless run_id names one; False resumes run_id or results/latest.
     begin: bool = True
+    #: False for stages that measure nothing, which then plan no cells.
     needs_framework: bool = True
-    needs_run: bool = False
-    cross_check: bool = False
-    python: str | None = None
+    needs_run: bool = False  #: Whether the run must exist.
+    cross_check: bool = False  #: Whether each client has the generator of cross-checks.
+    python: str | None = None  #: The server's Python version, None where it is not known yet.
+    #: "study", "lesson" or "gate" (variants) where the user must name one; "matrix" where
+    #: candidates are compared, though the cores of the server may not be known yet.
     kind: str | None = None
-    stage: str = "run"
-    pairs: int = 1
-    clients: int = 1
-    host_kind: str = ""
-    inventory_args: str = ""
+    stage: str = "run"  #: Of STAGES in kinds/lesson/plan.py; "run" of everything that is no lesson.
+    pairs: int = 1  #: Number of host pairs.
+    clients: int = 1  #: Of each pair.
+    host_kind: str = ""  #: What the hosts are, in words.
+    inventory_args: str = ""  #: The options that select them, "" where none are needed.
 
 
 class Request(StageRequest, kw_only=True, frozen=True):
-    """A stage's request with all that a plan follows from.
+    """A stage's request with all that a plan follows from."""
 
-    - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
-    - given_options: option name -> value, from -e and the inventory; None or "" where it has none
-    - now: the time, for a new run's id
-    - lab: the lab's revision, None where unknown
-    - original: the run that the new one repeats, None where it repeats none
-    """
-
-    specs: Specs
+    specs: Specs  #: Option name -> its spec, from roles/run/meta/argument_specs.yml.
+    #: Option name -> value, from -e and the inventory; None or "" where it has none.
     given_options: GivenOptions
-    now: datetime.datetime
-    lab: str | None = None
+    now: datetime.datetime  #: The time, for a new run's id.
+    lab: str | None = None  #: The lab's revision, None where unknown.
+    #: The run that the new one repeats, None where it repeats none.
     original: Original | None = None
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 from msgspec.structs import replace
 
 from loadlab.model import Item
-from loadlab.model.base import doc
 from loadlab.plan import cell_ids
 from loadlab.plan.modes.levels import Fixed, Sweep
 from loadlab.plan.modes.mode import Experiment, again
@@ -23,7 +21,7 @@ class Doubled(Experiment, kw_only=True, frozen=True, tag="doubled"):
     The generator has a thread for each core of the client, so it uses cores that are free.
     """
 
-    of: Annotated[Fixed | Sweep | Search, doc("The experiment that finds the ceiling.")]
+    of: Fixed | Sweep | Search  #: The experiment that finds the ceiling.
 
     @property
     def items(self) -> list[Item]:

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from loadlab.model import Item, Purpose, Reason
-from loadlab.model.base import Above0, doc
+from loadlab.model.base import Above0
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.mode import Experiment, again, with_rate
 from loadlab.plan.modes.stopping import (
@@ -36,7 +36,7 @@ DIGITS = 2
 class OneCell(Experiment, kw_only=True, frozen=True):
     """An experiment of one cell."""
 
-    item: Annotated[Item, doc("The cell; of a rate that is scaled, without the rate.")]
+    item: Item  #: The cell; of a rate that is scaled, without the rate.
 
     @property
     def items(self) -> list[Item]:
@@ -95,23 +95,15 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
     misses the objective it is measured once more, as one bad measurement must not decide.
     """
 
-    fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
-    saturations: Annotated[
-        dict[str, str],
-        doc(
-            "The study's name of each cell -> cell_id of its saturation; of a curve the closed "
-            "loop's cell_id -> the same."
-        ),
-    ]
-    whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
-    requests_min: Annotated[
-        int | None,
-        doc(
-            "Requests after which the load ends, at `duration_min_s` or later and within its "
-            "duration; null where it lasts that long at every rate."
-        ),
-    ] = None
-    duration_min_s: Annotated[Above0 | None, doc("Least length of such a load, seconds.")] = None
+    fraction: Above0  #: Of the least goodput of the saturations.
+    #: The study's name of each cell -> cell_id of its saturation; of a curve the closed loop's
+    #: cell_id -> the same.
+    saturations: dict[str, str]
+    whole: bool  #: Whether the generator takes whole rates only.
+    #: Requests after which the load ends, at `duration_min_s` or later and within its duration;
+    #: null where it lasts that long at every rate.
+    requests_min: int | None = None
+    duration_min_s: Above0 | None = None  #: Least length of such a load, seconds.
 
     def goodputs(self, records: Records) -> dict[str, float | None]:
         """Return name -> goodput of its saturation in requests/s; None where none is valid."""
@@ -197,11 +189,9 @@ class Stop(Struct, kw_only=True, frozen=True):
 class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
     """Rising levels of connections or rates, until more load brings no more throughput."""
 
-    by: Annotated[Literal["rate", "connections"], doc("What rises.")]
-    levels: Annotated[
-        Annotated[list[Item], Meta(min_length=1)], doc("The item of each level, ascending.")
-    ]
-    rule: Annotated[SweepRule, doc("When it stops.")]
+    by: Literal["rate", "connections"]  #: What rises.
+    levels: Annotated[list[Item], Meta(min_length=1)]  #: The item of each level, ascending.
+    rule: SweepRule  #: When it stops.
 
     @property
     def items(self) -> list[Item]:

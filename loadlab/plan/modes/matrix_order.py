@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from loadlab.model import Item
-from loadlab.model.base import Count, Positive, doc
+from loadlab.model.base import Count, Positive
 from loadlab.plan import cell_ids as ids
 from loadlab.plan.modes.mode import Experiment, again
 from loadlab.plan.modes.stopping import TRIES, tries_of
@@ -38,22 +38,16 @@ from loadlab.plan.records import (
 
 
 class Standing(Struct, kw_only=True, frozen=True):
-    """How far a matrix is.
+    """How far a matrix is."""
 
-    - dropped: cell_id -> last error, of the candidates that failed TRIES times in a row
-    - rounds: the candidates of each round that has begun or may begin
-    - is_final: whether all rounds are over
-    - finalists: the best first; empty while the rounds go on
-    - contenders: the finalists, and then what they are compared with; without dropped ones
-    - control: the A/A control, the best finalist once more
-    """
-
+    #: cell_id -> last error, of the candidates that failed TRIES times in a row.
     dropped: dict[str, str]
-    rounds: list[list[Item]]
-    is_final: bool = False
-    finalists: list[Item] = []
+    rounds: list[list[Item]]  #: The candidates of each round that has begun or may begin.
+    is_final: bool = False  #: Whether all rounds are over.
+    finalists: list[Item] = []  #: The best first; empty while the rounds go on.
+    #: The finalists, and then what they are compared with; without dropped ones.
     contenders: list[Item] = []
-    control: Item | None = None
+    control: Item | None = None  #: The A/A control, the best finalist once more.
 
     @property
     def final(self) -> list[Item]:
@@ -72,25 +66,15 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
     measurement in the blocks of a round does not go on.
     """
 
-    candidates: Annotated[
-        Annotated[list[Item], Meta(min_length=1)], doc("The cell of each, a closed loop.")
-    ]
-    references: Annotated[
-        dict[str, list[str]],
-        doc("cell_id of a candidate -> those of the candidates that it is compared with."),
-    ]
-    rounds: Annotated[
-        Annotated[list[Positive], Meta(min_length=1)], doc("Number of blocks of each round.")
-    ]
-    finalists: Annotated[Positive, doc("How many candidates the last round leaves.")]
-    lanes: Annotated[
-        Positive,
-        doc(
-            "How many candidates one load measures side by side, at most; no block after the "
-            "rounds has more. 1: each has a load of its own."
-        ),
-    ] = 1
-    seed: Annotated[Count, doc("Seed of the order within a block.")]
+    candidates: Annotated[list[Item], Meta(min_length=1)]  #: The cell of each, a closed loop.
+    #: cell_id of a candidate -> those of the candidates that it is compared with.
+    references: dict[str, list[str]]
+    rounds: Annotated[list[Positive], Meta(min_length=1)]  #: Number of blocks of each round.
+    finalists: Positive  #: How many candidates the last round leaves.
+    #: How many candidates one load measures side by side, at most; no block after the rounds has
+    #: more. 1: each has a load of its own.
+    lanes: Positive = 1
+    seed: Count  #: Seed of the order within a block.
 
     @property
     def items(self) -> list[Item]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 from msgspec.structs import replace
 
 from loadlab.model import Item, Purpose, Record
-from loadlab.model.base import Count, Positive, doc
+from loadlab.model.base import Count, Positive
 from loadlab.plan.modes.stopping import ONCE
 from loadlab.plan.records import Records, measured
 
@@ -20,10 +19,8 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     cell's block is complete with a valid measurement, or after ``void_tries`` void ones.
     """
 
-    pair: Annotated[Count, doc("Number of its host pair, from 0.")] = 0
-    void_tries: Annotated[
-        Positive, doc("Measurements of a cell in one block until one is valid, 1 or more.")
-    ] = 1
+    pair: Count = 0  #: Number of its host pair, from 0.
+    void_tries: Positive = 1  #: Measurements of a cell in one block until one is valid, 1 or more.
 
     @property
     def items(self) -> list[Item]:

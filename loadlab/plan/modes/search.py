@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated
 
 from msgspec.structs import replace
 
 from loadlab.model import Item, Purpose, Reason, Repetition
-from loadlab.model.base import Above0, doc
+from loadlab.model.base import Above0
 from loadlab.plan import cell_ids as ids
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.mode import Experiment, with_rate
@@ -46,12 +45,10 @@ USUAL_PROBES = 1.5
 class Search(Experiment, kw_only=True, frozen=True, tag="search"):
     """The search for the highest rate that meets the objective of its item."""
 
-    start: Annotated[Item, doc("The cell at the starting rate, with slo and sent_min.")]
-    rule: Annotated[SearchRule, doc("When it ends.")]
-    whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
-    ceiling: Annotated[
-        Above0 | None, doc("Highest rate to try, requests/s; absent where it is not known.")
-    ] = None
+    start: Item  #: The cell at the starting rate, with slo and sent_min.
+    rule: SearchRule  #: When it ends.
+    whole: bool  #: Whether the generator takes whole rates only.
+    ceiling: Above0 | None = None  #: Highest rate to try, requests/s; absent where it is not known.
 
     @property
     def items(self) -> list[Item]:

@@ -17,12 +17,11 @@ kinds/matrix/blocks_left.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 from msgspec import Struct
 
 from loadlab.model import Item, Purpose, Reason, Record, Repetition
-from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, doc
+from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive
 from loadlab.plan.records import Records, by_block, measured, valid
 from loadlab.reasons.validity_reasons import CAUSES
 
@@ -119,11 +118,9 @@ def reasons_from_outside(repetition: Repetition) -> list[Reason]:
 class SweepRule(Record, kw_only=True, frozen=True):
     """When a sweep stops; files/methods.yml and files/validity.yml have the values."""
 
-    growth_min: Annotated[
-        NotNegative,
-        doc("Least growth of the throughput, a fraction of the growth of the level."),
-    ]
-    server_cpu_full: Annotated[Fraction, doc("Busy fraction of the server's CPU that is full.")]
+    #: Least growth of the throughput, a fraction of the growth of the level.
+    growth_min: NotNegative
+    server_cpu_full: Fraction  #: Busy fraction of the server's CPU that is full.
 
 
 class Point(Struct, kw_only=True, frozen=True):
@@ -159,45 +156,26 @@ def end_of_sweep(
 class SearchRule(Record, kw_only=True, frozen=True):
     """When a search ends; files/methods.yml has the values."""
 
-    apart_max: Annotated[
-        Above0,
-        doc(
-            "Difference of the lowest rate that fails and the highest that passes, a fraction of "
-            "the latter; also how much lower the next rate to confirm is."
-        ),
-    ]
-    lower_steps_max: Annotated[
-        Count,
-        doc(
-            "Lower rates that are tried where the rate found is not confirmed, before the search "
-            "goes on below it."
-        ),
-    ]
-    misses_to_bound: Annotated[
-        Positive,
-        doc(
-            "Valid probes of a rate that miss, and none that meets the objective, before the rate "
-            "bounds a bisection; confirming measurements of a block that miss before the rate is "
-            "not confirmed."
-        ),
-    ] = 1
-    misses_to_end: Annotated[
-        Positive, doc("Probes of the lowest rate that misses before the search ends.")
-    ] = 1
+    #: Difference of the lowest rate that fails and the highest that passes, a fraction of the
+    #: latter; also how much lower the next rate to confirm is.
+    apart_max: Above0
+    #: Lower rates that are tried where the rate found is not confirmed, before the search goes on
+    #: below it.
+    lower_steps_max: Count
+    #: Valid probes of a rate that miss, and none that meets the objective, before the rate bounds a
+    #: bisection; confirming measurements of a block that miss before the rate is not confirmed.
+    misses_to_bound: Positive = 1
+    misses_to_end: Positive = 1  #: Probes of the lowest rate that misses before the search ends.
 
 
 class Bracket(Struct, kw_only=True, frozen=True):
-    """The rates, in requests/s, that probes have decided so far.
+    """The rates, in requests/s, that probes have decided so far."""
 
-    ``met``: the highest rate known to meet the objective. ``missed``: the lowest that never did.
-    ``misses``: how many of its probes missed; as many as ever needed where further ones were void.
-    ``undecided``: rate -> void reasons, where every probe was void.
-    """
-
-    met: float | None
-    missed: float | None
+    met: float | None  #: The highest rate known to meet the objective.
+    missed: float | None  #: The lowest that never did.
+    #: How many of its probes missed; as many as ever needed where further ones were void.
     misses: int
-    undecided: dict[float, list[Reason]]
+    undecided: dict[float, list[Reason]]  #: Rate -> void reasons, where every probe was void.
 
 
 class Step(Struct, kw_only=True, frozen=True):
