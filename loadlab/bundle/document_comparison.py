@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
+from loadlab.model.base import Json
 from loadlab.run import documents
 from loadlab.run.errors import LabError
 from loadlab.stats import histograms
@@ -61,7 +62,7 @@ class Comparison:
         if not self.differences and both[0] != both[1]:
             self.more.append("its figures are the same; its words, layout or drawings are not")
 
-    def _json(self, bundled: Any, derived: Any, place: str) -> None:
+    def _json(self, bundled: object, derived: object, place: str) -> None:
         if isinstance(bundled, dict) and isinstance(derived, dict):
             if not _same_histogram(bundled, derived):
                 for key in sorted({*bundled, *derived}):
@@ -107,7 +108,7 @@ class Comparison:
             self.differences.append(_difference(f"after {here} figures", piece, following))
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _rows(path: Path) -> list[dict[str, float | str]]:
     """Return the rows of a CSV file by the names of its columns, with numbers where they are some.
 
     Raises ValueError or csv.Error where it is no table.
@@ -120,7 +121,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         return [{name: _value(text) for name, text in row.items()} for row in reader]
 
 
-def _value(text: Any) -> Any:
+def _value(text: str) -> float | str:
     try:
         return float(text)
     except (ValueError, TypeError):
@@ -140,11 +141,11 @@ def _same_line(bundled: str, derived: str) -> bool:
         return False
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same_histogram(bundled: Mapping[str, Any], derived: Mapping[str, Any]) -> bool:
+def _same_histogram(bundled: Mapping[str, Json], derived: Mapping[str, Json]) -> bool:
     """Return whether both are the same histogram; another zlib compresses equal
     counts differently."""
     formats = {bundled.get("format"), derived.get("format")}
@@ -152,7 +153,7 @@ def _same_histogram(bundled: Mapping[str, Any], derived: Mapping[str, Any]) -> b
         return False
     try:
         counts = [
-            histograms.counts_of(histograms.decode(histogram["data"]))
+            histograms.counts_of(histograms.decode(str(histogram["data"])))
             for histogram in (bundled, derived)
         ]
     except (ValueError, LookupError, TypeError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import boto3
 import jmespath
+from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -42,7 +43,7 @@ def regions() -> frozenset[str]:
     return _session()[1]
 
 
-def client(region: str, service: str = "ec2") -> Any:
+def client(region: str, service: str = "ec2") -> BaseClient:
     """Return a boto3 client, with credentials from AWS's own places."""
     return _session()[0].client(
         service, region, config=Config(connect_timeout=10, retries={"mode": "standard"})
@@ -67,7 +68,7 @@ def insist(call: Callable[..., Any], endings: tuple[str, ...], **words: Any) -> 
         time.sleep(1)
 
 
-def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
+def wait_for_no_interface(ec2: BaseClient, name: str, value: str) -> None:
     """Wait for the interfaces of terminated instances, which end a little later.
 
     ``name`` and ``value``: of the filter. Raises ValueError where some stay.
@@ -84,7 +85,7 @@ def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
         time.sleep(ASK_EVERY_S)
 
 
-def tagged(ec2: Any, value: str) -> dict[str, list[str]]:
+def tagged(ec2: BaseClient, value: str) -> dict[str, list[str]]:
     """Return kind -> ids, or names, of the resources whose tag loadlab has this value."""
     resources = {}
     for kind, (call, rows, name) in aws.KINDS.items():
@@ -101,7 +102,7 @@ def tagged(ec2: Any, value: str) -> dict[str, list[str]]:
     return resources
 
 
-def described_instances(ec2: Any, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def described_instances(ec2: BaseClient, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the instances that pass the filters, as EC2 describes them."""
     pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
     instances: list[dict[str, Any]] = jmespath.search(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
+from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
@@ -37,7 +37,7 @@ class Vpc(Struct, frozen=True):
 
 
 def create(
-    ec2: Any, launch: Launch, vpc: Vpc, zones: Sequence[str], announce: Callable[[str], None]
+    ec2: BaseClient, launch: Launch, vpc: Vpc, zones: Sequence[str], announce: Callable[[str], None]
 ) -> tuple[str, dict[str, str]]:
     """Create all instances in one zone; return it, and instance id -> the name of its host.
 
@@ -72,26 +72,26 @@ def create(
     raise LabError("no zone was given")
 
 
-def _label(ec2: Any, launch: Launch, hosts: Mapping[str, str]) -> None:
+def _label(ec2: BaseClient, launch: Launch, hosts: Mapping[str, str]) -> None:
     for instance, name in hosts.items():
         tags = tag_specification("", labels(launch, name))["Tags"]
         insist(ec2.create_tags, UNKNOWN_YET, Resources=[instance], Tags=tags)
 
 
-def _terminate(ec2: Any, instances: Sequence[str]) -> None:
+def _terminate(ec2: BaseClient, instances: Sequence[str]) -> None:
     if instances:
         ec2.terminate_instances(InstanceIds=instances)
         ec2.get_waiter("instance_terminated").wait(InstanceIds=instances)
 
 
-def _subnets(ec2: Any, vpc: Vpc) -> dict[str, str]:
+def _subnets(ec2: BaseClient, vpc: Vpc) -> dict[str, str]:
     """Return the subnets of the lab's network: zone -> id."""
     filters = [{"Name": "vpc-id", "Values": [vpc.vpc]}]
     subnets = ec2.describe_subnets(Filters=filters)["Subnets"]
     return {subnet["AvailabilityZone"]: subnet["SubnetId"] for subnet in subnets}
 
 
-def _subnet(ec2: Any, launch: Launch, vpc: Vpc, zone: str) -> str:
+def _subnet(ec2: BaseClient, launch: Launch, vpc: Vpc, zone: str) -> str:
     """Return the lab's subnet, in this zone alone."""
     subnets = _subnets(ec2, vpc)
     for other in set(subnets) - {zone}:
@@ -112,7 +112,7 @@ def _subnet(ec2: Any, launch: Launch, vpc: Vpc, zone: str) -> str:
     return name
 
 
-def remove(ec2: Any, region: str, value: str, *, check: bool) -> tuple[bool, str]:
+def remove(ec2: BaseClient, region: str, value: str, *, check: bool) -> tuple[bool, str]:
     """Remove everything whose tag loadlab has this value, instances first and the VPC last.
 
     Return whether there was anything, and a sentence on it, or on what other regions have.
@@ -140,7 +140,7 @@ def remove(ec2: Any, region: str, value: str, *, check: bool) -> tuple[bool, str
     return True, message
 
 
-def _remove(ec2: Any, value: str, resources: dict[str, list[str]]) -> None:
+def _remove(ec2: BaseClient, value: str, resources: dict[str, list[str]]) -> None:
     _terminate(ec2, resources.get("instance", []))
     # They keep the subnet and the security group.
     wait_for_no_interface(ec2, "tag:loadlab", value)
@@ -156,7 +156,7 @@ def _remove(ec2: Any, value: str, resources: dict[str, list[str]]) -> None:
                     raise
 
 
-def _detach(ec2: Any, gateway: str) -> None:
+def _detach(ec2: BaseClient, gateway: str) -> None:
     answer = ec2.describe_internet_gateways(InternetGatewayIds=[gateway])
     for attachment in answer["InternetGateways"][0]["Attachments"]:
         insist(
@@ -167,12 +167,12 @@ def _detach(ec2: Any, gateway: str) -> None:
         )
 
 
-def _elsewhere(ec2: Any, value: str, region: str) -> str:
+def _elsewhere(ec2: BaseClient, value: str, region: str) -> str:
     """Return what there is to say where the region has nothing with the tag."""
     regions = {item["RegionName"] for item in ec2.describe_regions()["Regions"]}
     others = {name: client(name) for name in sorted(regions - {region})}
 
-    def count(other: Any) -> int | None:
+    def count(other: BaseClient) -> int | None:
         filters = [{"Name": "tag:loadlab", "Values": [value]}]
         try:
             return len(other.describe_vpcs(Filters=filters)["Vpcs"])

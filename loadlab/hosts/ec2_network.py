@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from botocore.client import BaseClient
+
 from loadlab.hosts import ec2_access
 from loadlab.hosts.ec2_client import UNKNOWN_YET, insist
 from loadlab.hosts.ec2_launch import tag_specification
@@ -15,7 +17,7 @@ class Network:
     Nothing that has the tag is created anew or loses other tags.
     """
 
-    def __init__(self, ec2: Any, name: str, tags: dict[str, str]) -> None:
+    def __init__(self, ec2: BaseClient, name: str, tags: dict[str, str]) -> None:
         """``name``: of the key pair, the placement group and the security group; ``tags``: of
         everything that is created."""
         self._ec2, self._name, self._tags, self._changes = ec2, name, tags, 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import jmespath
 import msgspec
+from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2_launch, ec2_quota
@@ -18,7 +19,9 @@ from loadlab.hosts.ec2_client import ASK_EVERY_S, client, described_instances
 _STATES = ["pending", "running", "stopping", "stopped"]
 
 
-def offer(ec2: Any, region: str, types: Iterable[str], *, spot: bool, tag: str) -> dict[str, Any]:
+def offer(
+    ec2: BaseClient, region: str, types: Iterable[str], *, spot: bool, tag: str
+) -> dict[str, Any]:
     """Return what a region and an account offer of instance types: see lab.bench.ec2."""
     names = sorted(set(types))
     described = ec2.describe_instance_types(InstanceTypes=names)["InstanceTypes"]
@@ -52,7 +55,7 @@ def _vcpu_quota(spot: bool, region: str) -> float | None:
     return float(answer["Quota"]["Value"])
 
 
-def _instances(ec2: Any, value: str) -> list[dict[str, Any]]:
+def _instances(ec2: BaseClient, value: str) -> list[dict[str, Any]]:
     """Return what the role reads of the instances with the tag that did not end."""
     filters = [
         {"Name": "tag:loadlab", "Values": [value]},
@@ -71,7 +74,7 @@ def _instances(ec2: Any, value: str) -> list[dict[str, Any]]:
     ]
 
 
-def images(ec2: Any, sought: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+def images(ec2: BaseClient, sought: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     """Return architecture -> the newest image with ENA; absent without an image."""
     newest = {}
     for architecture, image in sought.items():
@@ -93,7 +96,7 @@ def images(ec2: Any, sought: dict[str, dict[str, str]]) -> dict[str, dict[str, s
     return newest
 
 
-def consoles(ec2: Any, instances: Iterable[str], seconds: int) -> dict[str, Any]:
+def consoles(ec2: BaseClient, instances: Iterable[str], seconds: int) -> dict[str, Any]:
     """Return hosts: instance -> the keys that its console shows, and lost: instance -> why it is of
     no use; wait for the keys at most so many seconds."""
     end = time.monotonic() + seconds
@@ -123,7 +126,7 @@ def consoles(ec2: Any, instances: Iterable[str], seconds: int) -> dict[str, Any]
     return {"hosts": msgspec.to_builtins(usable), "lost": lost}
 
 
-def _ended(ec2: Any, names: list[str]) -> dict[str, str]:
+def _ended(ec2: BaseClient, names: list[str]) -> dict[str, str]:
     """Return instance id -> why it ended, without the instances that run."""
     if not names:
         return {}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Record, Thresholds
-from loadlab.model.base import Count, Name, NotNegative, Positive
+from loadlab.model.base import Count, Json, Name, NotNegative, Positive
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
 from loadlab.plan.modes.doubled import Doubled
@@ -81,8 +80,8 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     stacks: dict[str, Stack]
     stack: Stack | None  #: The first stack; null where there is none.
     endpoints: Contracts  #: Name -> contract (files/endpoints.yml).
-    tunings: dict[str, dict[str, Any]]  #: Name -> tuning profile (files/tuning).
-    networks: dict[str, dict[str, Any]]  #: Name -> network profile (files/network).
+    tunings: dict[str, dict[str, Json]]  #: Name -> tuning profile (files/tuning).
+    networks: dict[str, dict[str, Json]]  #: Name -> network profile (files/network).
     generators: list[str]  #: Load generators and Python clients, sorted.
     #: Why the generator cannot measure the curve of the run; null otherwise.
     no_curve: Reason | None = None
@@ -125,7 +124,9 @@ class Run(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     place: str  #: Location of its hosts; two runs in one place exclude each other.
     #: Those of validity when the run was begun, so that a later lab does not change them.
     thresholds: Thresholds
-    hosts: dict[str, dict[str, Any]] | None = None  #: Identity of each host by name; absent before.
+    hosts: dict[str, dict[str, Json]] | None = (
+        None  #: Identity of each host by name; absent before.
+    )
     #: Variables of the role that makes its hosts, which decide what the hosts are, name -> value;
     #: absent where no role makes them.
     made_with: dict[str, Scalar] = field(default_factory=dict)

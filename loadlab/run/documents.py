@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -86,7 +86,7 @@ def load(path: Path) -> dict[str, Any]:
     return document
 
 
-def _refuse_older(document: dict[str, Any], record: type[msgspec.Struct], path: Path) -> None:
+def _refuse_older(document: Mapping[str, object], record: type[msgspec.Struct], path: Path) -> None:
     """Raise SchemaError for a document of an older schema, which this version cannot read.
 
     Where the record has a schema, so must the document.

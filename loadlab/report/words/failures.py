@@ -83,7 +83,7 @@ _SERVER = re.compile(
 )
 
 
-def refuses(action: str, message: Any) -> bool:
+def refuses(action: str, message: object) -> bool:
     """Return whether a failed task's message is the lab's own, which needs no task name beside it.
 
     Ansible itself reports a task that could not run at all, with "Task failed: ".
