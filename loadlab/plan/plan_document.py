@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from msgspec import field
 from msgspec.structs import replace
@@ -80,7 +81,7 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     stacks: dict[str, Stack]
     stack: Stack | None  #: The first stack; null where there is none.
     endpoints: Contracts  #: Name -> contract (files/endpoints.yml).
-    tunings: dict[str, dict[str, Json]]  #: Name -> tuning profile (files/tuning).
+    tunings: dict[str, dict[str, Any]]  #: Name -> tuning profile (files/tuning).
     networks: dict[str, dict[str, Json]]  #: Name -> network profile (files/network).
     generators: list[str]  #: Load generators and Python clients, sorted.
     #: Why the generator cannot measure the curve of the run; null otherwise.
