@@ -131,38 +131,37 @@ def test_a_mix_is_not_shown_as_the_first_of_its_requests(
     assert " a mix of 2 requests, oha 1,000/s: 0 of 4 s; " in watched.shown[0]
 
 
-def test_a_load_whose_last_answers_are_late(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("answers", "seconds", "most", "ended", "asked_at", "shown"),
+    [
+        # The last answers are late.
+        ([*[(1, "measuring")] * 7, (0, "finished")], 4, 100, 11, range(4, 12),
+         {3: "/s: 3 of 4 s; all over in 37 s", 4: "/s: measuring; all over in 36 s"}),
+        # A batch is watched until it is over.
+        ([*[(1, f"{n} of 9 requests over") for n in range(7)], (0, "finished")], 0, 3000, 14,
+         range(0, 15, 2), {10: "/s: 5 of 9 requests over; "}),
+        # No load is watched for ever.
+        ([(1, "stuck")] * 3, 0, 5, 5, None, {}),
+        # A host out of reach does not end the watch.
+        ([(1, ""), AnsibleConnectionFailure("unreachable"), (1, ""), (0, "")], 0, 3000, 8, None,
+         {0: ": the host is out of reach; "}),
+    ],
+)  # fmt: skip
+def test_a_load_is_watched_until_it_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    answers: list[Any],
+    seconds: float,
+    most: float,
+    ended: float,
+    asked_at: range | None,
+    shown: dict[int, str],
 ) -> None:
-    watched = Watched(monkeypatch, tmp_path, [*[(1, "measuring")] * 7, (0, "finished")])
-    assert watched.run(4, 100) == 11
-    assert watched.asked_at == [*range(4, 12)]
-    assert "/s: 3 of 4 s; all over in 37 s" in watched.shown[3]
-    assert "/s: measuring; all over in 36 s" in watched.shown[4]
-
-
-def test_a_batch_is_watched_until_it_is_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    going = [(1, f"{n} of 9 requests over") for n in range(7)]
-    watched = Watched(monkeypatch, tmp_path, [*going, (0, "finished")])
-    assert watched.run(0, 3000) == 14
-    assert watched.asked_at == [*range(0, 15, 2)]
-    assert "/s: 5 of 9 requests over; " in watched.shown[10]
-
-
-def test_a_load_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    watched = Watched(monkeypatch, tmp_path, [(1, "stuck")] * 3)
-    assert watched.run(0, 5) == 5
-
-
-def test_a_host_out_of_reach_does_not_end_the_watch(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    lost = AnsibleConnectionFailure("unreachable")
-    watched = Watched(monkeypatch, tmp_path, [(1, ""), lost, (1, ""), (0, "")])
-    assert watched.run(0, 3000) == 8
-    assert any(": the host is out of reach; " in line for line in watched.shown)
+    watched = Watched(monkeypatch, tmp_path, [*answers])
+    assert watched.run(seconds, most) == ended
+    assert asked_at is None or watched.asked_at == [*asked_at]
+    for at, words in shown.items():
+        assert words in (watched.shown[at] if at else "\n".join(watched.shown))
 
 
 def test_what_is_recorded_ends_where_a_later_recording_cannot_begin(

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 FILES = Path(__file__).parents[3] / "roles/local_hosts/files"
 # The machine has an uplink to a neighbour, and another network with a guest, for which it routes.
 # Their names have a dot, as that of a VLAN has.
@@ -46,14 +48,44 @@ def on_machine(commands: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_machine_is_no_router_of_its_neighbours_while_a_lab_is_up() -> None:
-    said = on_machine("""
-        lab 77 up >/dev/null
-        cat up.1/forwarding; reaches neighbour $GUEST
-        reaches guest $NEIGHBOUR
-        nft delete table ip loadlab-forwarding; reaches neighbour $GUEST
-    """)
-    assert said == ["1", "cut", "reached", "reached"]
+@pytest.mark.parametrize(
+    ("commands", "said"),
+    [
+        # The machine is no router of its neighbours while a lab is up.
+        (
+            """
+            lab 77 up >/dev/null
+            cat up.1/forwarding; reaches neighbour $GUEST
+            reaches guest $NEIGHBOUR
+            nft delete table ip loadlab-forwarding; reaches neighbour $GUEST
+            """,
+            ["1", "cut", "reached", "reached"],
+        ),
+        # One that routes already is left alone.
+        (
+            """
+            echo 1 >up.1/forwarding
+            lab 77 up >/dev/null
+            reaches neighbour $GUEST
+            lab 77 down >/dev/null
+            cat up.1/forwarding
+            """,
+            ["reached", "1"],
+        ),
+        # Forwarding that another program turns on meanwhile stays.
+        (
+            """
+            lab 77 up >/dev/null
+            echo 1 >all/forwarding
+            lab 77 down
+            cat up.1/forwarding; nft list ruleset
+            """,
+            [*["changed"] * 3, "1"],
+        ),
+    ],
+)
+def test_machine_routes_what_it_routed(commands: str, said: list[str]) -> None:
+    assert on_machine(commands) == said
 
 
 def test_every_uplink_is_as_it_was_when_the_last_lab_is_down() -> None:
@@ -74,17 +106,6 @@ def test_every_uplink_is_as_it_was_when_the_last_lab_is_down() -> None:
     assert said == [*up, *up, *down, "0", "0", "loadlab-forwarding.lock", "netns"]
 
 
-def test_machine_that_routes_already_is_left_alone() -> None:
-    said = on_machine("""
-        echo 1 >up.1/forwarding
-        lab 77 up >/dev/null
-        reaches neighbour $GUEST
-        lab 77 down >/dev/null
-        cat up.1/forwarding
-    """)
-    assert said == ["reached", "1"]
-
-
 def test_password_of_a_proxy_is_for_root_alone(tmp_path: Path) -> None:
     for folder in ("ssl/certs", "dpkg/dpkg.cfg.d", "ssh"):
         (tmp_path / "etc" / folder).mkdir(parents=True)
@@ -97,13 +118,3 @@ def test_password_of_a_proxy_is_for_root_alone(tmp_path: Path) -> None:
     assert holders == [tmp_path / "etc/environment"]
     assert holders[0].read_text() == f"http_proxy={proxy}\n"
     assert holders[0].stat().st_mode & 0o777 == 0o600
-
-
-def test_forwarding_that_another_program_turns_on_meanwhile_stays() -> None:
-    said = on_machine("""
-        lab 77 up >/dev/null
-        echo 1 >all/forwarding
-        lab 77 down
-        cat up.1/forwarding; nft list ruleset
-    """)
-    assert said == [*["changed"] * 3, "1"]

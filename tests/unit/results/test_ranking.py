@@ -55,14 +55,34 @@ def ranks(*cells: CellSummary, controls: Sequence[tuple[str, str]] = ()) -> list
     ]
 
 
-def test_goodput_comes_first_and_response_time_breaks_its_ties() -> None:
-    """Two kept the rate, so the one that lets wait less comes first; a third did not keep it."""
-    found = ranks(
-        cell("missed", around(700), around(100)),
-        cell("slow", [998, 999, 1000, 997, 999], around(9000)),
-        cell("quick", [996, 995, 996, 994, 995], around(800)),
-    )
-    assert found == [("quick", "1"), ("slow", "2"), ("missed", "3")]
+@pytest.mark.parametrize(
+    ("cells", "places"),
+    [
+        # Two kept the rate, so the one that lets wait less comes first; a third did not keep it.
+        ([cell("missed", around(700), around(100)),
+          cell("slow", [998, 999, 1000, 997, 999], around(9000)),
+          cell("quick", [996, 995, 996, 994, 995], around(800))],
+         [("quick", "1"), ("slow", "2"), ("missed", "3")]),
+        # 0.3 % apart in every repetition, which is nobody's concern where the rate was kept.
+        ([cell("a", [999.0, 999.1, 999.2, 999.3, 999.4], around(900)),
+          cell("b", [996.0, 996.1, 996.2, 996.3, 996.4], around(900))],
+         [("a", "1="), ("b", "1=")]),
+        # What no key tells apart shares a rank, and the next is left out.
+        ([cell("c", around(500), around(5000)), cell("a", around(701), around(900)),
+          cell("b", around(700), around(899))],
+         [("b", "1="), ("a", "1="), ("c", "3")]),
+        # A closed loop has no second key.
+        ([cell("a", around(7000), load=CLOSED), cell("b", around(7001), load=CLOSED),
+          cell("c", around(3000), load=CLOSED)],
+         [("b", "1="), ("a", "1="), ("c", "3")]),
+        # One without a response time takes the second key from those that it is tied with.
+        ([cell("a", around(700), around(90)), cell("b", around(700))], [("a", "1="), ("b", "1=")]),
+    ],
+)  # fmt: skip
+def test_goodput_comes_first_and_response_time_breaks_its_ties(
+    cells: list[CellSummary], places: list[tuple[str, str]]
+) -> None:
+    assert ranks(*cells) == places
 
 
 @pytest.mark.parametrize(
@@ -80,24 +100,6 @@ def test_rate_is_held_by_right_answers_whenever_they_came(
     assert ranking.held(rep) == kept
 
 
-def test_both_kept_the_rate_though_the_test_finds_a_difference() -> None:
-    """0.3 % apart in every repetition, which is nobody's concern where the rate was kept."""
-    found = ranks(
-        cell("a", [999.0, 999.1, 999.2, 999.3, 999.4], around(900)),
-        cell("b", [996.0, 996.1, 996.2, 996.3, 996.4], around(900)),
-    )
-    assert found == [("a", "1="), ("b", "1=")]
-
-
-def test_what_no_key_tells_apart_shares_a_rank_and_the_next_is_left_out() -> None:
-    found = ranks(
-        cell("c", around(500), around(5000)),
-        cell("a", around(701), around(900)),
-        cell("b", around(700), around(899)),
-    )
-    assert found == [("b", "1="), ("a", "1="), ("c", "3")]
-
-
 def test_too_few_repetitions_give_an_order_that_is_called_unsure() -> None:
     (group,) = ranking.build([cell("a", [700], [90]), cell("b", [500], [90])], [])
     assert [(row.rank, row.sure) for row in group.rows] == [(1, True), (2, False)]
@@ -107,20 +109,6 @@ def test_too_few_repetitions_give_an_order_that_is_called_unsure() -> None:
     # Where both kept the rate the order is by response_time, and unsure as well.
     found = ranks(cell("a", [1000], [5000]), cell("b", [999], [90]))
     assert found == [("b", "1"), ("a", "2?")]
-
-
-def test_a_closed_loop_has_no_second_key() -> None:
-    found = ranks(
-        cell("a", around(7000), load=CLOSED),
-        cell("b", around(7001), load=CLOSED),
-        cell("c", around(3000), load=CLOSED),
-    )
-    assert found == [("b", "1="), ("a", "1="), ("c", "3")]
-
-
-def test_one_without_response_time_takes_the_second_key_from_those_it_is_tied_with() -> None:
-    found = ranks(cell("a", around(700), around(90)), cell("b", around(700)))
-    assert found == [("a", "1="), ("b", "1=")]
 
 
 def test_the_noise_floor_counts() -> None:
