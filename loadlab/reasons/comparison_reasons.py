@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, number, template
+from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, number, words_of
 from loadlab.run import formatting
 from loadlab.stats.inference import ABOVE
 
@@ -41,7 +41,7 @@ def _of_metric(row: ReasonRow) -> ReasonRow:
     """Return a row that also tells the metric and difference of a ranking's reason."""
 
     def words(reason: Reason) -> str:
-        text = row.words(reason)
+        text = words_of(row.words, reason)
         return f"{difference(reason)}: {text}" if "difference" in reason.facts else text
 
     return replace(row, words=words)
@@ -49,50 +49,46 @@ def _of_metric(row: ReasonRow) -> ReasonRow:
 
 _CONCLUSIONS: ReasonTable = {
     "few_repetitions": ReasonRow(
-        template("{value:n repetition} of the {side} to go by, at least {limit} are needed"),
+        "{value:n repetition} of the {side} to go by, at least {limit} are needed",
         _MORE,
         meaning="There are too few repetitions for an interval.",
     ),
     "few_blocks": ReasonRow(
-        template("{value:n block} with a value of both, at least {limit} are needed"),
+        "{value:n block} with a value of both, at least {limit} are needed",
         _MORE,
         meaning="Too few blocks have a valid repetition of both cells.",
     ),
     "few_sittings": ReasonRow(
-        template(
-            "two sittings: not told apart from the difference between sittings, which takes "
-            "{limit} runs a side ({value:n run} of one side)"
-        ),
+        "two sittings: not told apart from the difference between sittings, which takes "
+        "{limit} runs a side ({value:n run} of one side)",
         "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)",
         meaning="Runs differ from sitting to sitting though nothing is changed. By how much, only "
         "several runs a side can show.",
     ),
     "value_0": ReasonRow(
-        template("not comparable: {value:.0f} of {of} values of the {side} are 0"),
+        "not comparable: {value:.0f} of {of} values of the {side} are 0",
         meaning="A value is 0, so there is no ratio.",
     ),
     "interval_within_margin": ReasonRow(
-        template("the interval includes 0, and all of it is within {limit:percent}"),
+        "the interval includes 0, and all of it is within {limit:percent}",
         meaning="There is no difference: the interval includes 0 and is within the margin.",
         thresholds=("margin",),
     ),
     "interval_includes_0": ReasonRow(
-        template("the interval includes 0 and goes beyond {limit:percent}"),
+        "the interval includes 0 and goes beyond {limit:percent}",
         _MORE,
         meaning="The interval includes 0 and goes beyond the margin: neither a difference nor "
         "none is shown.",
         thresholds=("margin",),
     ),
     "value_within_noise": ReasonRow(
-        template("within the noise here: no larger than the noise floor of {limit:percent}"),
+        "within the noise here: no larger than the noise floor of {limit:percent}",
         _MORE,
         meaning="The interval excludes 0, but a cell differs as much from its A/A control.",
     ),
     "p_high": ReasonRow(
-        template(
-            "the interval excludes 0, but corrected p {value:p} is above {limit:g}: with so many "
-            "comparisons this may be chance"
-        ),
+        "the interval excludes 0, but corrected p {value:p} is above {limit:g}: with so many "
+        "comparisons this may be chance",
         _MORE,
         meaning="The interval excludes 0, but p is too high after the correction for the number "
         "of comparisons.",
@@ -109,83 +105,71 @@ _CONCLUSIONS: ReasonTable = {
 COMPARISONS: ReasonTable = {
     **{code: _of_metric(row) for code, row in _CONCLUSIONS.items()},
     "side_not_measured": ReasonRow(
-        template("the {side} was not measured"), meaning="One of the two cells was not measured."
+        "the {side} was not measured", meaning="One of the two cells was not measured."
     ),
     "side_not_valid": ReasonRow(
-        template("no valid repetition of the {side}: {void:list}"),
+        "no valid repetition of the {side}: {void:list}",
         _VOID,
         meaning="One of the two cells has no valid repetition.",
     ),
     "latency_bases": ReasonRow(
-        template("latencies from {bases:and} are never compared"),
+        "latencies from {bases:and} are never compared",
         meaning="The latencies of the two cells count from different moments: scheduled or actual "
         "send time.",
     ),
     "few_answers": ReasonRow(
-        template(
-            "{value:n answer}, a {percentile:percentile} takes {limit:,.0f}: "
-            f"{ABOVE} must lie above it"
-        ),
+        "{value:n answer}, a {percentile:percentile} takes {limit:,.0f}: "
+        f"{ABOVE} must lie above it",
         _LONGER,
         meaning="There are too few answers for this percentile.",
     ),
     "few_answers_compared": ReasonRow(
-        template(
-            "a repetition of the {side} has {value:n answer}, too few for a "
-            "{percentile:percentile}: "
-            f"{ABOVE} must lie above it"
-        ),
+        "a repetition of the {side} has {value:n answer}, too few for a "
+        "{percentile:percentile}: "
+        f"{ABOVE} must lie above it",
         _LONGER,
         meaning="A repetition of one cell has too few answers for this percentile.",
     ),
     "few_answers_each": ReasonRow(
-        template(
-            "a repetition has {value:n answer}, an interval of a {percentile:percentile} takes "
-            "{limit:,.0f}"
-        ),
+        "a repetition has {value:n answer}, an interval of a {percentile:percentile} takes "
+        "{limit:,.0f}",
         _LONGER,
         meaning="A repetition has too few answers for an interval of this percentile.",
     ),
     "few_stalls": ReasonRow(
-        template(
-            "too few stalls for an interval: answers {factor:g} times as slow as the "
-            "{percentile:percentile} are of {value:.1f} of {repetitions:g} repetitions"
-        ),
+        "too few stalls for an interval: answers {factor:g} times as slow as the "
+        "{percentile:percentile} are of {value:.1f} of {repetitions:g} repetitions",
         "Measure for longer (-e duration=), so that each repetition meets stalls",
         meaning="Stalls are in some repetitions and not in others, so these do not say how often "
         "there is one.",
     ),
     "among_censored": ReasonRow(
-        template(
-            "{value:n request} that were due have no answer and rank behind every answer: this "
-            "percentile or a bound of its interval is among them"
-        ),
+        "{value:n request} that were due have no answer and rank behind every answer: this "
+        "percentile or a bound of its interval is among them",
         meaning="Requests without an answer reach up to the percentile, so it or its interval is "
         "not known.",
     ),
     "percentile_withheld": ReasonRow(
-        template("the {percentile:percentile} may be the generator's own in a repetition"),
+        "the {percentile:percentile} may be the generator's own in a repetition",
         _GENERATOR_CORES,
         meaning="The generator made too much of the percentile (own_part, late_tail).",
     ),
     "side_failed": ReasonRow(
-        template(
-            "{value:part} of the requests of the {side} failed, and the latencies are of the "
-            "answers alone"
-        ),
+        "{value:part} of the requests of the {side} failed, and the latencies are of the "
+        "answers alone",
         _SEE_FAILED,
         meaning="Requests of one cell failed, and only latencies of answers are known. Requests "
         "that fail fast would make the cell look better.",
         thresholds=("failed_max",),
     ),
     "better_failed_more": ReasonRow(
-        template("the {side} is faster, but {value:part} more of its requests failed"),
+        "the {side} is faster, but {value:part} more of its requests failed",
         _SEE_FAILED,
         meaning="The faster cell failed more of its requests, so it is not called better.",
         thresholds=("failed_max",),
     ),
     "few_valid_repetitions": ReasonRow(
-        template("{value:n valid repetition}, {limit} are needed for an interval"),
+        "{value:n valid repetition}, {limit} are needed for an interval",
         _MORE,
         meaning="There are too few valid repetitions for an interval.",
     ),
@@ -204,23 +188,23 @@ def _within_noise(reason: Reason) -> str:
 # The answers after each block of measurements.
 LOOKS: ReasonTable = {
     "few_looks": ReasonRow(
-        template("too few blocks for an interval"),
+        "too few blocks for an interval",
         _BUDGET,
         meaning="There are too few blocks for an interval that holds at every look.",
     ),
     "looks_within_margin": ReasonRow(
-        template("all of the interval is within {limit:percent}"),
+        "all of the interval is within {limit:percent}",
         meaning="All of the interval is within the margin, so the variants do not differ by more.",
         thresholds=("margin",),
     ),
     "looks_include_0": ReasonRow(
-        template("the interval includes 0 and goes beyond {limit:percent}"),
+        "the interval includes 0 and goes beyond {limit:percent}",
         _BUDGET,
         meaning="The interval includes 0 and goes beyond the margin. More blocks make it narrower.",
         thresholds=("margin",),
     ),
     "looks_not_sure": ReasonRow(
-        template("the interval excludes 0, but not yet surely enough beside all other metrics"),
+        "the interval excludes 0, but not yet surely enough beside all other metrics",
         _BUDGET,
         meaning="The interval excludes 0. The wider one, of the metric's share of the run's error "
         "rate, includes it. More blocks make both narrower.",
@@ -232,7 +216,7 @@ LOOKS: ReasonTable = {
         "differs as much from itself.",
     ),
     "looks_exclude_0": ReasonRow(
-        template("the interval excludes 0"),
+        "the interval excludes 0",
         meaning="The variants differ: the interval excludes 0, and so does the wider one, of the "
         "metric's share of the run's error rate.",
     ),
@@ -241,10 +225,8 @@ LOOKS: ReasonTable = {
 
 VOIDS: ReasonTable = {
     "void_share": ReasonRow(
-        template(
-            "more often void than its rivals: {void:g} of {measured:g} against {rivals_void:g} of "
-            "{rivals_measured:g}, p {value:two}"
-        ),
+        "more often void than its rivals: {void:g} of {measured:g} against {rivals_void:g} of "
+        "{rivals_measured:g}, p {value:two}",
         _VOID,
         meaning="The cell's repetitions were void more often than those of its rivals.",
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from loadlab.model import Reason
-from loadlab.reasons.row import fact, number, shown, template, value
+from loadlab.reasons.row import Words, fact, number, shown, value
 from loadlab.run import formatting
 
 SERVICES = {
@@ -22,28 +22,24 @@ SERVICES = {
 class LimitRow(NamedTuple):
     """A code."""
 
-    words: Callable[[Reason], str]  #: The sentence on a reason, after "limited by".
-    out: Callable[[Reason], str]  #: Why it was ruled out, from its evidence.
+    words: Words  #: The sentence on a reason, after "limited by".
+    out: Words  #: Why it was ruled out, from its evidence.
     meaning: str  #: Without the values of one case.
-    following: Callable[[Reason], str]  #: What to measure next.
+    following: Words  #: What to measure next.
     #: The name of the lesson on it; empty for none.
-    lesson: Callable[[Reason], str] = lambda reason: ""
+    lesson: Words = ""
     #: The part of the stack whose evidence it needs. A cell with that part and without the evidence
     #: names the code as unrecorded; None: no cell does.
     part_of: Literal["hosts", "reverse_proxy", "application", "database"] | None = "hosts"
 
 
-def always(text: str) -> Callable[[Reason], str]:
-    return lambda reason: text
-
-
-def part(name: str) -> Callable[[Reason], str]:
+def part(name: str) -> str:
     """Return the words for a value that is a part of something."""
-    return template(f"{name} {{value:percent}}")
+    return f"{name} {{value:percent}}"
 
 
-def count(name: str) -> Callable[[Reason], str]:
-    return template(f"{{value:n {name}}}")
+def count(name: str) -> str:
+    return f"{{value:n {name}}}"
 
 
 _CLIENT = {
@@ -287,8 +283,8 @@ LIMITS: dict[str, LimitRow] = {
     "neighbour": LimitRow(
         _neighbour, part("others' CPU"),
         "Programs that are not the lab's, or another machine on the same hardware, took CPU time.",
-        always("the same cell after stopping them"),
-        always("noisy_neighbour"),
+        "the same cell after stopping them",
+        "noisy_neighbour",
     ),
     "client": LimitRow(
         _client, part("client's CPU"),
@@ -302,74 +298,64 @@ LIMITS: dict[str, LimitRow] = {
         ),
     ),
     "none": LimitRow(
-        template(
-            "{rate:,g} requests/s came back with p99 {value:ms} ms, within {limit:ms} ms, and "
-            "{failed:n failed request}; the server's cores were {busy:percent} busy"
-        ),
+        "{rate:,g} requests/s came back with p99 {value:ms} ms, within {limit:ms} ms, and "
+            "{failed:n failed request}; the server's cores were {busy:percent} busy",
         lambda reason: "the objective was missed",
         "The rate came back within the objective: of the requests due at most 1 % failed.",
-        always("-e slo=p99_ms=100,errors=0 finds the highest rate"),
+        "-e slo=p99_ms=100,errors=0 finds the highest rate",
         part_of=None,
     ),
     "memory": LimitRow(
         _memory, part("waits for memory"),
         "Processes waited for memory (PSI), pages were swapped, or the kernel killed a process.",
-        always("fewer -e workers=, or a host or a unit (MemoryMax=) with more memory"),
+        "fewer -e workers=, or a host or a unit (MemoryMax=) with more memory",
     ),
     "reverse_proxy_connections": LimitRow(
-        template(
-            "the reverse proxy's connections: {value:,.0f} times none was free, "
-            "{failed:n failed request}"
-        ),
+        "the reverse proxy's connections: {value:,.0f} times none was free, "
+            "{failed:n failed request}",
         count("reverse proxy connection shortage"),
         "A process of the reverse proxy had no connection left (nginx: worker_connections).",
-        always("a tuning profile with more (nginx: worker_connections), or fewer -e connections="),
+        "a tuning profile with more (nginx: worker_connections), or fewer -e connections=",
         part_of="reverse_proxy",
     ),
     "open_files": LimitRow(
-        template(
-            "the reverse proxy's open files: {value:,.0f} times none was free, "
-            "{failed:n failed request}"
-        ),
+        "the reverse proxy's open files: {value:,.0f} times none was free, "
+            "{failed:n failed request}",
         count("reverse proxy file shortage"),
         "A process of the reverse proxy had no file descriptor left.",
-        always("a higher limit of open files, or fewer -e connections="),
-        always("file_descriptors"),
+        "a higher limit of open files, or fewer -e connections=",
+        "file_descriptors",
         part_of="reverse_proxy",
     ),
     "database_connections": LimitRow(
-        template(
-            "the connections that the database admits: all {limit:,.0f} were open, "
-            "{failed:n failed request}"
-        ),
-        template("{value:,.0f} of {limit:,.0f} database connections"),
+        "the connections that the database admits: all {limit:,.0f} were open, "
+            "{failed:n failed request}",
+        "{value:,.0f} of {limit:,.0f} database connections",
         "PostgreSQL had as many connections as it admits, and requests failed.",
-        always("fewer -e workers= or a smaller pool_size, or a profile with more max_connections"),
-        always("connection_pool"),
+        "fewer -e workers= or a smaller pool_size, or a profile with more max_connections",
+        "connection_pool",
         part_of="database",
     ),
     "syn_queue": LimitRow(
-        template("the SYN queue: {value:,.0f} SYNs were dropped"),
+        "the SYN queue: {value:,.0f} SYNs were dropped",
         count("dropped SYN"),
         "The kernel dropped SYNs although the accept queue had room.",
-        always("-e backlog=<more>, or SYN cookies (net.ipv4.tcp_syncookies)"),
-        always("syn_queue"),
+        "-e backlog=<more>, or SYN cookies (net.ipv4.tcp_syncookies)",
+        "syn_queue",
     ),
     "accept_queue": LimitRow(
         _queue, count("refused connection"),
         "An accept queue was full while cores were idle, so that connections were dropped.",
-        always("-e backlog=<more>, net.core.somaxconn"),
-        always("listen_backlog"),
+        "-e backlog=<more>, net.core.somaxconn",
+        "listen_backlog",
     ),
     "upstream_closed": LimitRow(
-        template(
-            "connections that the application closed while the reverse proxy used them: "
-            "{failed:n failed request}"
-        ),
+        "connections that the application closed while the reverse proxy used them: "
+            "{failed:n failed request}",
         count("application-closed connection"),
         "The application closed kept connections while the reverse proxy sent a request on them.",
-        always("-e server_keepalive=75, longer than the reverse proxy keeps its connections"),
-        always("keepalive_timeouts"),
+        "-e server_keepalive=75, longer than the reverse proxy keeps its connections",
+        "keepalive_timeouts",
         part_of="reverse_proxy",
     ),
     "reverse_proxy_cpu": LimitRow(
@@ -405,7 +391,7 @@ LIMITS: dict[str, LimitRow] = {
         ),
         part("softirq"),
         "The kernel's work on packets filled a core, or most of full cores.",
-        always("the interrupts of the network card spread over more cores"),
+        "the interrupts of the network card spread over more cores",
     ),
     "cores_busy": LimitRow(
         _cores_busy, part("CPU"),
@@ -414,38 +400,34 @@ LIMITS: dict[str, LimitRow] = {
         _lesson_of_opens,
     ),
     "delayed_ack": LimitRow(
-        template(
-            "delayed acknowledgements: {value:two} for each answer, which took {mean_us:ms} ms, "
-            "while cores were idle"
-        ),
-        template("{value:two} delayed acknowledgements an answer"),
+        "delayed acknowledgements: {value:two} for each answer, which took {mean_us:ms} ms, "
+            "while cores were idle",
+        "{value:two} delayed acknowledgements an answer",
         "Answers waited for acknowledgements that the other side held back.",
-        always("TCP_NODELAY in the application, or one write for each answer"),
-        always("nagle"),
+        "TCP_NODELAY in the application, or one write for each answer",
+        "nagle",
         part_of=None,
     ),
     "database_lock": LimitRow(
-        template(
-            "a lock in the database: {sessions:two} of {in_use:two} connections in use waited for "
-            "one"
-        ),
+        "a lock in the database: {sessions:two} of {in_use:two} connections in use waited for "
+            "one",
         part("waits for locks"),
         "Most connections of the database in use waited for a lock.",
-        always("SELECT * FROM pg_locks WHERE NOT granted, during the load"),
+        "SELECT * FROM pg_locks WHERE NOT granted, during the load",
         part_of="database",
     ),
     "pool_wait": LimitRow(
         _pool, part("pool in use"),
         "All connections of the pool were in use, and more requests were under way.",
-        always("a larger pool_size in app.yml"),
-        always("connection_pool"),
+        "a larger pool_size in app.yml",
+        "connection_pool",
         part_of="database",
     ),
     "disk": LimitRow(
         _disk, part("waits for the disk"),
         "Requests waited for the disk of the database, most often for the flush of a commit.",
-        always("-e tuning=unflushed-commits shows how much"),
-        always("synchronous_commit"),
+        "-e tuning=unflushed-commits shows how much",
+        "synchronous_commit",
         part_of="database",
     ),
     "link": LimitRow(
@@ -461,10 +443,10 @@ LIMITS: dict[str, LimitRow] = {
         }.get(str(reason.facts["cause"]), ""),
     ),
     "too_few_threads": LimitRow(
-        _threads, template("{value:two} requests in line"),
+        _threads, "{value:two} requests in line",
         "Requests waited for a thread or worker of the application, and all of these waited too.",
-        always("-e threads=<twice as many>"),
-        always("knee"),
+        "-e threads=<twice as many>",
+        "knee",
         part_of=None,
     ),
     "connections": LimitRow(
@@ -477,13 +459,13 @@ LIMITS: dict[str, LimitRow] = {
         "The load had too few connections to use the server up: nothing waited while cores were "
         "idle, or a cross-check with twice as many answered more.",
         lambda reason: f"-e connections={2 * int(fact(reason, 'connections'))}",
-        always("knee"),
+        "knee",
         part_of=None,
     ),
     "unknown": LimitRow(
-        always("not known"), always(""),
+        "not known", "",
         "No check found the limit; the report names what was ruled out.",
-        always("-e profile=true shows what a worker waits for"),
+        "-e profile=true shows what a worker waits for",
         part_of=None,
     ),
 }  # fmt: skip

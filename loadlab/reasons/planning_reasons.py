@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, names, template
+from loadlab.reasons.row import ReasonRow, ReasonTable, names
 
 
 def _no_saturation(reason: Reason) -> str:
@@ -14,20 +14,18 @@ def _no_saturation(reason: Reason) -> str:
 
 CURVES: ReasonTable = {
     "curve_closed_loop": ReasonRow(
-        template("{generator} is a closed loop, and a curve is of constant rates"),
+        "{generator} is a closed loop, and a curve is of constant rates",
         "Take a constant-rate generator (-e generator=)",
         meaning="The generator keeps no rate, and a curve is of rates.",
     ),
     "curve_duration": ReasonRow(
-        template(
-            "{generator} measures each rate for at least {value} s, and a curve for {limit:g} s"
-        ),
+        "{generator} measures each rate for at least {value} s, and a curve for {limit:g} s",
         "Take another constant-rate generator (-e generator=)",
         meaning="The generator measures a rate for longer than the curve does.",
         thresholds=("curve_duration_s",),
     ),
     "curve_mix": ReasonRow(
-        template("its rates follow a closed loop, and the generator of that sends no mix"),
+        "its rates follow a closed loop, and the generator of that sends no mix",
         "Give several rates (-e rate=), or one endpoint",
         meaning="The load is a mix, which has no closed loop beside it.",
     ),
@@ -37,7 +35,7 @@ CURVES: ReasonTable = {
         meaning="The closed loop, whose goodput the rates follow, is void.",
     ),
     "curve_unmeasured": ReasonRow(
-        template("no measurement of it was made"),
+        "no measurement of it was made",
         "Resume the run (-e run_id=)",
         meaning="The run ended before the curve, or each measurement failed.",
     ),
@@ -59,52 +57,48 @@ ABLATIONS: ReasonTable = {
 
 LANES: ReasonTable = {
     "lanes_one_variant": ReasonRow(
-        template("there is one of them"),
+        "there is one of them",
         meaning="There is nothing to have beside it: a baseline is of another sitting.",
     ),
     "lanes_generator": ReasonRow(
-        template("only metronome alternates between them, and {generator} offers the load"),
+        "only metronome alternates between them, and {generator} offers the load",
         "leave -e generator= and http2 out",
         meaning="Another generator than metronome offers the load.",
     ),
     "lanes_arrivals": ReasonRow(
-        template("turns need requests at equal intervals, and arrivals is {arrivals}"),
+        "turns need requests at equal intervals, and arrivals is {arrivals}",
         "leave -e arrivals= out",
         meaning="Requests come at random or in bursts, and lanes take turns.",
     ),
     "lanes_clients": ReasonRow(
-        template("{value} clients cannot alternate at the same moments"),
+        "{value} clients cannot alternate at the same moments",
         "one client",
         meaning="Several clients offer the load.",
     ),
     "lanes_load": ReasonRow(
-        template("they differ in {names:list}, and one load has one of it"),
+        "they differ in {names:list}, and one load has one of it",
         meaning="They differ in their load: keepalive, tls or headers.",
     ),
     "lanes_hosts": ReasonRow(
-        template("they differ in {option}, which is of the whole machine"),
+        "they differ in {option}, which is of the whole machine",
         meaning="They differ in the tuning or the network of their hosts.",
     ),
     "lanes_no_application": ReasonRow(
-        template("{framework} has no application of its own to have twice"),
+        "{framework} has no application of its own to have twice",
         meaning="The reverse proxy answers alone.",
     ),
     "lanes_own_database": ReasonRow(
-        template("{framework} has a database of its own, which two would change"),
+        "{framework} has a database of its own, which two would change",
         meaning="The application has a database of its own.",
     ),
     "lanes_connections": ReasonRow(
-        template(
-            "max_connections of {tuning} admits the database connections of {value}, and a block "
-            "has {limit}"
-        ),
+        "max_connections of {tuning} admits the database connections of {value}, and a block "
+        "has {limit}",
         "another tuning, or a smaller pool_size",
         meaning="PostgreSQL does not admit the connections of so many candidates.",
     ),
     "lanes_sessions": ReasonRow(
-        template(
-            "{framework} keeps no database sessions, so PostgreSQL's CPU time cannot be told apart"
-        ),
+        "{framework} keeps no database sessions, so PostgreSQL's CPU time cannot be told apart",
         meaning="The application opens a database session for each request.",
     ),
 }
@@ -113,17 +107,13 @@ LANES: ReasonTable = {
 _NAMED = "Name an executable with -e <generator>_binary="
 GENERATORS: ReasonTable = {
     "generator_machine": ReasonRow(
-        template(
-            "it is {machine}, and the {generator} that it "
-            "would get from this machine is for {made_for}"
-        ),
+        "it is {machine}, and the {generator} that it "
+        "would get from this machine is for {made_for}",
         "Name one for the client's machine with -e <generator>_binary=",
         meaning="The executable is for another machine than the client's.",
     ),
     "generator_absent": ReasonRow(
-        template(
-            "the generator {generator} is not there, and no package of its distribution has it"
-        ),
+        "the generator {generator} is not there, and no package of its distribution has it",
         f"{_NAMED}, install it on the client yourself, or take another with -e generator=",
         meaning="The client lacks the generator, and no package has it.",
     ),

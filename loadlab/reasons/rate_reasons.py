@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, template, value
+from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, value
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 
@@ -30,7 +30,7 @@ def _throughput_flat(reason: Reason) -> str:
 
 SWEEPS: ReasonTable = {
     "server_cpu_full": ReasonRow(
-        template("the server's CPU was {value:percent} busy, full from {limit:percent}"),
+        "the server's CPU was {value:percent} busy, full from {limit:percent}",
         meaning="The sweep stopped: the server's CPU was full.",
         thresholds=("server_cpu_full",),
     ),
@@ -74,38 +74,36 @@ def _slo_unsent(reason: Reason) -> str:
 
 SEARCHES: ReasonTable = {
     "search_unfinished": ReasonRow(
-        template("the search was not ended: {value:,g} requests/s is still to be probed"),
+        "the search was not ended: {value:,g} requests/s is still to be probed",
         "Resume the run (-e run_id=)",
         meaning="The search was interrupted.",
     ),
     "rate_undecided": ReasonRow(
-        template("{value:,g} requests/s could not be judged"),
+        "{value:,g} requests/s could not be judged",
         meaning="Every measurement of a rate was void.",
     ),
     "rate_missed_slo": ReasonRow(
-        template("{value:,g} requests/s does not meet it"),
+        "{value:,g} requests/s does not meet it",
         meaning="A higher rate does not meet the objective.",
     ),
     "load_missed_slo": ReasonRow(
-        template(
-            "{value:,g} requests/s does not meet it, but {met:,g} does with twice the connections: "
-            "the load is the limit"
-        ),
+        "{value:,g} requests/s does not meet it, but {met:,g} does with twice the connections: "
+        "the load is the limit",
         "Raise -e connections=",
         meaning="A higher rate does not meet the objective with the load's connections, and a "
         "cross-check at a still higher one does with twice as many.",
     ),
     "lowest_rate_missed": ReasonRow(
-        template("not even {value:,g} requests/s meets it"),
+        "not even {value:,g} requests/s meets it",
         meaning="Not even the lowest rate meets the objective.",
     ),
     "generator_ceiling": ReasonRow(
-        template("{value:,g} requests/s is the most that the generator offers"),
+        "{value:,g} requests/s is the most that the generator offers",
         "Offer the load from several clients",
         meaning="The rate is the highest that the generator can offer.",
     ),
     "found_rate_unconfirmed": ReasonRow(
-        template("{value:,g} requests/s met it at first and was not confirmed"),
+        "{value:,g} requests/s met it at first and was not confirmed",
         meaning="The rate met the objective once and was not confirmed.",
     ),
     "slo_latency": ReasonRow(_slo_latency, meaning="A percentile against the objective."),
@@ -115,19 +113,15 @@ SEARCHES: ReasonTable = {
         "that failed never meets a limit on latency.",
     ),
     "slo_withheld": ReasonRow(
-        template(
-            "{percentile:percentile} {value:ms} ms may be the generator's own, and is above "
-            "{limit:whole_ms} ms"
-        ),
+        "{percentile:percentile} {value:ms} ms may be the generator's own, and is above "
+        "{limit:whole_ms} ms",
         _GENERATOR_CORES,
         meaning="A percentile is above the objective and may be the generator's own (own_part, "
         "late_tail), so the measurement decides nothing.",
     ),
     "slo_unknown": ReasonRow(
-        template(
-            "of the {percentile:percentile} a lower bound alone is known, to compare with "
-            "{limit:whole_ms} ms"
-        ),
+        "of the {percentile:percentile} a lower bound alone is known, to compare with "
+        "{limit:whole_ms} ms",
         meaning="Requests without an answer reach up to the percentile, so the measurement "
         "decides nothing.",
     ),

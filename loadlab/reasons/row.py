@@ -17,11 +17,15 @@ from loadlab.run import formatting
 Cause: TypeAlias = Literal["outside", "hosts", "passing"]
 
 
+# Words for a reason: a template, in which its value, limit and facts are filled in, or a function.
+Words: TypeAlias = str | Callable[[Reason], str]
+
+
 @dataclass(frozen=True)
 class ReasonRow:
     """A code."""
 
-    words: Callable[[Reason], str]  #: Of a reason, with its values and without the code.
+    words: Words  #: Of a reason, with its values and without the code.
     remedy: str | None = None  #: What the user can do; None where there is nothing.
     _: KW_ONLY
     meaning: str  #: Of the code, without the values of a reason.
@@ -131,11 +135,11 @@ class _Formatter(string.Formatter):
 _FORMATTER = _Formatter()
 
 
-def template(text: str) -> Callable[[Reason], str]:
-    """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
-    return lambda reason: _FORMATTER.format(
-        text, value=_limited(reason), limit=reason.limit, **reason.facts
-    )
+def words_of(words: Words, reason: Reason) -> str:
+    """Return the words for a reason."""
+    if callable(words):
+        return words(reason)
+    return _FORMATTER.format(words, value=_limited(reason), limit=reason.limit, **reason.facts)
 
 
 def shown(reason: Reason, form: str) -> str:

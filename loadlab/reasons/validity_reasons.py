@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, shown, template
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, shown, words_of
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
@@ -239,26 +239,26 @@ def _local_ports(reason: Reason) -> str:
 # Reasons that void a repetition.
 VOID: ReasonTable = {
     "failed": ReasonRow(
-        template("{value}"),
+        "{value}",
         meaning="The measurement is not complete; the text is the error.",
         cause="passing",
     ),
     "generator_failed": ReasonRow(
-        template("exit code {value}, {limit} expected"),
+        "exit code {value}, {limit} expected",
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator ended with an error.",
         cause="passing",
         brief="the generator failed",
     ),
     "nothing_sent": ReasonRow(
-        template("{value} requests, at least {limit} expected"),
+        "{value} requests, at least {limit} expected",
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator sent no request.",
         cause="passing",
         brief="the generator sent nothing",
     ),
     "short": ReasonRow(
-        template("{measured_s:.1f} s measured of {asked_s:g}, limit {limit}"),
+        "{measured_s:.1f} s measured of {asked_s:g}, limit {limit}",
         "Read the generator's own output in the repetition's folder",
         meaning="The load lasted shorter than requested.",
         thresholds=("duration_min",),
@@ -285,11 +285,9 @@ VOID: ReasonTable = {
         form="percent",
     ),
     "foreign_cpu": ReasonRow(
-        template(
-            "processes that are not the lab's had a core of the {host} for {value:part} of the "
-            "load, limit {limit:part}, in seconds with more than {second_max:two} cores; "
-            "{worst:two} cores in the worst second, {mean:percent} of its CPU on average"
-        ),
+        "processes that are not the lab's had a core of the {host} for {value:part} of the "
+        "load, limit {limit:part}, in seconds with more than {second_max:two} cores; "
+        "{worst:two} cores in the worst second, {mean:percent} of its CPU on average",
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
         thresholds=(
@@ -301,14 +299,14 @@ VOID: ReasonTable = {
         form="percent",
     ),
     "emulated": ReasonRow(
-        template("QEMU emulates the processors of {hosts:and}, without KVM"),
+        "QEMU emulates the processors of {hosts:and}, without KVM",
         "Use a machine on which KVM works, or local containers (inventory/local)",
         meaning="The processors of a host are emulated, so the figures are those of the emulation.",
         cause="hosts",
         brief="the hosts are emulated",
     ),
     "clock_jump": ReasonRow(
-        template("{value:.3f} s on {host}, limit {limit}"),
+        "{value:.3f} s on {host}, limit {limit}",
         "Let chrony or systemd-timesyncd slew the host's clock",
         meaning="The clock of a host was set during the load.",
         thresholds=("clock_step_max_s",),
@@ -317,7 +315,7 @@ VOID: ReasonTable = {
         form=".3f",
     ),
     "swapping": ReasonRow(
-        template("{value} pages on {host}, limit {limit}"),
+        "{value} pages on {host}, limit {limit}",
         "Give the host more memory, or the application fewer workers",
         meaning="A host moved memory to or from swap.",
         thresholds=("swap_pages_max",),
@@ -325,9 +323,7 @@ VOID: ReasonTable = {
         brief="a host swapped memory",
     ),
     "allowance": ReasonRow(
-        template(
-            "the cloud held back or dropped {value:,} packets of {host} ({counter}), limit {limit}"
-        ),
+        "the cloud held back or dropped {value:,} packets of {host} ({counter}), limit {limit}",
         "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
         "ask for less",
         meaning="The cloud held back packets of a host that was above an allowance of its "
@@ -337,7 +333,7 @@ VOID: ReasonTable = {
         brief="the cloud held back packets",
     ),
     "telemetry_gap": ReasonRow(
-        template("{scrapes} scrapes of {host} in {duration_s:.1f} s, limit {limit} a second"),
+        "{scrapes} scrapes of {host} in {duration_s:.1f} s, limit {limit} a second",
         "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",
         meaning="A host could not be observed for part of the load.",
         thresholds=("samples_min",),
@@ -345,7 +341,7 @@ VOID: ReasonTable = {
         brief="a host was not observed for part of the load",
     ),
     "connections": ReasonRow(
-        template("{value} established on the client, at least {limit} expected"),
+        "{value} established on the client, at least {limit} expected",
         "See why the server refused or closed connections: its limits and its log",
         meaning="The client had fewer connections than requested.",
         cause="hosts",
@@ -405,7 +401,7 @@ VOID: ReasonTable = {
         form="percent",
     ),
     "rate_missed": ReasonRow(
-        template(_SCHEDULE + ": the generator did not keep up"),
+        _SCHEDULE + ": the generator did not keep up",
         "Ask for less, give the client more cores, or use several clients",
         meaning=("wrk2 did not send the requests that were due, and the server was not the limit."),
         thresholds=("sent_min", "connections_busy_min"),
@@ -413,7 +409,7 @@ VOID: ReasonTable = {
         brief="the generator did not keep the rate",
     ),
     "start_spread": ReasonRow(
-        template("{value:.3f} s between the first and the last client's start, limit {limit}"),
+        "{value:.3f} s between the first and the last client's start, limit {limit}",
         "Synchronise the clients' clocks, and see what else loads them",
         meaning="The clients of one server did not start together.",
         thresholds=("start_spread_max_s",),
@@ -424,7 +420,7 @@ VOID: ReasonTable = {
 # Findings. An expected void reason is a finding too.
 FINDINGS: ReasonTable = {
     "saturated": ReasonRow(
-        lambda reason: f"{template(_SCHEDULE)(reason)}: {SATURATED[str(reason.facts['resource'])]}",
+        lambda reason: f"{words_of(_SCHEDULE, reason)}: {SATURATED[str(reason.facts['resource'])]}",
         "Ask for less where the latency below saturation is wanted",
         meaning="The server did not keep the rate: its CPU was full, or all connections waited "
         "for it.",
@@ -464,19 +460,15 @@ FINDINGS: ReasonTable = {
         thresholds=("late_max",),
     ),
     "late_hidden": ReasonRow(
-        template(
-            "{value} requests without an answer, {limit} connections: they may have held every "
-            "connection, so how late the generator was cannot be told"
-        ),
+        "{value} requests without an answer, {limit} connections: they may have held every "
+        "connection, so how late the generator was cannot be told",
         "See why requests failed",
         meaning="So many requests failed that they may have held every connection: how late the "
         "generator was is not known.",
     ),
     "counts_differ": ReasonRow(
-        template(
-            "the reverse proxy counted {reverse_proxy:,} requests, the generator {generator:,}: "
-            "{value:,} apart beyond failed requests, limit {limit:,}, one for each connection"
-        ),
+        "the reverse proxy counted {reverse_proxy:,} requests, the generator {generator:,}: "
+        "{value:,} apart beyond failed requests, limit {limit:,}, one for each connection",
         "See who else uses the server, and whether the reverse proxy was restarted",
         meaning=(
             "The reverse proxy counted fewer requests than were answered, or more than the "
@@ -484,16 +476,14 @@ FINDINGS: ReasonTable = {
         ),
     ),
     "listen_overflows": ReasonRow(
-        template("{value} on the server, limit {limit}"),
+        "{value} on the server, limit {limit}",
         "Use a longer accept queue (-e backlog=, net.core.somaxconn) or fewer connections",
         meaning="The server dropped connections, as an accept queue was full.",
         thresholds=("listen_overflows_max",),
     ),
     "full_core": ReasonRow(
-        template(
-            "the busiest of the {host}'s {cores} cores was {value:.0%} busy, all together "
-            "{cpu_busy:.0%}; softirq took at most {softirq:.0%} of a core"
-        ),
+        "the busiest of the {host}'s {cores} cores was {value:.0%} busy, all together "
+        "{cpu_busy:.0%}; softirq took at most {softirq:.0%} of a core",
         "Spread the work or the interrupts of the network card over more cores",
         meaning=("One core of a host was full while the others had room, or was full of softirq."),
         thresholds=("core_full",),
@@ -505,11 +495,9 @@ FINDINGS: ReasonTable = {
         thresholds=("retransmits_max",),
     ),
     "packet_drops": ReasonRow(
-        template(
-            "{host} lost {value:.2%} of {received:,} packets before TCP saw them, limit "
-            "{limit:.2%}: {card:,} dropped by the card, {softnet:,} for a full backlog of a core; "
-            "{squeezed:,} times a core left packets for later"
-        ),
+        "{host} lost {value:.2%} of {received:,} packets before TCP saw them, limit "
+        "{limit:.2%}: {card:,} dropped by the card, {softnet:,} for a full backlog of a core; "
+        "{squeezed:,} times a core left packets for later",
         "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
         "net.core.netdev_max_backlog",
         meaning="A host's card or kernel dropped packets that arrived: the core that takes them "
@@ -517,57 +505,50 @@ FINDINGS: ReasonTable = {
         thresholds=("drops_max",),
     ),
     "link_disturbed": ReasonRow(
-        template("the link was not judged, because its calibration was disturbed: {codes:list}"),
+        "the link was not judged, because its calibration was disturbed: {codes:list}",
         "Resume the run with -e recalibrate=true",
         meaning="The measurement of the link was disturbed twice, so the link was not judged.",
     ),
     "iperf3_spread": ReasonRow(
-        template(
-            "{direction}: fastest less slowest second of iperf3 {value:.0%} of the mean, limit "
-            "{limit:.0%}"
-        ),
+        "{direction}: fastest less slowest second of iperf3 {value:.0%} of the mean, limit "
+        "{limit:.0%}",
         "Resume the run with -e recalibrate=true",
         meaning="The throughput of iperf3 differed from second to second.",
         thresholds=("iperf3_spread_max",),
     ),
     "iperf3_retransmits": ReasonRow(
-        template("{direction}: iperf3 sent {value:.1%} of its segments again, limit {limit:.0%}"),
+        "{direction}: iperf3 sent {value:.1%} of its segments again, limit {limit:.0%}",
         "Resume the run with -e recalibrate=true",
         meaning="iperf3 sent many TCP segments again.",
         thresholds=("iperf3_retransmits_max",),
     ),
     "uncounted": ReasonRow(
-        template("no reverse proxy that counts is in the path, nor anybody else at the server"),
+        "no reverse proxy that counts is in the path, nor anybody else at the server",
         meaning="Nothing counted requests at the server: no reverse proxy did in the path.",
     ),
     "uncalibrated": ReasonRow(
-        template("no iperf3 figures, the link was not judged"),
+        "no iperf3 figures, the link was not judged",
         "Resume the run with -e recalibrate=true",
         meaning="The link was not measured, so its use was not judged.",
     ),
     "unsent": ReasonRow(
-        template(
-            "{value} of {scheduled} scheduled requests were never sent; each waited until the end "
-            "at least"
-        ),
+        "{value} of {scheduled} scheduled requests were never sent; each waited until the end "
+        "at least",
         "Compare response times, which count these requests",
         meaning="The generator never sent some scheduled requests. They rank behind every answer.",
         thresholds=("send_delay_tail_s",),
     ),
     "aborted": ReasonRow(
-        template("{value} of {requests} requests were cut off at the deadline"),
+        "{value} of {requests} requests were cut off at the deadline",
         meaning="The generator cut off requests at its deadline.",
     ),
     "errors": ReasonRow(
-        template("{class} {value} of {requests} requests"),
+        "{class} {value} of {requests} requests",
         "Read the application's log in the run's logs/",
         meaning="Requests failed, by class.",
     ),
     "send_delay": ReasonRow(
-        template(
-            "p99 of {value:.0f} µs, limit {limit:g}: the generator's own delay, a part of the "
-            "latency"
-        ),
+        "p99 of {value:.0f} µs, limit {limit:g}: the generator's own delay, a part of the latency",
         "Leave the client more CPU: more cores, or a lower rate",
         meaning="The generator itself delayed requests. Latency includes this delay.",
         thresholds=("send_delay_p99_max_us",),
@@ -579,15 +560,13 @@ FINDINGS: ReasonTable = {
         thresholds=("littles_law_max",),
     ),
     "open_files_granted": ReasonRow(
-        template("{value:,} granted of {limit:,} asked, the hard limit of the client's process"),
+        "{value:,} granted of {limit:,} asked, the hard limit of the client's process",
         "Raise the hard limit of open files on the client",
         meaning="The client was granted fewer open files than requested.",
     ),
     "open_files": ReasonRow(
-        template(
-            "{value:,} of {requests:,} requests found no free file descriptor (EMFILE): each "
-            "connection is an open file, and the client may have {open_files:,}. " + _FILES
-        ),
+        "{value:,} of {requests:,} requests found no free file descriptor (EMFILE): each "
+        "connection is an open file, and the client may have {open_files:,}. " + _FILES,
         _FILES,
         meaning="Requests failed, as the client had no free file descriptor.",
     ),
@@ -598,52 +577,41 @@ FINDINGS: ReasonTable = {
         meaning="Requests failed, as the client had no free local port.",
     ),
     "opening": ReasonRow(
-        template(
-            "{value:,} of {scheduled:,} requests were due while the generator opened its "
-            "connections; the slowest took {max_us:ms} ms. They are in no percentile of the "
-            "latency; response times and objectives count them"
-        ),
+        "{value:,} of {scheduled:,} requests were due while the generator opened its "
+        "connections; the slowest took {max_us:ms} ms. They are in no percentile of the "
+        "latency; response times and objectives count them",
         meaning="The first requests are in no percentile of the latency, as oha opened its "
         "connections meanwhile.",
         thresholds=("opening_connection_s",),
     ),
     "overlap": ReasonRow(
-        template(
-            "{refused} answers of 400 and above and {late} late ones may be the same; ok counts "
-            "both off"
-        ),
+        "{refused} answers of 400 and above and {late} late ones may be the same; ok counts "
+        "both off",
         meaning="wrk counts a late answer with an error status twice.",
     ),
     "body": ReasonRow(
-        template(
-            "{mean_bytes:.1f} bytes an answer on average, {expected_bytes} expected, limit "
-            "{limit:.0%}"
-        ),
+        "{mean_bytes:.1f} bytes an answer on average, {expected_bytes} expected, limit {limit:.0%}",
         "See whether the endpoint's answers differ from the verified one",
         meaning="The answers had another length than the verified one.",
     ),
     "opened": ReasonRow(
-        template("{value} connections of {limit} asked, as many on each of {threads} threads"),
+        "{value} connections of {limit} asked, as many on each of {threads} threads",
         "Ask for a multiple of the client's cores as connections",
         meaning="wrk2 opened fewer connections than requested.",
     ),
     "calibrated": ReasonRow(
-        template(
-            "{value} of {limit} threads; the latencies of the others are of the whole run, its "
-            "first 10 s included"
-        ),
+        "{value} of {limit} threads; the latencies of the others are of the whole run, its "
+        "first 10 s included",
         "Measure for longer, 30 s or more",
         meaning="Some threads of wrk2 did not finish their calibration of 10 s.",
     ),
     "ticks": ReasonRow(
-        template(
-            "{value} times wrk2, which looks every 2 s, saw a connection that had sent nothing for "
-            "the request timeout; these are no requests, and count as no errors"
-        ),
+        "{value} times wrk2, which looks every 2 s, saw a connection that had sent nothing for "
+        "the request timeout; these are no requests, and count as no errors",
         meaning="wrk2 saw connections that sent nothing for the request timeout.",
     ),
     "service": ReasonRow(
-        template("it ran without --u_latency, the service time is not known"),
+        "it ran without --u_latency, the service time is not known",
         meaning="wrk2 reported no service time.",
     ),
 }

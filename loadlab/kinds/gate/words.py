@@ -15,7 +15,7 @@ from loadlab.model import (
     VerdictRow,
 )
 from loadlab.model.metric_rows import GATES
-from loadlab.reasons.row import ReasonPart, ReasonRow, template
+from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words
 from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
@@ -40,32 +40,28 @@ REASONS = ReasonPart(
     "Why the head of a gate has no answer in a metric.",
     {
         "two_sittings": ReasonRow(
-            template("measured in two sittings, which differ though nothing is changed"),
+            "measured in two sittings, which differ though nothing is changed",
             "Measure base and head in one run (-e base=)",
             meaning="Base and head were measured in two runs, which differ though nothing is "
             "changed.",
         ),
         "void_shares_differ": ReasonRow(
-            template(
-                "{void:g} of {measured:g} repetitions of the head are void, and {other_void:g} of "
-                "{other_measured:g} of base and control: their shares differ, p {value:p}"
-            ),
+            "{void:g} of {measured:g} repetitions of the head are void, and {other_void:g} of "
+            "{other_measured:g} of base and control: their shares differ, p {value:p}",
             "See the void reasons of the repetitions in the report",
             meaning="The head's share of void repetitions differs from that of base and A/A "
             "control, so the rest of one side may be its better ones.",
         ),
         "lanes_crowded": ReasonRow(
-            template(
-                "the server's cores were {value:percent} busy; above {limit:percent} a slow "
-                "variant slows the others too"
-            ),
+            "the server's cores were {value:percent} busy; above {limit:percent} a slow "
+            "variant slows the others too",
             "Give a lower rate (-e rate=)",
             meaning="Variants side by side share a server that the load fills. Equal percentiles "
             "show no equality there.",
             thresholds=("lanes_crowd",),
         ),
         "value_absent": ReasonRow(
-            template("not measured: no repetition of the {side} has a value"),
+            "not measured: no repetition of the {side} has a value",
             meaning="No repetition of a variant has a value of this metric.",
         ),
     },

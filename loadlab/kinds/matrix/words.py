@@ -6,7 +6,7 @@ from loadlab.kinds.matrix.analyse import Compared
 from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
 from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
-from loadlab.reasons.row import ReasonPart, ReasonRow, template
+from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words
 from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
@@ -34,12 +34,12 @@ REASONS = ReasonPart(
             "wrong.",
         ),
         "candidate_void": ReasonRow(
-            template("no valid measurement in round {round}"),
+            "no valid measurement in round {round}",
             "See the reasons of its void repetitions",
             meaning="The candidate has no valid measurement in a round.",
         ),
         "candidate_behind": ReasonRow(
-            template("not among the best {left} of {of} in round {value}"),
+            "not among the best {left} of {of} in round {value}",
             meaning="The candidate was not in the better half of a round.",
         ),
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
-from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names, template
+from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names
 from loadlab.report import words
 from loadlab.report.words.quantities import is_united, quantity
 from loadlab.run import formatting
@@ -29,9 +29,7 @@ REASONS = ReasonPart(
     "Claims",
     "Why a claim of a study or lesson is not confirmed.",
     {
-        "cell_not_measured": ReasonRow(
-            template("it was not measured"), meaning="A cell was not measured."
-        ),
+        "cell_not_measured": ReasonRow("it was not measured", meaning="A cell was not measured."),
         "saturation_not_valid": ReasonRow(
             lambda reason: (
                 "its rate is a fraction of a closed loop that was not valid: "
@@ -41,7 +39,7 @@ REASONS = ReasonPart(
             meaning="The rate of a cell is a fraction of a closed loop, and each of that was void.",
         ),
         "cells_not_valid": ReasonRow(
-            template("no valid repetition of {cells:list}"),
+            "no valid repetition of {cells:list}",
             "See the void reasons of its repetitions in the report",
             meaning="Cells of the claim have no valid repetition.",
         ),
@@ -52,15 +50,15 @@ REASONS = ReasonPart(
             meaning="The metric was not measured of these cells.",
         ),
         "divisor_median_0": ReasonRow(
-            template("the median that it would be divided by is 0"),
+            "the median that it would be divided by is 0",
             meaning="The median of the divisor is 0.",
         ),
         "ratio_value_0": ReasonRow(
-            template("a value is 0, so the ratio has no interval"),
+            "a value is 0, so the ratio has no interval",
             meaning="A value is 0, so the ratio has no interval.",
         ),
         "no_sample_interval": ReasonRow(
-            template("no interval of its samples was recorded"),
+            "no interval of its samples was recorded",
             meaning="The recording has no interval of its samples.",
         ),
         "below_bound": ReasonRow(
@@ -72,12 +70,12 @@ REASONS = ReasonPart(
             meaning="The whole interval is above the upper bound.",
         ),
         "across_bound": ReasonRow(
-            template("the interval lies on both sides of the bound"),
+            "the interval lies on both sides of the bound",
             _MORE,
             meaning="The interval includes the bound.",
         ),
         "near_bound": ReasonRow(
-            template("no further from {limit:g} than the noise floor of {noise_floor:percent}"),
+            "no further from {limit:g} than the noise floor of {noise_floor:percent}",
             _MORE,
             meaning="The value is no further from the bound than the noise floor.",
         ),

@@ -17,7 +17,7 @@ def reason(cause: Reason, own: ReasonTable | None = None) -> str:
     Raises ResultError for an unknown code, and for one that lacks what its words need.
     """
     try:
-        words = {**TABLE, **(own or {})}[cause.code].words(cause)
+        words = row.words_of({**TABLE, **(own or {})}[cause.code].words, cause)
     except (LookupError, TypeError, ValueError) as error:
         raise ResultError(f"reason {cause.code!r} has no words: {error!r}") from error
     client = cause.facts.get("client")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from loadlab.model import CellLimit, Reason
 from loadlab.reasons.limit_reasons import LIMITS, LimitRow
+from loadlab.reasons.row import Words, words_of
 from loadlab.run.errors import ResultError
 
 # Parts of the time of a request.
@@ -26,7 +27,7 @@ PARTS = {
 def sentence(limit: CellLimit) -> str:
     """Return the limit with its evidence. Raises ResultError for a code without words."""
     reason = limit.limit
-    words = _word(reason, lambda entry: entry.words(reason))
+    words = _word(reason, lambda entry: entry.words)
     some = f" ({limit.agree} of {limit.of} repetitions)" if limit.agree < limit.of else ""
     if reason.code == "none":
         return f"No limit was reached{some}: {words}."
@@ -38,12 +39,12 @@ def sentence(limit: CellLimit) -> str:
 
 def following(limit: CellLimit) -> str:
     """Return what to measure next, in words."""
-    return _word(limit.limit, lambda entry: entry.following(limit.limit))
+    return _word(limit.limit, lambda entry: entry.following)
 
 
 def lesson(limit: CellLimit) -> str:
     """Return the name of the lesson on the limit; empty for none."""
-    return _word(limit.limit, lambda entry: entry.lesson(limit.limit))
+    return _word(limit.limit, lambda entry: entry.lesson)
 
 
 def short(limit: CellLimit) -> str:
@@ -65,11 +66,11 @@ def ruled_out(limit: CellLimit) -> list[tuple[str, str]]:
 
 
 def _out(reason: Reason) -> str:
-    return "" if reason.value is None else _word(reason, lambda entry: entry.out(reason))
+    return "" if reason.value is None else _word(reason, lambda entry: entry.out)
 
 
-def _word(reason: Reason, words: Callable[[LimitRow], str]) -> str:
+def _word(reason: Reason, words: Callable[[LimitRow], Words]) -> str:
     try:
-        return words(LIMITS[reason.code])
+        return words_of(words(LIMITS[reason.code]), reason)
     except (LookupError, TypeError, ValueError) as error:
         raise ResultError(f"limit {reason.code!r} has no words: {error!r}") from error

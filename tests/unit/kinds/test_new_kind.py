@@ -15,7 +15,7 @@ from loadlab.plan import schedule
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, with_blocks
 from loadlab.plan.user_options import Request
-from loadlab.reasons.row import ReasonPart, ReasonRow, template
+from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report.html import Headline, Section, Text
 from loadlab.report.render import render
 from loadlab.run.run_dir import RunDir
@@ -28,7 +28,7 @@ class Idle(Kind):
     name = "idle"
     playbook = "playbooks/idle.yml"
     reasons = ReasonPart(
-        "Idle", "Why it is idle.", {"bored": ReasonRow(template("bored"), meaning="It is bored.")}
+        "Idle", "Why it is idle.", {"bored": ReasonRow("bored", meaning="It is bored.")}
     )
 
     def is_planned(self, plan: Plan) -> bool:

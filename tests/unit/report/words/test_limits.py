@@ -8,6 +8,7 @@ import pytest
 
 from loadlab.model import CellLimit, Reason
 from loadlab.reasons.limit_reasons import LIMITS
+from loadlab.reasons.row import words_of
 from loadlab.report.words import limits_words as limits
 from loadlab.run.catalog import names
 from loadlab.run.errors import ResultError
@@ -105,7 +106,7 @@ def test_lessons_and_options_that_words_name_exist() -> None:
         name
         for code, one in LIMITS.items()
         for cause in ("full", "queue", "far", "open_files", "local_ports")
-        if (name := one.lesson(Reason(code=code, facts={**facts, "cause": cause})))
+        if (name := words_of(one.lesson, Reason(code=code, facts={**facts, "cause": cause})))
     }
     assert len(named) >= 14
     assert named <= set(lessons)

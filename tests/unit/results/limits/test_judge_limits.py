@@ -351,10 +351,10 @@ def test_every_limit_has_words_and_a_case() -> None:
 def test_a_row_and_a_rule_are_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe of CONTRIBUTING: it is found, ruled out or unrecorded, and is on the page."""
     row = limit_reasons.LimitRow(
-        limit_reasons.always("an example"),
-        limit_reasons.always("no example"),
+        "an example",
+        "no example",
         "An example.",
-        limit_reasons.always("another"),
+        "another",
     )
     # The first row is the limit, wherever its rule is.
     first = {"example": row, **limit_reasons.LIMITS}

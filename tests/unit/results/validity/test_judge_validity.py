@@ -12,7 +12,7 @@ from loadlab.generators.measurement import Lateness
 from loadlab.kinds import troubleshooting
 from loadlab.model import Reason, Validity
 from loadlab.reasons import all_reasons, validity_reasons
-from loadlab.reasons.row import ReasonRow, template
+from loadlab.reasons.row import ReasonRow
 from loadlab.report import words
 from loadlab.results.validity import judge_validity
 from loadlab.run.errors import ResultError
@@ -181,9 +181,7 @@ def test_words_are_refused_for_a_reason_that_is_not_understood(reason: Reason) -
 
 def test_a_row_and_a_rule_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe of CONTRIBUTING: it voids, has words and a remedy, and is on the page."""
-    row = ReasonRow(
-        template("{value} of {limit}"), "Ask for less", meaning="An example.", cause="hosts"
-    )
+    row = ReasonRow("{value} of {limit}", "Ask for less", meaning="An example.", cause="hosts")
     monkeypatch.setitem(validity_reasons.VOID, "example", row)
     monkeypatch.setitem(all_reasons.TABLE, "example", row)
     rule = [Reason(code="example", value=2, limit=1)]
