@@ -33,15 +33,6 @@ class LimitRow(NamedTuple):
     part_of: Literal["hosts", "reverse_proxy", "application", "database"] | None = "hosts"
 
 
-def part(name: str) -> str:
-    """Return the words for a value that is a part of something."""
-    return f"{name} {{value:percent}}"
-
-
-def count(name: str) -> str:
-    return f"{{value:n {name}}}"
-
-
 _CLIENT = {
     "generator_cpu": "its CPU was full",
     "generator_stopped": "the generator stood still",
@@ -281,13 +272,13 @@ def _threads(reason: Reason) -> str:
 # In the order in which they count: the first that is found is the limit.
 LIMITS: dict[str, LimitRow] = {
     "neighbour": LimitRow(
-        _neighbour, part("others' CPU"),
+        _neighbour, "others' CPU {value:percent}",
         "Programs that are not the lab's, or another machine on the same hardware, took CPU time.",
         "the same cell after stopping them",
         "noisy_neighbour",
     ),
     "client": LimitRow(
-        _client, part("client's CPU"),
+        _client, "client's CPU {value:percent}",
         "The generator or the Python client could not do more: its CPU, its files or its ports.",
         lambda reason: {
             "open_files": "-e open_files=<more>",
@@ -306,14 +297,14 @@ LIMITS: dict[str, LimitRow] = {
         part_of=None,
     ),
     "memory": LimitRow(
-        _memory, part("waits for memory"),
+        _memory, "waits for memory {value:percent}",
         "Processes waited for memory (PSI), pages were swapped, or the kernel killed a process.",
         "fewer -e workers=, or a host or a unit (MemoryMax=) with more memory",
     ),
     "reverse_proxy_connections": LimitRow(
         "the reverse proxy's connections: {value:,.0f} times none was free, "
             "{failed:n failed request}",
-        count("reverse proxy connection shortage"),
+        "{value:n reverse proxy connection shortage}",
         "A process of the reverse proxy had no connection left (nginx: worker_connections).",
         "a tuning profile with more (nginx: worker_connections), or fewer -e connections=",
         part_of="reverse_proxy",
@@ -321,7 +312,7 @@ LIMITS: dict[str, LimitRow] = {
     "open_files": LimitRow(
         "the reverse proxy's open files: {value:,.0f} times none was free, "
             "{failed:n failed request}",
-        count("reverse proxy file shortage"),
+        "{value:n reverse proxy file shortage}",
         "A process of the reverse proxy had no file descriptor left.",
         "a higher limit of open files, or fewer -e connections=",
         "file_descriptors",
@@ -338,13 +329,13 @@ LIMITS: dict[str, LimitRow] = {
     ),
     "syn_queue": LimitRow(
         "the SYN queue: {value:,.0f} SYNs were dropped",
-        count("dropped SYN"),
+        "{value:n dropped SYN}",
         "The kernel dropped SYNs although the accept queue had room.",
         "-e backlog=<more>, or SYN cookies (net.ipv4.tcp_syncookies)",
         "syn_queue",
     ),
     "accept_queue": LimitRow(
-        _queue, count("refused connection"),
+        _queue, "{value:n refused connection}",
         "An accept queue was full while cores were idle, so that connections were dropped.",
         "-e backlog=<more>, net.core.somaxconn",
         "listen_backlog",
@@ -352,7 +343,7 @@ LIMITS: dict[str, LimitRow] = {
     "upstream_closed": LimitRow(
         "connections that the application closed while the reverse proxy used them: "
             "{failed:n failed request}",
-        count("application-closed connection"),
+        "{value:n application-closed connection}",
         "The application closed kept connections while the reverse proxy sent a request on them.",
         "-e server_keepalive=75, longer than the reverse proxy keeps its connections",
         "keepalive_timeouts",
@@ -360,21 +351,21 @@ LIMITS: dict[str, LimitRow] = {
     ),
     "reverse_proxy_cpu": LimitRow(
         lambda reason: _filled(reason, "the reverse proxy"),
-        part("the reverse proxy's busiest process"),
+        "the reverse proxy's busiest process {value:percent}",
         "The reverse proxy used most of full cores, or a process of it filled one.",
         _opens("-e reverse_proxy=none shows what it costs"),
         _lesson_of_opens,
         part_of="reverse_proxy",
     ),
     "worker_cpu": LimitRow(
-        lambda reason: _filled(reason, "the application"), part("the busiest worker"),
+        lambda reason: _filled(reason, "the application"), "the busiest worker {value:percent}",
         "One worker of the application filled a core: its event loop, or Python's global lock.",
         _by_cores,
         lambda reason: "event_loop_blocked" if reason.facts.get("loop") else "",
         part_of="application",
     ),
     "database_cpu": LimitRow(
-        _database_cpu, part("PostgreSQL's busiest process"),
+        _database_cpu, "PostgreSQL's busiest process {value:percent}",
         "PostgreSQL used most of full cores, or a connection of it filled one.",
         lambda reason: (
             "a pool of database connections in the application"
@@ -389,12 +380,12 @@ LIMITS: dict[str, LimitRow] = {
             "the kernel's work on packets: softirq took "
             f"{formatting.percent(max(value(reason), fact(reason, 'part')))} of a core"
         ),
-        part("softirq"),
+        "softirq {value:percent}",
         "The kernel's work on packets filled a core, or most of full cores.",
         "the interrupts of the network card spread over more cores",
     ),
     "cores_busy": LimitRow(
-        _cores_busy, part("CPU"),
+        _cores_busy, "CPU {value:percent}",
         "The server's cores were full, and no service had most of them.",
         _opens("-e profile=true shows what the application computes; or more cores"),
         _lesson_of_opens,
@@ -411,27 +402,27 @@ LIMITS: dict[str, LimitRow] = {
     "database_lock": LimitRow(
         "a lock in the database: {sessions:two} of {in_use:two} connections in use waited for "
             "one",
-        part("waits for locks"),
+        "waits for locks {value:percent}",
         "Most connections of the database in use waited for a lock.",
         "SELECT * FROM pg_locks WHERE NOT granted, during the load",
         part_of="database",
     ),
     "pool_wait": LimitRow(
-        _pool, part("pool in use"),
+        _pool, "pool in use {value:percent}",
         "All connections of the pool were in use, and more requests were under way.",
         "a larger pool_size in app.yml",
         "connection_pool",
         part_of="database",
     ),
     "disk": LimitRow(
-        _disk, part("waits for the disk"),
+        _disk, "waits for the disk {value:percent}",
         "Requests waited for the disk of the database, most often for the flush of a commit.",
         "-e tuning=unflushed-commits shows how much",
         "synchronous_commit",
         part_of="database",
     ),
     "link": LimitRow(
-        _link, part("round trip"),
+        _link, "round trip {value:percent}",
         "The link was full, far away, had a long queue, or lost segments.",
         lambda reason: {"full": _QUEUE, "queue": _QUEUE, "far": "-e network=lan"}.get(
             str(reason.facts["cause"]), "ping and iperf3 over the link"
