@@ -4,8 +4,6 @@ A command that is refused ends with status 2, and so does verify where a bundle 
 compare ends with the statuses of a gate, docs/gate.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -1,7 +1,5 @@
 """The queries of the Grafana dashboard, and the answers of a Prometheus to them."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.parse

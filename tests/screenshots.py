@@ -1,7 +1,5 @@
 """The README's pictures, made from a real run: its report, and its end in a terminal."""
 
-from __future__ import annotations
-
 import html
 import re
 import sys

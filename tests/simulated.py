@@ -1,7 +1,5 @@
 """A load of oha on a simulated server, written as the files that oha writes, and judged."""
 
-from __future__ import annotations
-
 import heapq
 import json
 import math

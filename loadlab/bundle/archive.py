@@ -7,8 +7,6 @@ anything but plain files of one run, exceeds the limits below, or differs from i
 refused where packing its files again gives other bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

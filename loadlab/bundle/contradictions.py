@@ -5,8 +5,6 @@ hosts, never records the same file twice, and takes its cells in the order that 
 results so far give. The stacks that a load measured side by side share its time and recordings.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise

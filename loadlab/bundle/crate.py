@@ -3,8 +3,6 @@
 It is in bundles alone, and depends only on the names, sizes and manifest of the files beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import TypeAlias

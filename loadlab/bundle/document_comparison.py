@@ -1,7 +1,5 @@
 """Compare a document of a bundle with the same document as it was derived again."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

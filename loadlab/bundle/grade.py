@@ -1,7 +1,5 @@
 """Grade the bundles of a class: verify each, and read its lesson as derived again."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

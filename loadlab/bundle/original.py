@@ -1,7 +1,5 @@
 """Read the run that another one repeats: a bundle, verified first, or a run in results/."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

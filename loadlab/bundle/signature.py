@@ -1,7 +1,5 @@
 """Sign the list of a bundle's sums with an SSH key, and name the signer, both by ssh-keygen."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

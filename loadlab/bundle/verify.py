@@ -4,8 +4,6 @@ Each file of the bundle then has one of four states; see State. Writes only belo
 ``scratch``, and keep() beside the archive.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ behind others. With an ideal generator the two runs are the same, whatever the s
 The rows are read in parts, so that the memory does not depend on their number.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Mapping, Sequence

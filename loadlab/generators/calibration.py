@@ -1,7 +1,5 @@
 """Plan a calibration: short loads against a constant answer of nginx."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from loadlab.generators import registry

@@ -1,7 +1,5 @@
 """The shell commands that inject a load's known faults into the hosts."""
 
-from __future__ import annotations
-
 import shlex
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """The entry of a load generator: everything that the lab needs to know about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

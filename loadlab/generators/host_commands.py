@@ -3,8 +3,6 @@
 Load and recorders are services of their own, so that a connection which drops disturbs neither.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 The role load_run carries it out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence

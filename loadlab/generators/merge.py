@@ -4,8 +4,6 @@ Counts, rates, series and histograms are added. Percentiles come from the merged
 never averaged; without histograms the merged result has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total

@@ -15,8 +15,6 @@ when the client's kernel had the answer and when the program read it.
   loop slice by slice (metronome/src/slices.rs). There a request is due when it is sent.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

@@ -17,8 +17,6 @@ What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 - SQLite appends: a file left over from an earlier run would then hold two runs, which is refused.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

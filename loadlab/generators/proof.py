@@ -3,8 +3,6 @@
 A program that prints its usage and its version may fail each real call.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ the bounded client a request that waits for the semaphore has not been sent yet.
 repeats a request whose connection was lost before the answer; the server counts two.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

@@ -1,7 +1,5 @@
 """The load generators and Python clients of the lab: one entry each, from one module each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from loadlab.generators import metronome, oha, python_client, wrk, wrk2

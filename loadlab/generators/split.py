@@ -1,7 +1,5 @@
 """Split a load over several clients that offer it to one server together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

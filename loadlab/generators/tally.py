@@ -1,7 +1,5 @@
 """Count the answers of a load: by latency, and by the second in which each was due."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import TypeAlias
 

@@ -12,8 +12,6 @@ What wrk 4.1 does, from its source and from running it:
   where nothing was answered and nothing failed is their number known: one for each connection.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

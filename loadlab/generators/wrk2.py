@@ -25,8 +25,6 @@ What wrk2 does, from its source (giltene/wrk2, src/wrk.c) and from published out
   milliseconds, so that a request starts late, and that is in its latency. See docs/measuring.md.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

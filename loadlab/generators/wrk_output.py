@@ -1,7 +1,5 @@
 """Read the text that wrk 4.1 and wrk2 print: the same lines, apart from the latencies."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

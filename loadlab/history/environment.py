@@ -1,7 +1,5 @@
 """What differs between the environments of two runs, for one of their cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace

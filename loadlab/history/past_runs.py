@@ -1,7 +1,5 @@
 """Read the documents of every run in results/: none is left out, and none ends the reading."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import dataclass, field, replace
 from pathlib import Path

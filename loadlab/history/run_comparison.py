@@ -4,8 +4,6 @@ The runs of one side show by how much two sittings differ though nothing was cha
 between the sides is told by that, not by the repetitions within a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

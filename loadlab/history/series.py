@@ -4,8 +4,6 @@ The runs are gone through once, from the first to the last, and each is compared
 only: a later run cannot move a step.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Write the index and the reports as a static folder: python -m loadlab.history.site RESULTS TO."""
 
-from __future__ import annotations
-
 import re
 import sys
 import urllib.parse

@@ -1,7 +1,5 @@
 """Words for the runs in results/ and for what changed between two of them."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Sequence

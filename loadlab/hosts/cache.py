@@ -1,7 +1,5 @@
 """The controller's cache: what it built or downloaded and keeps between labs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

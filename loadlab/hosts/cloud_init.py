@@ -1,7 +1,5 @@
 """Judge a host's first boot by what `cloud-init status --format=json` prints."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec import Struct, field
 

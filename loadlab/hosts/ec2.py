@@ -1,7 +1,5 @@
 """Interpret the answers of Amazon EC2: errors, instance types and consoles."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Decide who may reach the instances by SSH."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The connection to Amazon EC2: clients, repeated calls, and what carries the lab's tag."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import time

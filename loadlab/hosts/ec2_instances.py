@@ -1,7 +1,5 @@
 """Create instances in the first zone that has room for all of them, and remove a whole lab."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

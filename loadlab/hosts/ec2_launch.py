@@ -1,7 +1,5 @@
 """Word the requests that create instances, and explain an instance that ended by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct

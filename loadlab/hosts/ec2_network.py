@@ -1,7 +1,5 @@
 """Create what a pair of instances needs around it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from botocore.client import BaseClient

@@ -1,7 +1,5 @@
 """Work out what instances cost and how long they must live."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Mapping
 

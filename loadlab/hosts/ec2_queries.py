@@ -1,7 +1,5 @@
 """Ask EC2 what it offers, which images there are, and what consoles show; change nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 A dry run of RunInstances does not tell: it checks permissions and parameters alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 The input is the output of roles/host_check/files/hardware.sh.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set

@@ -4,8 +4,6 @@ The lab takes the reverse proxies and PostgreSQL of a server, some ports and som
 are the owner's, the host is refused, or taken over where the inventory says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct

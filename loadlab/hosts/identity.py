@@ -4,8 +4,6 @@ Recreated hosts, containers or cloud instances, are equivalent where none of the
 differs; the machine id is not among them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 Each function returns why it refuses, for the user, and "" where it does not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

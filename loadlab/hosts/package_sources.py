@@ -4,8 +4,6 @@ apt and cargo are read from their files; pip, npm and Go are asked, so that a de
 counts too. cargo's default is in the lock file of the lab's own crate.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -5,8 +5,6 @@ differences between pairs never enter a comparison. Only the cells of a claim's 
 on several pairs, as they may be all of a study (see planning.placement.claimed_together).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 

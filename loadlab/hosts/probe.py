@@ -1,7 +1,5 @@
 """Parse what roles/host_check/files/probe.sh reports of a host, and find unsuitable hosts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

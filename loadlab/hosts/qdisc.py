@@ -6,8 +6,6 @@ relay delays its frames (roles/network_emulation), and a tbf has the rate and th
 Units are bytes per second, bytes and seconds, as in the output of `tc -j qdisc show`.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from pathlib import Path

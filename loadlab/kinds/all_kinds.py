@@ -1,7 +1,5 @@
 """All kinds of runs, and which of them a run is of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

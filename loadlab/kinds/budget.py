@@ -1,7 +1,5 @@
 """The budget of kinds that add blocks until the answer is clear or it is spent."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Plan the A/A controls of a run, and place all experiments on the host pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Derive a run's documents from its files and write them."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A kind is a folder beside this file with its kind.py, and a line in all_kinds.py
 are those of a kind that adds nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar

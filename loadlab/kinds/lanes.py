@@ -3,8 +3,6 @@
 What slows the machine slows all of them alike, so it is not in the ratio of two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The options of a run that repeats another one, its original."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

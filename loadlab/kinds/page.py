@@ -3,8 +3,6 @@
 Reads the run's documents and writes nothing. The same files give the same page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Reads apps/*/app.yml, files/ and the run's own folder, writes nothing, and does not use Ansible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

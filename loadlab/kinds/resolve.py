@@ -1,7 +1,5 @@
 """Find the run that a stage plans for: one named, the latest, or a new one."""
 
-from __future__ import annotations
-
 from loadlab.hosts import identity
 from loadlab.kinds import all_kinds
 from loadlab.kinds.kind import ResolvedRun

@@ -3,8 +3,6 @@
 Everything comes from the run's documents on disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Generate docs/troubleshooting.md from the rows of reasons and limits."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Both follow from plan.json and the records on disk alone, whatever the other pairs are at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

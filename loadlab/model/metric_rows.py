@@ -3,8 +3,6 @@
 CONTRIBUTING.md says how to add one. results/metrics.py reads the values that a row names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

@@ -2,8 +2,6 @@
 repetitions from which one key alone is found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The options arrivals and ramp: read them, and refuse them where they do not fit the load."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

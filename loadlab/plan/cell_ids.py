@@ -1,7 +1,5 @@
 """The ids of cells and stacks. They name folders; nothing reads a part of one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

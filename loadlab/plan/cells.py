@@ -1,7 +1,5 @@
 """Expand checked options into cells: each endpoint under each tuning at each load."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Find why a client cannot have a generator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadlab.generators import registry

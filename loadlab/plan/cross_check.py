@@ -6,8 +6,6 @@ same of a server, and whether a load with more connections gets more of it. It i
 compared, merged or judged by a claim.
 """
 
-from __future__ import annotations
-
 import math
 
 from msgspec.structs import replace

@@ -2,8 +2,6 @@
 searches, scaled rates), the rates of a curve, and cells once more beside an observer.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The option mix: read it, and refuse it where a load cannot have it."""
 
-from __future__ import annotations
-
 import re
 
 from loadlab.generators import registry

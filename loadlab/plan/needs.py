@@ -6,8 +6,6 @@ figures of a row are in the generator's entry; those below were measured with te
 runs of the lab.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

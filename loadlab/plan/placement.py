@@ -1,7 +1,5 @@
 """Assign experiments to host pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The plan of a run, and plan.json, which keeps it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimate when a run's load ends, and describe it in words."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Read what a run has on disk for the schedule: results, calibrations and tuning ledgers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile

@@ -5,8 +5,6 @@ The rule is may_repeat in modes/stopping.py. A measurement that failed has a rul
 after one measurement, valid or not.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

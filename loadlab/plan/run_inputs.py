@@ -4,8 +4,6 @@ A result carries `input_hashes`: SHA-256 values, and the revision of the lab. A 
 not refused; the report mentions it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping
 from functools import cache

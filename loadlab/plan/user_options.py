@@ -4,8 +4,6 @@ empty values, and options that have no effect.
 Values of an inventory or a study are defaults for many runs, so an unused one is not refused.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches

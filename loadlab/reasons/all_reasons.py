@@ -1,7 +1,5 @@
 """The rows of all reasons but those of a kind of run, in the parts of docs/troubleshooting.md."""
 
-from __future__ import annotations
-
 from loadlab.reasons import comparison_reasons, planning_reasons, rate_reasons, validity_reasons
 from loadlab.reasons.row import ReasonPart, ReasonTable
 from loadlab.reasons.validity_reasons import CAUSES

@@ -1,7 +1,5 @@
 """The reasons of comparisons, rankings and intervals, from loadlab/stats and loadlab/results."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from loadlab.model import Reason

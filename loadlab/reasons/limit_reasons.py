@@ -3,8 +3,6 @@
 loadlab/results/limits has the rules that find it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 

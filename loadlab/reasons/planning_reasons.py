@@ -1,7 +1,5 @@
 """The reasons for what a plan lacks, which loadlab/plan returns: a curve, a tuning, a generator."""
 
-from __future__ import annotations
-
 from loadlab.model import Reason
 from loadlab.reasons.row import ReasonRow, ReasonTable, names
 

@@ -1,7 +1,5 @@
 """The reasons of sweeps and searches, which loadlab/plan returns."""
 
-from __future__ import annotations
-
 from loadlab.model import Reason
 from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, value
 from loadlab.run import formatting

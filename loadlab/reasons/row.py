@@ -1,7 +1,5 @@
 """A reason's code is a row: words, meaning, remedy, thresholds and cause stand in one place."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -3,8 +3,6 @@
 results/validity and the generators return them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from loadlab.model import Reason

@@ -1,7 +1,5 @@
 """What the page's template lays out: links, tables, figures and headlines."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

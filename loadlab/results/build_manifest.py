@@ -1,7 +1,5 @@
 """Build manifest.json: what was run, with which versions, on which hosts."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ common with it (CalibrationConditions). That run copies the raw files, this file
 derives its numbers from the copy.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The load of one client of a repetition, read from its raw files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

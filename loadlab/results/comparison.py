@@ -9,8 +9,6 @@ cells have one. Otherwise they are of the answers, and are compared only where h
 failed: fast refusals would make them look better.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Curves for summary.json: up to which rate a cell met the objective."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace

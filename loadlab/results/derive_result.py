@@ -1,7 +1,5 @@
 """Build result.json of one repetition from its raw files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_evidence

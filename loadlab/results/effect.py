@@ -4,8 +4,6 @@ A comparison of cells, of runs and of stacks, and one of variants after each blo
 statistics (stats/inference.py, stats/sequential.py), not in these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadlab.model import Answer, Facts, Load, MetricComparison, Reason, Repetition

@@ -1,7 +1,5 @@
 """Derive calibration.json: the capacity of the link and of the generators."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

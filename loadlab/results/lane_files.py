@@ -4,8 +4,6 @@ The load's files arrive in the repetition of its first stack: those of each lane
 place, and the recordings of the hosts, which all share.
 """
 
-from __future__ import annotations
-
 import os
 
 from loadlab.model import RepetitionSetup

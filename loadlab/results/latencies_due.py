@@ -1,7 +1,5 @@
 """The latencies over all requests that were due, of a repetition or of several together."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import msgspec

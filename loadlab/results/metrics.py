@@ -11,8 +11,6 @@ of:
 - failed_fraction: the fraction of the requests due that got no right answer
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

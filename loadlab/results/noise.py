@@ -3,8 +3,6 @@
 A noise floor is a fraction of the base.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 

@@ -8,8 +8,6 @@ test the medians give the order, and it is marked as unsure. The test is that of
 by block.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ A closed loop has no schedule and does not show what waits to be sent, so it has
 Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Summarise all repetitions of a run: statistics of each cell and summary.json."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Results of sweeps, searches and scaled rates for summary.json."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a request of one repetition cost the server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from loadlab.model import Processes, Repetition, ServiceProcesses

@@ -5,8 +5,6 @@ rsync gives a file its final name only when the file is whole. A name that start
 interrupted transfer; the host still has that file.
 """
 
-from __future__ import annotations
-
 import filecmp
 import os
 import shlex

@@ -1,7 +1,5 @@
 """List the repository's named files and refuse unknown names."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Sequence
 from functools import cache

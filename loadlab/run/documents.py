@@ -3,8 +3,6 @@
 Files are written whole or not at all. Errors name the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

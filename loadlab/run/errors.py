@@ -1,7 +1,5 @@
 """Exceptions that end a stage with a message for the user."""
 
-from __future__ import annotations
-
 
 class LabError(ValueError):
     """A message for the user, which names the value, the limit and the remedy.

@@ -7,8 +7,6 @@ also has < <= > >= and `and`. A text has expressions in braces, {long.goodput / 
 may name a form of FORMS after a bar: {short.telemetry.server.cpu_busy | percent}.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

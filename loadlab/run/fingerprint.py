@@ -4,8 +4,6 @@ What a role consists of follows from the role itself: its folder, the roles that
 files of files/ that it names, and the modules behind the filters that it uses.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -3,8 +3,6 @@
 None becomes "-" wherever a function accepts it.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Request headers of a load, checked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ time of that process. The lock is valid while that process is alive: there is no
 and a killed process leaves no stale lock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Read the rules of comparisons and of limits in files/methods.yml."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import TypeVar

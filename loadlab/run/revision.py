@@ -1,7 +1,5 @@
 """Read the lab's own version, and its revision from its git repository."""
 
-from __future__ import annotations
-
 import subprocess
 import tomllib
 from pathlib import Path

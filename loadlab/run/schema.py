@@ -3,8 +3,6 @@
 `python -m loadlab.run.schema FILE` writes it.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """Read the thresholds of validity."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadlab.model import Thresholds

@@ -4,8 +4,6 @@ An application of the lab has a whole app.yml. Any other folder needs none: its 
 callable and what that speaks are found in it. The keys of Beside, in an app.yml there, go first.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import zipfile

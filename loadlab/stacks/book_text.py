@@ -3,8 +3,6 @@
 ``python book_text.py`` prints it.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 

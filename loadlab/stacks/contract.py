@@ -1,7 +1,5 @@
 """Check answers against the contract of their endpoint, in files/endpoints.yml or requests.yml."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

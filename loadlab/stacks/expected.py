@@ -1,7 +1,5 @@
 """Answers that follow from the rows of files/dataset.yml, for the keys of files/endpoints.yml."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Mapping, Sequence

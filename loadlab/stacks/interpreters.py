@@ -4,8 +4,6 @@ A version is a build that uv downloads on the controller. The locked uv has the 
 SHA-256 of each build.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@ its reverse proxy, and its files are kept. A place is a folder with a copy of th
 with ports and sockets of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict

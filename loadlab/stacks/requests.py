@@ -4,8 +4,6 @@ A request is its path, or a mapping with the keys of OwnRequest. Without json, t
 pattern, the first answers of a run say which body is right.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

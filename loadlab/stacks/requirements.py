@@ -4,8 +4,6 @@ The lock holds for every Python and machine, as those of apps/ do. make_lock() m
 the same requirements.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tempfile

@@ -3,8 +3,6 @@
 The name of a reverse proxy is that of its folder and of its service.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The application servers of files/servers/, the interfaces that they run, and their commands."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

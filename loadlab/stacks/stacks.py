@@ -1,7 +1,5 @@
 """The stack that the user's options select, of those that files/servers/ offers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal

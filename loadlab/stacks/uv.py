@@ -1,7 +1,5 @@
 """Run the locked uv on the controller."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

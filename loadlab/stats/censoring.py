@@ -6,8 +6,6 @@ the censored requests is a lower bound: the value at its rank where each waited 
 certain.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from loadlab.stats import histograms

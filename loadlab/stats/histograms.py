@@ -4,8 +4,6 @@ Every latency in this package is a whole number of microseconds. Percentiles are
 repetitions and clients are merged by adding histograms (HdrHistogram, Gil Tene).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias

@@ -4,8 +4,6 @@ A sample holds one value of a metric for each valid repetition, in any unit, 0 o
 are relative: 0.1 is ten percent more than the base. paired.py and unpaired.py compute them.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the starts, order of the slices. So the variants change places from block to blo
 is the logarithm of a ratio, and sequential.compare has its intervals, which hold at every look.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

@@ -1,7 +1,5 @@
 """Count latencies in logarithmic bins, for a heat map of latency over time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -4,8 +4,6 @@ A run measures every cell once in each block, in random order. A machine that be
 block to block changes all cells alike, so the ratio within a block is free of that drift.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from bisect import bisect_left

@@ -10,8 +10,6 @@ where the percentile lies with the stalls that happened, and not how often one h
 interval then. No interval knows of a stall that no repetition met.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 

@@ -8,8 +8,6 @@ The law is smooth. It describes the levels that it was fitted to; it is no evide
 of a level beyond them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -11,8 +11,6 @@ Ramdas 2025, Anytime-Valid t-Tests and Confidence Sequences for Gaussian Means w
 Variance. tests/simulation shows that it also holds for tails heavier than the normal ones.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

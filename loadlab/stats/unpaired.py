@@ -1,7 +1,5 @@
 """Compare cells that share no blocks: on different host pairs, or in different runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

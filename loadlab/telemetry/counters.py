@@ -5,8 +5,6 @@ itself, five times a second. Between two readings a counter is taken as linear i
 of a load, where its rate may change at once, the rates before and after the two readings decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Summarise the server's database from the file of record-host.sh."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

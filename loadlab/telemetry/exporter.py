@@ -1,7 +1,5 @@
 """Scrape a host's node_exporter from the controller."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket

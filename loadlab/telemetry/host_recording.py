@@ -4,8 +4,6 @@ The cores, the link and its lost packets, the pressure on memory and disk (PSI),
 the counters of the processors (RAPL).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

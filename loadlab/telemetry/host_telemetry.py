@@ -1,7 +1,5 @@
 """What a host did during a load, from all of its recordings in a repetition's folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Parse `iperf3 -J` of a TCP test in one direction."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

@@ -6,8 +6,6 @@ line: value, unit, event and more, with commas between; the value is in angle br
 is none.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ seconds of the controller's clock in the middle of the request, followed by the 
 line `# scrape <t> failed: <reason>`. Gzip members may be appended one after another.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Iterator, Sequence

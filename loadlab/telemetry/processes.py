@@ -3,8 +3,6 @@
 The CPU time of a service is that of its control group where this was recorded, see services.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence

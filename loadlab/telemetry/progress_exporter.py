@@ -4,8 +4,6 @@
 is ended. The page is read from the run's documents at each request.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ a space, and its number of samples. A Python frame is "function (file:line)", a 
 has the same of the thread that held Python's global lock.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections import Counter

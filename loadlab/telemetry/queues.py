@@ -1,7 +1,5 @@
 """A server's accept queues by second, and its TCP connections, as record-queues.py records them."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence

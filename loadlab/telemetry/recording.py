@@ -1,7 +1,5 @@
 """Record the telemetry of one host during a load, in a thread of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import math

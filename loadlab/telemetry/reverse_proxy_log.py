@@ -3,8 +3,6 @@
 The recorder has copied both; the folder of the reverse proxy says how its lines are read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import math

@@ -5,8 +5,6 @@ threads that ended, and it is read five times a second. Where the kernel does no
 that of the processes, read once a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path

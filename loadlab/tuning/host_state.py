@@ -1,7 +1,5 @@
 """Decide what to save, set and restore on a machine, from what tunables.sh read there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

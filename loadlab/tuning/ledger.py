@@ -5,8 +5,6 @@ application.<name>. The function `look` of a part's shell script prints the line
 here. ``after`` is what parse_readings() returned, ``originals`` what parse_originals() returned.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

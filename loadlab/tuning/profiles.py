@@ -1,7 +1,5 @@
 """Read tuning profiles by name from files/tuning/*.yml."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

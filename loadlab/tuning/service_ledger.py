@@ -5,8 +5,6 @@ A line of a reading is "w 644 key value"; settings.sh of roles/postgresql and se
 roles/reverse_proxy print it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Compute tuning values that depend on the host, and check the number of database connections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

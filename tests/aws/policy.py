@@ -5,8 +5,6 @@ Of each action the resources are those of AWS's service authorization reference 
 be allowed by a statement, and the tags of a new one by a statement for CreateTags.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,6 @@
 """The role aws_hosts and its inventory, against EC2 in this process: what is asked of AWS, and in
 which order. SSH is tests/lab/test_aws.py's."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json

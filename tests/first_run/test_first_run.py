@@ -4,8 +4,6 @@ The machine is a file system of its own in namespaces of its own, so that nothin
 may not change the network, which is this machine's: the lab ends where it would boot its hosts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The lab run for real on the local hosts. Needs root; the hosts are removed at the end."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

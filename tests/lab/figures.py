@@ -1,7 +1,5 @@
 """Figures that others' load on this machine may disturb are measured once more, and then fail."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

@@ -5,8 +5,6 @@ HONEST in the environment its first answer is the contract's of /hello, as the l
 before it loads; then every other one has no end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import os

@@ -1,7 +1,5 @@
 """A comparison of two variants on the hosts, to its verdict and exit status."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

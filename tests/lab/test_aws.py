@@ -1,7 +1,5 @@
 """lab.yml through inventory/aws and SSH: EC2 is moto's server, the instances are local hosts."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import gzip

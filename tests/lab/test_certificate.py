@@ -1,7 +1,5 @@
 """The lab measures itself: every injected fault comes out as what it is."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Several clients to a server: what they did together is the sum of what each did."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run goes on past whatever breaks in its middle, and is resumed where it was cut off."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

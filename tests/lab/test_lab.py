@@ -1,7 +1,5 @@
 """lab.yml from the first stage to the report, and what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

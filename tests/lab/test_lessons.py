@@ -1,8 +1,6 @@
 """The exercises of the lessons: red while broken, red after a plausible wrong cure, green after the
 lab's own."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from typing import Any

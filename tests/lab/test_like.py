@@ -1,7 +1,5 @@
 """A bundle of another clone is repeated, and compared with what it holds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

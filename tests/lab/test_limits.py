@@ -4,8 +4,6 @@
 load is `seconds`; a stack that is not deployed yet takes half a minute more.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A matrix of the candidates of one server on the hosts, to its choice and the files of each."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A sweep and a search, each step decided by what the one before it came to."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from typing import Any

@@ -1,7 +1,5 @@
 """playbooks/monitor.yml beside a run: what it shows, what it costs, and what it leaves."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The options of stack and load: no nginx, TLS, HTTP/2, headers, a profile, another Python."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections import Counter

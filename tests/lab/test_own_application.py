@@ -1,7 +1,5 @@
 """Applications that know nothing of the lab, from nothing to a verified rate."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """playbooks/rehearse.yml: a first boot with the user data of the instances, and its refusals."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What needs Debian 12: uWSGI's event loops, on hosts of that release, from deploy to result."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

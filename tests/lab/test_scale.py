@@ -1,7 +1,5 @@
 """Four clients of one server, and three pairs at once, for a few seconds each."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

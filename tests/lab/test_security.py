@@ -3,8 +3,6 @@
 docs/security.md is what the hosts are compared with.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import resource

@@ -1,7 +1,5 @@
 """Every stack answers the same contract through nginx, alone on the server."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """lab.yml on somebody's machines, for which the local hosts stand in: ordinary users with sudo, no
 root by SSH, a jump host, no internet."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

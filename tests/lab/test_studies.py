@@ -1,7 +1,5 @@
 """Several cells in one run: a published study, and lessons that show what they teach."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from typing import Any

@@ -1,7 +1,5 @@
 """The lab says what is so: a server that stands still comes out as what it is."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Tuning is taken back: whatever was put on top of what, and also after a crash half-way."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -5,8 +5,6 @@ done to one host. What no test may do to a machine (step its clock, let it swap,
 is put into the recorded telemetry of a repetition that was disturbed by nothing.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import shutil

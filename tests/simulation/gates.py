@@ -1,7 +1,5 @@
 """Simulated runs that compare variants after each block, and recorded ones drawn again."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Callable

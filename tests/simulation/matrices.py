@@ -1,7 +1,5 @@
 """Simulated matrices: a machine with true goodputs, noise, drift, voids and failures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

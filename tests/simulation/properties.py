@@ -1,7 +1,5 @@
 """Properties of the judgement of a load, over a simulated generator and server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Simulated runs of a machine, and how often the lab's methods are right about them."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The properties of tests/unit/generators/test_attribution.py, over many more examples."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 
 from tests.simulation import properties

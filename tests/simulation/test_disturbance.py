@@ -3,8 +3,6 @@
 docs/measuring.md has the figures.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass
 from statistics import median

@@ -3,8 +3,6 @@
 tests/unit/stats/test_sequential.py has a small version.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from loadlab.stats import sequential

@@ -3,8 +3,6 @@
 docs/measuring.md has the figures.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from dataclasses import replace

@@ -3,8 +3,6 @@
 tests/unit/results/test_matrix.py has a small version.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.simulation import matrices

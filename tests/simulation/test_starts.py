@@ -5,8 +5,6 @@ trips and then runs the command here; each client's clock is a server that takes
 wrong by hours. docs/runs.md has the figures.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import json

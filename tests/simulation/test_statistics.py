@@ -4,8 +4,6 @@ docs/statistics.md has the figures beside those of the methods before. `make tes
 tests/unit has a small version of most.
 """
 
-from __future__ import annotations
-
 import math
 
 import pytest

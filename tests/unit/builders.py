@@ -1,7 +1,5 @@
 """Records for tests: recorded documents of a real run, with the fields that a test changes."""
 
-from __future__ import annotations
-
 import datetime
 import time
 from collections.abc import Sequence

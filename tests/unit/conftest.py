@@ -1,7 +1,5 @@
 """What all unit tests share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

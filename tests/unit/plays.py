@@ -1,7 +1,5 @@
 """Plays that tests run with ansible-playbook, on this machine alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping

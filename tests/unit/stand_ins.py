@@ -1,7 +1,5 @@
 """Programs that stand in for those of a host, and what a script of the lab prints with them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The arguments of the lab's actions, as the roles and playbooks give them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import import_module

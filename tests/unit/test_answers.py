@@ -1,7 +1,5 @@
 """The script that systemd waits for where a server does not say when it is ready."""
 
-from __future__ import annotations
-
 import http.server
 import os
 import socket

@@ -1,7 +1,5 @@
 """The region that the inventory of EC2 uses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

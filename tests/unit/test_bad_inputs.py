@@ -4,8 +4,6 @@ What Python decides is asked of the functions that the playbooks call; a few row
 ansible-playbook, one for each way in which a refusal reaches the user.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

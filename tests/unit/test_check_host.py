@@ -1,7 +1,5 @@
 """The action lab.bench.check_host, with the plan as a play has it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """What the commands of python -m loadlab print and write; tests/unit/test_bad_inputs.py has what
 they refuse."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 from pathlib import Path

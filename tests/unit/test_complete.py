@@ -1,7 +1,5 @@
 """A host that is lost ends the run: status 4, and its cause and remedy in the last line."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pages for people: what they link to and name is there."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

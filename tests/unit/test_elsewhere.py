@@ -1,7 +1,5 @@
 """Ansible's own connections to several hosts from one action; SSH is a script."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

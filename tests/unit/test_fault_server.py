@@ -1,7 +1,5 @@
 """The fault server does what a request's header asks for, and logs what it did."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """The table of filters, and how they take Ansible's values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How metronome is built, with stand-ins for the tools of a machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """When is an asynchronous task over? Ansible's status file in its recorded forms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

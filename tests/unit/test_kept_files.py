@@ -1,7 +1,5 @@
 """The files of a matrix's candidate come to the run where the candidate is first set up."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

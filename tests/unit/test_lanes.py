@@ -1,7 +1,5 @@
 """Lanes of a measurement: what roles/measure sets up for them, and hands to the load."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

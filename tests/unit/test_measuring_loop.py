@@ -1,7 +1,5 @@
 """The loop of roles/measure goes on while any pair of hosts has something left, and no longer."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """The role monitoring: its programs with its own configuration, against exporters as the role
 telemetry sets them up, and every query of the dashboard."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """An entry in the registry is all that a generator needs to be planned, run and read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

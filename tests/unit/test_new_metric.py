@@ -1,7 +1,5 @@
 """A metric is a row, and a function if no path leads to it: CONTRIBUTING.md, "Adding a metric"."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

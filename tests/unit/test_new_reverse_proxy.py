@@ -1,7 +1,5 @@
 """A reverse proxy is a folder: CONTRIBUTING.md, "Adding a reverse proxy"."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

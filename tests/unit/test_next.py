@@ -1,7 +1,5 @@
 """Two pairs measure one run at once: each decides by what is on disk, whatever the other is at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """roles/reverse_proxy/files/original.sh on a host of files and of programs that only say things."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Whether an exporter is that of a host, by when both say that they were booted."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.lab.bench.plugins.action import own_exporter
 

@@ -1,7 +1,5 @@
 """The action lab.bench.same_hosts, with plan.json as the stages before it leave it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What hosts and servers say is bounded, ends, and is shown as text; with real curl and shell."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The suite itself: its parts, and what it does with a figure that was disturbed."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What a person at the terminal reads, and what a log keeps."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The controller's part while a load is under way, by a clock of its own."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """results/index.html, from the documents of every run on disk: the same files, the same page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of all runs: it is searched, filtered and sorted, and opens to their sentences."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

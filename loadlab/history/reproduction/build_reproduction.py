@@ -1,7 +1,5 @@
 """Compare a run with its original, and write reproduction.json."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

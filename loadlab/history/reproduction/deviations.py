@@ -1,7 +1,5 @@
 """In what two runs differ, besides their figures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

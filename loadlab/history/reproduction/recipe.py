@@ -1,7 +1,5 @@
 """What decides what a run measures, from its plan and from the lab that measures it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compare what the lab reports of known faults with what was injected."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

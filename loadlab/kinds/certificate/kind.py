@@ -1,7 +1,5 @@
 """A certificate of hosts: a study of known faults, and what the lab reports of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

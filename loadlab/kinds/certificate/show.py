@@ -1,7 +1,5 @@
 """The part of the page on a certificate: known faults beside what the lab reports of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Words for certificate.json, once for terminal and page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from loadlab.kinds.certificate.analyse import certified, is_void

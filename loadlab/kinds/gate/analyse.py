@@ -4,8 +4,6 @@ Each metric has one value for each block and variant: the median of the block's 
 stats/sequential.py compares them. The rows of all heads share its error rate.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from itertools import chain

@@ -4,8 +4,6 @@ Each is a folder with the files of apps/<framework>, made once and kept in .cach
 hash of what it is made of.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,8 +1,6 @@
 """How many blocks a comparison of two variants measures: until the answer is clear or the budget is
 spent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain
 

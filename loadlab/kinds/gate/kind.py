@@ -1,7 +1,5 @@
 """A gate: variants that are compared block by block, until the answer is clear."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The cells are base, head, base_saturated and head_saturated, with several heads 
 on. With a baseline the head is the only variant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The load that variants share which are up together: their constant rates are its lanes."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from loadlab.kinds.lanes import OUTSIDE

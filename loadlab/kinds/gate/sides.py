@@ -1,7 +1,5 @@
 """The values of a metric by block of each side of a verdict."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 

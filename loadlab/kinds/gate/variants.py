@@ -1,7 +1,5 @@
 """What a variant overrides, from key=value,key=value or a file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A void repetition is in no row. Where one side loses more than the others, the r
 repetitions may be the better ones, so no answer follows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Words for a comparison of variants: sentences, terminal lines and comment.md."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

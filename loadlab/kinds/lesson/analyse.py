@@ -1,7 +1,5 @@
 """lesson.json: a reader's answers beside what was measured, and the outcome of an exercise."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Check what a lesson's file says beside its cells and claims, before anything is measured."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path

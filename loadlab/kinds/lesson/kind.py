@@ -1,7 +1,5 @@
 """A lesson: a failure and its cure, with predictions, an exercise and a transfer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -10,8 +10,6 @@
 All but run go on with the run of the lesson.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """What a lesson's reader answers and does: reader.json, and the answers as they are given."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Reads the run's documents and writes nothing. The same files give the same pages.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Words for lesson.json and for the figures in a lesson's text."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 

@@ -5,8 +5,6 @@ compared by the blocks after the rounds alone, with the confidence sequences of 
 All pairs share the error rate, as the best is not named beforehand.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import chain

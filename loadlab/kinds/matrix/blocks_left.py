@@ -1,8 +1,6 @@
 """How many blocks a matrix has after its rounds: until the answer is clear or the budget is
 spent."""
 
-from __future__ import annotations
-
 import statistics
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The candidates of a matrix: servers, workers and threads that make sense on a number of cores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A matrix: candidates to serve one application, of which the best is looked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

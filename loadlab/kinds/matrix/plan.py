@@ -4,8 +4,6 @@ Each candidate is one cell, a closed loop of a few seconds. Candidates that can 
 lanes of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

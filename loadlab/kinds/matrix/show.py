@@ -1,7 +1,5 @@
 """The part of the page on a matrix: the contenders beside the best, and all candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from loadlab.kinds.matrix import words

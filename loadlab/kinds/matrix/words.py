@@ -1,7 +1,5 @@
 """Sentences and terminal lines on a matrix."""
 
-from __future__ import annotations
-
 from loadlab.kinds.matrix.analyse import Compared
 from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
 from loadlab.plan.modes.matrix_order import Matrix, Standing

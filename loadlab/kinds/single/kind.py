@@ -1,7 +1,5 @@
 """A run of options alone: the cells of one application."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from loadlab.kinds.kind import Kind, ResolvedRun

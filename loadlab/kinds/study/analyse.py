@@ -1,7 +1,5 @@
 """claims.json: every claim of a study or lesson, judged, and its published figures."""
 
-from __future__ import annotations
-
 from loadlab.kinds.study import sampling, source_figures
 from loadlab.kinds.study.judge_claims import Control, Kind, judge
 from loadlab.model import Claims, PlannedStudy, Summary

@@ -11,8 +11,6 @@ its distance from a bound is within the noise floor, the difference between a ce
 control in that metric.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics

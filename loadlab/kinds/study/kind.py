@@ -1,7 +1,5 @@
 """A study: the cells that its file names, and claims about them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Plan the cells of a study or lesson."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The cells that a study's names stand for, and their metrics."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The parts of the page on a study: its claims, and what was published beside what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

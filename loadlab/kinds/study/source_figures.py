@@ -1,7 +1,5 @@
 """What a study's source published, beside what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

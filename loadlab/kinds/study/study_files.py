@@ -23,8 +23,6 @@ What was published elsewhere:
 - differs: sentences on differences that no document of the run records
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path

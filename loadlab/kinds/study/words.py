@@ -1,7 +1,5 @@
 """Words for claims.json, which analyse.py judges."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell

@@ -8,8 +8,6 @@ request that failed never meets its limit, however fast it failed: p99_ms needs 
 99 % of the requests that were due.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -14,8 +14,6 @@ A comparison of variants and a matrix end by rules of their own: kinds/gate/bloc
 kinds/matrix/blocks_left.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

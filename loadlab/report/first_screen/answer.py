@@ -1,7 +1,5 @@
 """The answer of a run in at most two sentences: the first of the page, the last of the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

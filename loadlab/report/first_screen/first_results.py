@@ -1,7 +1,5 @@
 """The table of measured stacks: it filters, sorts, compares, and opens to the repetitions."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

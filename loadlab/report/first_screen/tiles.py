@@ -1,7 +1,5 @@
 """The tiles of the first screen: the main figures of the best stack of each endpoint."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

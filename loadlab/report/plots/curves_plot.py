@@ -4,8 +4,6 @@ Times come in µs and are drawn in ms. The caller chooses the repetitions, and m
 ones. The name and label arguments are as for svg.Plot.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figure of a cell over several runs as SVG: panels on one axis of runs, in their order."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Mapping, Sequence

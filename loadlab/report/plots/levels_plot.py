@@ -1,7 +1,5 @@
 """Figures of sweeps and searches as SVG; see loadlab/report/plots/curves_plot.py."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator

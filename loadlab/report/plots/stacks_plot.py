@@ -4,8 +4,6 @@ one value of each, in a row each.
 Times come in µs and are drawn in ms. The name and label arguments are as for svg.Plot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -3,8 +3,6 @@
 Importing matplotlib takes a second of CPU, so import this module only where something is drawn.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -5,8 +5,6 @@ asked for, verified and not verified; the server's accept queues; the CPU of eac
 Times come in µs and are drawn in ms.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The part of the page on the calibration."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a cell's repetitions show: which are valid and held the rate, what failed, in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import astuple

@@ -1,7 +1,5 @@
 """The table of measured stacks and the section of each."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The part of a cell's section on the clients that shared its load."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

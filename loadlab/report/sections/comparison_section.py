@@ -1,7 +1,5 @@
 """Comparisons for the page and the terminal: sentences, tables and a figure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The curves of runs at one rate: their sentences, tables and lines for the terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The part of an endpoint's section on the cores and the received packets of both hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Latencies, response times and percentiles as cells and tables of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 

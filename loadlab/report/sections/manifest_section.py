@@ -1,7 +1,5 @@
 """The part of the page on what was run, by what and on what, and the list of its files."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

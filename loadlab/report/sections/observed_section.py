@@ -1,7 +1,5 @@
 """The parts of a cell's section on a worker's flame graph and on the trace of the kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The part of an endpoint's section on the server's processes and its database."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar

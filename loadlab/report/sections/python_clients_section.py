@@ -3,8 +3,6 @@
 They have columns and sentences of their own besides those of sections/cells.py.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Sequence

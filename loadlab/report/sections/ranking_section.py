@@ -1,7 +1,5 @@
 """The ranking for the page and the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A run beside the run that it repeats, for the page and the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from loadlab.model import Deviation, Reproduction, ReproductionPart

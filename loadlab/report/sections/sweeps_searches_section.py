@@ -1,7 +1,5 @@
 """Sweeps, searches and scaled rates for the page and the terminal: sentences, tables, figures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary

@@ -1,7 +1,5 @@
 """The part of the page on the tuning ledgers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path

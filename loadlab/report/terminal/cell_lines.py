@@ -1,7 +1,5 @@
 """A run's results as lines for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 from typing import NamedTuple

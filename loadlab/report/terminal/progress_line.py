@@ -1,7 +1,5 @@
 """The status line of the terminal or log: what it says and when a log gets one."""
 
-from __future__ import annotations
-
 import time
 
 from msgspec import Struct

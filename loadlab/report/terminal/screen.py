@@ -1,7 +1,5 @@
 """The terminal below a playbook's output: the status line, and headings of stages."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

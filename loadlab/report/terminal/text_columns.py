@@ -1,7 +1,5 @@
 """Tables of the terminal, with columns as wide as their longest text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar

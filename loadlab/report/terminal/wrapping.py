@@ -1,7 +1,5 @@
 """Break what a terminal shows between words."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 

@@ -1,7 +1,5 @@
 """English for the reasons that the analysis returns as data, once for terminal and page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from loadlab.model import Reason

@@ -1,7 +1,5 @@
 """Words for a calibration on the terminal."""
 
-from __future__ import annotations
-
 from loadlab.model import Calibration, CalibrationOrigin, Iperf3, Iperf3Direction
 from loadlab.report.words import reason as reason_words
 from loadlab.run.formatting import count, plural

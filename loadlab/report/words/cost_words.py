@@ -1,7 +1,5 @@
 """Words for what a run's cloud instances cost: once for terminal and page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadlab.hosts import ec2_price

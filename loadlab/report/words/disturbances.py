@@ -1,7 +1,5 @@
 """Words for what made measurements of a run void, and for the time that their repeats took."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Words for a task that failed on a host: the cause, and the remedy where it is known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Words for the reasons why a client cannot have a generator, from loadlab/plan."""
 
-from __future__ import annotations
-
 from loadlab.generators import registry
 from loadlab.generators.proof import Outcome
 from loadlab.model import Reason

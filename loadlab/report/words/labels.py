@@ -1,7 +1,5 @@
 """Name stacks, loads and cells in words: by all of their parts, or by those that differ."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Words for what limited a cell, from the rows of loadlab/reasons/limit_reasons.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from loadlab.model import CellLimit, Reason

@@ -1,7 +1,5 @@
 """Words for a planned run: the line that announces it, its applications, needs and lacks."""
 
-from __future__ import annotations
-
 from loadlab.model import AblationPower
 from loadlab.plan.plan_document import HostNeeds, Needs, Plan
 from loadlab.report import words

@@ -1,7 +1,5 @@
 """Words for metrics, percentiles and intervals with their units."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from loadlab.model import PercentileInterval, Sample

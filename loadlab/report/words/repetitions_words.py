@@ -1,7 +1,5 @@
 """Words for repetitions that are not valid, and for cells without a valid one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from loadlab.model import ComparedCell, Repetition

@@ -1,7 +1,5 @@
 """English for how a run compares with the run that it repeats."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

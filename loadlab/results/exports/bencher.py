@@ -1,7 +1,5 @@
 """bencher.json: the metrics of a run's measured cells, in Bencher Metric Format."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
 

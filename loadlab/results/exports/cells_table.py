@@ -1,7 +1,5 @@
 """cells.csv: a row for each repetition of a run, for other programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping, Sequence

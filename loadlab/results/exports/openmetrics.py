@@ -1,7 +1,5 @@
 """The OpenMetrics text of a run's summary, metrics.prom."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import asdict

@@ -5,8 +5,6 @@ number, by the first file. So all files must have the same percentiles: those of
 programs, wrk2 among them. Those of hdrh, the Python package, are others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Limits of the server's cores and memory."""
 
-from __future__ import annotations
-
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 
 # A process with several threads that computes on one core at a time: a little above 1, as the

@@ -1,7 +1,5 @@
 """Where the time of a mean request went."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from loadlab.model import TimePart

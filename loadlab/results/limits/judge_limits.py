@@ -1,7 +1,5 @@
 """Name the limit of a cell. loadlab/reasons/limit_reasons.py has its rows, in their order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

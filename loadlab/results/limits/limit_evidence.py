@@ -1,7 +1,5 @@
 """What the limit of a repetition is looked for in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

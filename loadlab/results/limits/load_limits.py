@@ -1,7 +1,5 @@
 """Limits of the load and its way to the server; none where a constant rate is kept."""
 
-from __future__ import annotations
-
 import math
 
 from loadlab.model import Reason, TcpConnections

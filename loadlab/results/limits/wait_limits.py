@@ -1,7 +1,5 @@
 """Limits that requests waited for although cores were idle: queues, connections, threads, locks."""
 
-from __future__ import annotations
-
 from loadlab.results.limits.limit_evidence import RESENT_US, Check, Evidence, LimitCheck, check
 
 # Linux holds an acknowledgement back for 40 ms (TCP_DELACK_MIN), at most 200 ms (TCP_DELACK_MAX).

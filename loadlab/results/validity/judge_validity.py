@@ -1,7 +1,5 @@
 """Decide whether a repetition is valid. loadlab/reasons/validity_reasons.py has the words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

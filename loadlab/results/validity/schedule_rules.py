@@ -3,8 +3,6 @@
 loadlab/reasons/validity_reasons.py has the words of the reasons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 # scipy imports scipy.stats, which takes two seconds, at its first use.

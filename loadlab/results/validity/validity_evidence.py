@@ -1,7 +1,5 @@
 """The evidence by which a repetition is judged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

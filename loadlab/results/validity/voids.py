@@ -4,8 +4,6 @@ A void repetition is in no statistic. Where one cell loses many more than its ri
 its repetitions may be the better ones, so its median is not comparable without that remark.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

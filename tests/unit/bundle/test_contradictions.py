@@ -1,7 +1,5 @@
 """Runs that were forged together with every document that follows from them."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from collections.abc import Callable

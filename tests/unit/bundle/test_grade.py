@@ -1,7 +1,5 @@
 """A class of four: a lesson, an altered lesson, a run that is no lesson, and no bundle."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

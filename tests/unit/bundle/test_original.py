@@ -1,7 +1,5 @@
 """The run that another one repeats, read from a bundle or from results/."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

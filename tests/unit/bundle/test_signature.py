@@ -1,7 +1,5 @@
 """Signatures with real ssh-keygen, keys and agents."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

@@ -1,7 +1,5 @@
 """Attribution over a simulated queue: what the server does is never the generator's fault."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The commands that inject a load's faults."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Several clients of one server, from recorded raw files to one result."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import shutil

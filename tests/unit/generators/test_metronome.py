@@ -1,7 +1,5 @@
 """metronome's plan, and its files as a Measurement. The files are of real loads."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

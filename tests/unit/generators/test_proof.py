@@ -1,7 +1,5 @@
 """A generator identifies itself and proves itself, with the scripts of the role load_tools."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

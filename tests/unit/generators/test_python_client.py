@@ -1,7 +1,5 @@
 """The Python clients' own part, and the parser of what they recorded against real servers."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import importlib.util

@@ -1,7 +1,5 @@
 """Runs in results/: copies of the recorded run, at other times, in other places, of other speed."""
 
-from __future__ import annotations
-
 import datetime
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """results/index.html: all runs and each cell over time, and the folder that is published."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every run in results/ is listed, whatever its documents are."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

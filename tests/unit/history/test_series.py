@@ -1,7 +1,5 @@
 """Each cell over the runs: what changed around it, and its steps."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

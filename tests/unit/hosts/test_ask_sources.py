@@ -1,7 +1,5 @@
 """A host asks its package sources itself, by the settings of its tools."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import importlib.util

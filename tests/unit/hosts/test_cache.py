@@ -1,7 +1,5 @@
 """Where the controller keeps what it built or downloaded."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

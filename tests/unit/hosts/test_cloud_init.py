@@ -1,7 +1,5 @@
 """When a host's first boot is not accepted; the documents are those of cloud-init 25.1 and 22.4."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

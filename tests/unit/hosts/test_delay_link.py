@@ -1,7 +1,5 @@
 """The relay that delays a link where there is no netem, between two network namespaces."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who is let in to the instances by SSH."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Any
 

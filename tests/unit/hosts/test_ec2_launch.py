@@ -1,7 +1,5 @@
 """The requests for instances, the image to use, and why an instance ended."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

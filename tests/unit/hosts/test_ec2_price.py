@@ -1,7 +1,5 @@
 """What instances cost and how long they must live."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

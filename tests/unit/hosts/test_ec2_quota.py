@@ -1,7 +1,5 @@
 """Whether the account's quota of vCPUs allows the instances."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

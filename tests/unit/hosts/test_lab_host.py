@@ -1,7 +1,5 @@
 """The scripts that make local hosts: their network, in namespaces of its own, and their base."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What keeps local hosts off this machine: directories, addresses and a firewall of others."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Where this machine gets packages: settings as tools write and print them, and pip itself."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a run is given that repeats another one."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from pathlib import Path

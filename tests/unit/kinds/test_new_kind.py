@@ -1,7 +1,5 @@
 """A folder and a line are all that a kind of run needs to be planned, run, derived and shown."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

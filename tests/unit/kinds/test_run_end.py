@@ -1,7 +1,5 @@
 """The last lines of a run, from its documents."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Front, TLS, HTTP/2 and headers of a load: what is refused, and what a cell has of them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

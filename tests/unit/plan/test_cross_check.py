@@ -1,8 +1,6 @@
 """Each constant rate measured once more with another generator, and each ceiling with twice the
 connections."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Any
 

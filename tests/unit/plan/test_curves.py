@@ -1,7 +1,5 @@
 """The curve of a run at one rate, as the plan has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

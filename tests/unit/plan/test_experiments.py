@@ -1,7 +1,5 @@
 """Sweeps, searches and scaled rates, as the plan has them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, TypeVar
 

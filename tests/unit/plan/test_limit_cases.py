@@ -1,7 +1,5 @@
 """The cells whose limit is known, which tests/lab measures: the planner takes each of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The disk and memory that a run needs."""
 
-from __future__ import annotations
-
 import gzip
 import sqlite3
 from contextlib import closing

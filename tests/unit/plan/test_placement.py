@@ -1,7 +1,5 @@
 """The host pair that each experiment is measured on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

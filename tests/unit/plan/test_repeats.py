@@ -1,7 +1,5 @@
 """How much of a run its repeats may take, and what is told of a disturbed one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """The order in which a run measures, step by step, as one invocation after another asks for it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Find the blocks of a page, however deep they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ Each repetition's figures are computed from the latency of every simulated reque
 that the lab uses; its host is that of the recorded run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

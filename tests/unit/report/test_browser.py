@@ -1,7 +1,5 @@
 """The page as a browser shows it: Chromium opens pages of simulated runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

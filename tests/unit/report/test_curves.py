@@ -1,7 +1,5 @@
 """The curve of a run at one rate, on the page and on the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The first screen: the sentences and tiles, the figure of all stacks, the table."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The ranking in the page."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from loadlab.model import Summary

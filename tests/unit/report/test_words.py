@@ -1,7 +1,5 @@
 """Every code has a row of docs/troubleshooting.md."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadlab.kinds import all_kinds, troubleshooting

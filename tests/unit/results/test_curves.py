@@ -1,7 +1,5 @@
 """The curve of a run at one rate in summary.json, measured by a server of known capacity."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The files of a load of several lanes, as they arrive and as each stack has them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

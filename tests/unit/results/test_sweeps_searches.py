@@ -1,8 +1,6 @@
 """A run with a sweep, a search and scaled rates, measured by a server of known capacity, from its
 plan to summary.json."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

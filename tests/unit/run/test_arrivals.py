@@ -1,7 +1,5 @@
 """Two hosts are fetched from at once, by rsync with the options of the action, into one folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

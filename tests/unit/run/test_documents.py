@@ -1,7 +1,5 @@
 """Documents as they are written and read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

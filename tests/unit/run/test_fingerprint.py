@@ -1,7 +1,5 @@
 """What decides what is deployed follows from the roles themselves."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shutil

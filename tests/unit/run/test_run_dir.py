@@ -1,7 +1,5 @@
 """The files of a run have one owner, which nothing else spells."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

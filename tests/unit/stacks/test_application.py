@@ -1,7 +1,5 @@
 """Applications from outside the tree: what is found in their folders, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import zipfile

@@ -1,7 +1,5 @@
 """The Python that an application runs on, where it is not the server's own."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

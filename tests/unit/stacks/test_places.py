@@ -1,7 +1,5 @@
 """Stacks that are up at once: their files and addresses at a place."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

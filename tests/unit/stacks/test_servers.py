@@ -1,7 +1,5 @@
 """The commands of the servers, and which interfaces they run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Applications, interfaces and contracts as their files have them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

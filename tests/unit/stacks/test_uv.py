@@ -1,7 +1,5 @@
 """What a failure of uv says; the uv is the real one."""
 
-from __future__ import annotations
-
 import pytest
 
 from loadlab.run.errors import PlanError

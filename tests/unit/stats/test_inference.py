@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import statistics
 import warnings
 from collections.abc import Iterator

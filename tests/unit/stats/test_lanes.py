@@ -1,7 +1,5 @@
 """Variants side by side: their places, the places' bias, and how often the intervals are right."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from itertools import pairwise

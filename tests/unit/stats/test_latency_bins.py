@@ -1,7 +1,5 @@
 """Counts of latencies by second and by bin."""
 
-from __future__ import annotations
-
 import tempfile
 from itertools import pairwise
 from pathlib import Path

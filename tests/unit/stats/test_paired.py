@@ -1,7 +1,5 @@
 """Differences by block, and without blocks: coverage, power and what drift does to them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy

@@ -1,7 +1,5 @@
 """Comparisons after each block: the interval, the answers, and how often they are right."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Synthetic recordings of a host whose true use is known."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What record-host.sh wrote of a host: lost packets, energy, pressure, allowances of the card."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 from pathlib import Path

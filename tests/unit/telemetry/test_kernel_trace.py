@@ -1,7 +1,5 @@
 """Traces of a kernel, as bpftrace 0.17 (Debian 12) and 0.23 (Debian 13) recorded them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

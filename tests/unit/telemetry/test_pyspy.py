@@ -1,7 +1,5 @@
 """Profiles of a worker: py-spy's stacks, their figures, the flame graph and what claims read."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path

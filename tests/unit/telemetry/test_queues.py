@@ -1,7 +1,5 @@
 """Accept queues: recorded by record-host.sh of sockets of this machine, and read by second."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The telemetry of a host during a load, over real connections on the loopback that really end."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import http.server

@@ -1,7 +1,5 @@
 """The CPU time of services, from the readings of their control groups."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What a profile asks of a host, from lines as tunables.sh of roles/tuning prints them."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """roles/postgresql/files/settings.sh keeps which clusters run; systemctl only says things."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What became of the settings of PostgreSQL, nginx and the application."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

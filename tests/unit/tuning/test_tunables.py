@@ -1,8 +1,6 @@
 """roles/tuning/files/tunables.sh and the action that runs it, on a host of files and of programs
 that only say things."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

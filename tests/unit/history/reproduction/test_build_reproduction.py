@@ -1,7 +1,5 @@
 """A run beside the run that it repeats."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A certificate: what the lab reports of known faults beside what was injected."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Variants that one load measures side by side: which can be, and the turns that they have."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Variants: what may be given, and the cells that they become."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A comparison of variants from its plan to its verdict: blocks are added as in a run, with results
 of a simulated machine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A lesson's run as its stages go on with it, without hosts."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import shutil

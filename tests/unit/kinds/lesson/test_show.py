@@ -1,7 +1,5 @@
 """The pages of every lesson, from a run with recorded figures."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A matrix from its plan to its answer, in a simulated run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The candidates of a matrix: servers, workers and threads that make sense on so many cores."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

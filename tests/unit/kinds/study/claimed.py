@@ -1,7 +1,5 @@
 """Cells and statements on them, judged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from loadlab.kinds.study import judge_claims, sampling

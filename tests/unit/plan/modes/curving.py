@@ -1,7 +1,5 @@
 """Simulated curves: a server of known capacity, some of whose measurements miss by bad luck."""
 
-from __future__ import annotations
-
 import random
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """A simulated prober: a server of known capacity, some of whose probes miss by bad luck."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

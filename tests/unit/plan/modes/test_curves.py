@@ -1,7 +1,5 @@
 """When the rates of a curve are measured, and which they are."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from loadlab.plan import schedule

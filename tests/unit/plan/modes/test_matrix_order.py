@@ -1,7 +1,5 @@
 """The schedule of a matrix: rounds that halve the candidates, then the contenders."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from loadlab.model import LaneTurns, Result

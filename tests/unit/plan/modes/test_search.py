@@ -1,7 +1,5 @@
 """Searches against a server of known capacity, which meets the objective up to it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

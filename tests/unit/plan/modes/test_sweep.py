@@ -1,7 +1,5 @@
 """Sweeps over servers whose throughput stops growing, or whose CPU fills up."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Series of three seconds, for the tests of figures."""
 
-from __future__ import annotations
-
 import numpy as np
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Figures of all stacks."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

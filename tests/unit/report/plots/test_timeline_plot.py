@@ -1,7 +1,5 @@
 """The figure of a repetition over time."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

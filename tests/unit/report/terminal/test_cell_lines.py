@@ -1,7 +1,5 @@
 """The results of a run as the terminal shows them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

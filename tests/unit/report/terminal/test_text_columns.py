@@ -1,7 +1,5 @@
 """Aligned columns of the terminal."""
 
-from __future__ import annotations
-
 from loadlab.report.terminal.text_columns import TextColumn, table
 
 

@@ -1,7 +1,5 @@
 """Lines of a terminal, broken between words."""
 
-from __future__ import annotations
-
 from loadlab.report.terminal.wrapping import wrapped
 
 

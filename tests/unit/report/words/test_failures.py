@@ -1,7 +1,5 @@
 """The last lines of a playbook that failed."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec import structs
 

@@ -1,7 +1,5 @@
 """The words that tell cells apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

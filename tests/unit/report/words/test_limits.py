@@ -1,7 +1,5 @@
 """The sentence on a cell's limit, with its evidence, the next measurement and the lesson."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

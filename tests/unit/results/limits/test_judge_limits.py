@@ -1,7 +1,5 @@
 """Each limit is named from its evidence, and none where the cell met the objective."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

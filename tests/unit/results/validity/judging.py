@@ -1,7 +1,5 @@
 """Measurements of a load, and what is judged of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a generator made itself, where it reports its part: S1 a percentile, S6 behind failures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

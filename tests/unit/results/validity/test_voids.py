@@ -1,7 +1,5 @@
 """Cells that lose more repetitions than their rivals."""
 
-from __future__ import annotations
-
 import pytest
 import scipy.stats
 from hypothesis import given
