@@ -96,13 +96,6 @@ def test_the_list_of_signers_gives_the_name(tmp_path: Path) -> None:
         assert signature.check(CONTENT, signed, listed) == Signer(its, name), text
 
 
-def test_a_list_of_signers_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        SignatureError, match=r"^signers: '.*/none' is not a file\. Give a file with"
-    ):
-        signature.refuse_signers(tmp_path / "none")
-
-
 def test_what_cannot_sign_is_refused_with_the_remedy(tmp_path: Path) -> None:
     key = new(tmp_path / "key")
     (tmp_path / "text").write_text("a diary\n")

@@ -55,22 +55,13 @@ def find(home: Path, *, said: dict[str, str] = SAID, lock: str = LOCK, **environ
     )
 
 
-def test_apt_reads_one_line_sources(tmp_path: Path) -> None:
-    text = """# deb http://off.example.org/debian trixie main
+ONE_LINE = """# deb http://off.example.org/debian trixie main
 deb http://one.example.org/debian trixie main
   deb [arch=amd64 signed-by=/usr/share/keyrings/a b.gpg] https://two.example.org:8443/x trixie main
 deb-src http://source.example.org/debian trixie main
 deb cdrom:[Debian GNU/Linux 13]/ trixie main
 """
-    assert ps.apt_urls(apt(tmp_path, _list=text, more_list="deb http://three.example.org/ ./")) == [
-        "http://one.example.org/debian",
-        "https://two.example.org:8443/x",
-        "http://three.example.org/",
-    ]
-
-
-def test_apt_reads_deb822_sources(tmp_path: Path) -> None:
-    text = """Types: deb deb-src
+DEB822 = """Types: deb deb-src
 # http://comment.example.org
 URIs: http://one.example.org/debian
  http://two.example.org/debian
@@ -86,22 +77,27 @@ uris: http://off.example.org/debian
 suites: trixie
 enabled: no
 """
-    assert ps.apt_urls(apt(tmp_path, debian_sources=text, old_save=text)) == [
-        "http://one.example.org/debian",
-        "http://two.example.org/debian",
-    ]
+# Of a cloud image.
+MIRRORS = "# near\nhttps://one.example.org/debian\tpriority:1\n\nhttps://two.example.org/\n"
 
 
-def test_apt_reads_the_mirrors_of_a_cloud_image(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("files", "urls"),
+    [
+        ({"_list": ONE_LINE, "more_list": "deb http://three.example.org/ ./"},
+         ["http://one.example.org/debian", "https://two.example.org:8443/x",
+          "http://three.example.org/"]),
+        ({"debian_sources": DEB822, "old_save": DEB822},
+         ["http://one.example.org/debian", "http://two.example.org/debian"]),
+        ({"debian_sources": "Types: deb\nURIs: mirror+file://{mirrors}\nSuites: trixie\n"},
+         ["https://one.example.org/debian", "https://two.example.org/"]),
+    ],
+)  # fmt: skip
+def test_apts_sources_are_read(tmp_path: Path, files: dict[str, str], urls: list[str]) -> None:
     mirrors = tmp_path / "debian.list"
-    mirrors.write_text(
-        "# near\nhttps://one.example.org/debian\tpriority:1\n\nhttps://two.example.org/\n"
-    )
-    text = f"Types: deb\nURIs: mirror+file://{mirrors}\nSuites: trixie\n"
-    assert ps.apt_urls(apt(tmp_path, debian_sources=text)) == [
-        "https://one.example.org/debian",
-        "https://two.example.org/",
-    ]
+    mirrors.write_text(MIRRORS)
+    texts = {name: text.replace("{mirrors}", str(mirrors)) for name, text in files.items()}
+    assert ps.apt_urls(apt(tmp_path, **texts)) == urls
 
 
 def test_apt_is_not_on_every_machine(tmp_path: Path) -> None:

@@ -149,11 +149,3 @@ def test_another_number_of_clients_is_refused() -> None:
     two = replace(before, options=replace(before.options, clients=2))
     with pytest.raises(PlanError, match="with 2 clients to a server, and the inventory has 1"):
         repeated(two)
-
-
-def test_a_stage_that_begins_no_run_refuses_it() -> None:
-    ask = Request(
-        root=ROOT, specs=SPECS, given_options={"like": "x"}, user=["like"], now=NOW, begin=False
-    )
-    with pytest.raises(PlanError, match="like: it begins a new run, and this stage goes on"):
-        planning.plan(ask)

@@ -108,19 +108,22 @@ def test_answer_follows_from_the_interval(
     assert found.is_open == (answer == "undecided")
 
 
-def test_difference_above_that_of_a_control_that_differs_is_told() -> None:
-    control = Estimate(0.001, 0.0005, 0.0015)
+@pytest.mark.parametrize(
+    ("control", "answer"),
+    [
+        # The control differs, by less than the difference.
+        (Estimate(0.001, 0.0005, 0.0015), ("slower", False)),
+        (Estimate(0.12, 0.09, 0.15), ("undecided", True)),
+        (Estimate(0.0, None, None), ("undecided", True)),
+    ],
+)
+def test_difference_within_the_noise_stays_undecided(
+    control: Estimate, answer: tuple[str, bool]
+) -> None:
     difference = Estimate(0.1, 0.06, 0.2)
     found = sequential.decide(difference, difference, control, MARGIN, "lower")
-    assert found.answer == "slower"
-
-
-@pytest.mark.parametrize("control", [Estimate(0.12, 0.09, 0.15), Estimate(0.0, None, None)])
-def test_difference_within_the_noise_stays_undecided(control: Estimate) -> None:
-    difference = Estimate(0.1, 0.06, 0.2)
-    found = sequential.decide(difference, difference, control, MARGIN, "lower")
-    assert (found.answer, found.is_open) == ("undecided", True)
-    assert found.reason.code == "looks_within_noise"
+    assert (found.answer, found.is_open) == answer
+    assert (found.reason.code == "looks_within_noise") == found.is_open
 
 
 def test_interval_of_the_error_rate_tells_apart_and_the_narrower_one_what_is_alike() -> None:

@@ -189,8 +189,6 @@ def test_warm_up_without_room_for_each_lane_is_refused() -> None:
 def test_matrix_whose_cores_are_not_known_yet_is_checked_and_measures_nothing() -> None:
     plan = builders.plan(framework="flask", endpoint="hello", matrix=0)
     assert (plan.experiments, plan.remaining, plan.matrix) == ([], 0, None)
-    with pytest.raises(PlanError, match="budget: 5 min is too little for 24 candidates"):
-        builders.plan(framework="flask", endpoint="hello", matrix=0, budget="5m")
 
 
 def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_path: Path) -> None:

@@ -76,14 +76,22 @@ def test_better_half_goes_on_and_the_last_blocks_have_references_and_a_control()
     assert candidates.blocks_done(measured(results)) == 4
 
 
+def lost(cell_id: str, *numbers: int, block: int, code: str) -> list[Result]:
+    """Measurements of a candidate that are void, or failed."""
+    error = "no" if code == "failed" else None
+    return [
+        builders.result(
+            cell_id=cell_id, repetition=at, block=block, error=error, validity=builders.void(code)
+        )
+        for at in numbers
+    ]
+
+
 def test_void_measurement_is_made_again_and_a_candidate_without_a_valid_one_goes_no_further() -> (
     None
 ):
-    candidates, results = matrix(4, [1]), dict[str, list[Result]]()
-    void = builders.void("steal")
-    results["cell-3"] = [
-        builders.result(cell_id="cell-3", repetition=at, block=1, validity=void) for at in (1, 2)
-    ]
+    candidates = matrix(4, [1])
+    results = {"cell-3": lost("cell-3", 1, 2, block=1, code="steal")}
     order = block(candidates, 1, results)
     # Both of its tries were void.
     assert "cell-3" not in order
@@ -92,12 +100,8 @@ def test_void_measurement_is_made_again_and_a_candidate_without_a_valid_one_goes
 
 
 def test_candidate_that_fails_twice_is_dropped_and_the_others_go_on() -> None:
-    candidates, results = matrix(4, [1]), dict[str, list[Result]]()
-    failed = builders.void("failed")
-    results["cell-3"] = [
-        builders.result(cell_id="cell-3", repetition=at, block=1, error="no", validity=failed)
-        for at in (1, 2)
-    ]
+    candidates = matrix(4, [1])
+    results = {"cell-3": lost("cell-3", 1, 2, block=1, code="failed")}
     assert set(block(candidates, 1, results)) == {"cell-0", "cell-1", "cell-2"}
     now = candidates.standing(measured(results))
     assert now.dropped == {"cell-3": "no"}
@@ -107,11 +111,8 @@ def test_candidate_that_fails_twice_is_dropped_and_the_others_go_on() -> None:
 
 
 def test_one_failure_is_tried_again() -> None:
-    candidates, results = matrix(4, [1]), dict[str, list[Result]]()
-    failed = builders.void("failed")
-    results["cell-3"] = [
-        builders.result(cell_id="cell-3", repetition=1, block=1, error="no", validity=failed)
-    ]
+    candidates = matrix(4, [1])
+    results = {"cell-3": lost("cell-3", 1, block=1, code="failed")}
     assert "cell-3" in block(candidates, 1, results)
     assert candidates.standing(measured(results)).dropped == {}
 
@@ -121,11 +122,7 @@ def test_candidate_that_fails_after_a_round_keeps_its_place_there() -> None:
     for number in (1, 2, 3):
         block(candidates, number, results)
     before = candidates.standing(measured(results))
-    failed = builders.void("failed")
-    results["cell-11"] += [
-        builders.result(cell_id="cell-11", repetition=at, block=4, error="no", validity=failed)
-        for at in (4, 5)
-    ]
+    results["cell-11"] += lost("cell-11", 4, 5, block=4, code="failed")
     now = candidates.standing(measured(results))
     assert now.is_final
     assert now.rounds == before.rounds

@@ -74,28 +74,28 @@ def test_a_part_that_does_not_matter_is_nothing() -> None:
         assert "own_part" not in codes(found.findings)
 
 
-def test_a_median_of_the_generators_making_is_void() -> None:
-    found = judged(measurement([640] * 1000, [60] * 1000))
-    assert codes(found.reasons) == ["own_median"]
-    assert "of which generator 580 µs" in words.reason(found.reasons[0])
+LONG_STOP = Stops(total_s=1.0, longest_s=0.5, causes={"outside": 1.0})
+# S7: 0.3 s of each second, before a server that is busy in the rest.
+SHORT_STOPS = Stops(total_s=9.0, longest_s=0.05, causes={"other_thread": 9.0})
 
 
-@pytest.mark.parametrize("failed", [0, 64, 9_000])
-def test_failures_do_not_hide_a_generator_that_stopped(failed: int) -> None:
-    stops = Stops(total_s=1.0, longest_s=0.5, causes={"outside": 1.0})
-    errors = {**NONE, "read": failed}
-    load = measurement([1000] * 1000, [1000] * 1000, errors=errors)
+@pytest.mark.parametrize(
+    ("told", "ideal", "stops", "failed", "code", "said"),
+    [
+        (640, 60, None, 0, "own_median", "of which generator 580 µs"),
+        # Failures do not hide a generator that stopped.
+        *((1000, 1000, LONG_STOP, failed, "generator_stopped",
+           "1,000 ms by the hypervisor, or a signal") for failed in (0, 64, 9_000)),
+        (1000, 1000, SHORT_STOPS, 0, "generator_stops", "30.0% of the load, limit 10%"),
+    ],
+)  # fmt: skip
+def test_a_load_of_the_generators_making_is_void(
+    told: int, ideal: int, stops: Stops | None, failed: int, code: str, said: str
+) -> None:
+    load = measurement([told] * 1000, [ideal] * 1000, errors={**NONE, "read": failed})
     found = judged(replace(load, stops=stops))
-    assert codes(found.reasons) == ["generator_stopped"]
-    assert "1,000 ms by the hypervisor, or a signal" in words.reason(found.reasons[0])
-
-
-def test_many_short_stops_are_one_long_one() -> None:
-    """S7: 0.3 s of each second, before a server that is busy in the rest."""
-    stops = Stops(total_s=9.0, longest_s=0.05, causes={"other_thread": 9.0})
-    found = judged(replace(measurement([1000] * 1000, [1000] * 1000), stops=stops))
-    assert codes(found.reasons) == ["generator_stops"]
-    assert "30.0% of the load, limit 10%" in words.reason(found.reasons[0])
+    assert codes(found.reasons) == [code]
+    assert said in words.reason(found.reasons[0])
 
 
 def test_a_lower_bound_has_no_part() -> None:
