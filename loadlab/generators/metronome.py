@@ -50,8 +50,8 @@ from loadlab.generators.metronome_files import (
     UNITS_S,
     UNITS_US,
     PlannedKind,
+    Reader,
     Summary,
-    Tally,
     read,
     read_summary,
 )
@@ -234,18 +234,18 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
     ), name
 
 
-def _of_kind(tally: Tally, kind: PlannedKind) -> _Share:
-    outcomes = dict(zip(OUTCOMES, tally.totals.outcomes, strict=True))
-    errors = errors_by_class(outcomes, tally.statuses)
+def _of_kind(reader: Reader, kind: PlannedKind) -> _Share:
+    outcomes = dict(zip(OUTCOMES, reader.totals.outcomes, strict=True))
+    errors = errors_by_class(outcomes, reader.statuses)
     return _Share(sum(outcomes.values()), kind.scheduled, kind.unsent_own, errors)
 
 
 def _counted(
-    tally: Tally, share: _Share, summary: Summary, duration_s: float, span_s: float
+    reader: Reader, share: _Share, summary: Summary, duration_s: float, span_s: float
 ) -> Measurement:
-    """Return the Measurement of the requests that were counted; ``span_s``: of the whole load,
+    """Return the Measurement of the requests that a reader counted; ``span_s``: of the whole load,
     by which rates are divided, so that those of the kinds add up."""
-    totals = tally.totals
+    totals = reader.totals
     answered = sum(totals.outcomes[:ANSWERED])
     exact = histograms.add_up(
         *map(np.concatenate, zip(totals.right.exact, totals.wrong.exact, strict=True))

@@ -6,6 +6,7 @@ million requests, metronome.seconds has histograms of each second instead, with 
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import math
@@ -283,27 +284,31 @@ def _size(stream: BufferedIOBase) -> int:
     return int.from_bytes(_exactly(stream, 4), "little")
 
 
-class Tally:
-    """Counts the requests of a load or lane, or those of a kind of a mix.
+class Reader:
+    """Counts the requests of a load or lane, by the second in which each was due, and by kind.
 
-    statuses: status -> answers with it.
+    kinds: a reader for each kind of a mix. statuses: status -> answers with it.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self._end = round(schedule.duration_s * UNITS_S)
+        self.seconds = Seconds(schedule)
         self.totals = Totals(
             [0] * len(OUTCOMES), 0, 0, 0, None, Counted(), Counted(), Counted(), Counted()
         )
+        alone = dataclasses.replace(schedule, kinds={})
+        self.kinds = [Reader(alone) for _ in schedule.kinds]
         self.statuses = Counter[str]()
+        self._order: list[Integers] = []
 
     def add(self, block: Block) -> None:
         """Add the records of a block."""
-        columns, totals = block.columns, self.totals
+        columns, number, totals = block.columns, block.number, self.totals
         outcome = columns["outcome"]
         # As the generator rounds: to nanoseconds, then to units.
         due_units = (
-            np.floor(block.number * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50
+            np.floor(number * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50
         ) // 100
         due_units = columns.get(DUE, due_units)
         service = columns["first"] + columns["last"]
@@ -320,47 +325,21 @@ class Tally:
         totals.pacing.add(columns["pacing"])
         if answered.any():
             self._serve(int(service[answered].sum()), int(service[answered].min()))
+        us = (latency[answered] + UNITS_US // 2) // UNITS_US
+        self.seconds.add(number[answered], us, right[answered].astype(np.int64), 0 * us)
         statuses = np.unique(columns["status"][answered], return_counts=True)
         for status, count in zip(*statuses, strict=True):
             self.statuses[str(status)] += int(count)
-
-    def _serve(self, total: int, fastest: int) -> None:
-        totals = self.totals
-        totals.service += total
-        totals.fastest = fastest if totals.fastest is None else min(fastest, totals.fastest)
-
-
-class Reader(Tally):
-    """Counts the requests of a load or lane also by the second in which each was due, and by kind.
-
-    kinds: a tally for each kind of a mix.
-    """
-
-    def __init__(self, schedule: Schedule) -> None:
-        super().__init__(schedule)
-        self.seconds = Seconds(schedule)
-        self.kinds = [Tally(schedule) for _ in schedule.kinds]
-        self._order: list[Integers] = []
-
-    def add(self, block: Block) -> None:
-        """Add the records of a block."""
-        super().add(block)
-        columns = block.columns
-        answered = columns["outcome"] < ANSWERED
-        latency = columns["issued"] + columns["sent"] + columns["first"] + columns["last"]
-        us = (latency[answered] + UNITS_US // 2) // UNITS_US
-        right = (columns["outcome"][answered] == 0).astype(np.int64)
-        self.seconds.add(block.number[answered], us, right, 0 * us)
         if KIND in columns:
             self._add_kinds(block)
 
     def _add_kinds(self, block: Block) -> None:
         kind = block.columns[KIND]
         self._order.append(kind.astype(np.uint8))
-        for at, tally in enumerate(self.kinds):
+        for at, reader in enumerate(self.kinds):
             of_kind = kind == at
             columns = {name: column[of_kind] for name, column in block.columns.items()}
-            tally.add(Block(block.number[of_kind], columns))
+            reader.add(Block(block.number[of_kind], columns))
 
     @property
     def mix_off(self) -> int | None:
@@ -376,6 +355,11 @@ class Reader(Tally):
         off = (weights != np.array(counts).T).any(axis=1)
         rest = np.bincount(order[whole.size :], minlength=len(weights))
         return int(off.sum()) + int((rest[: len(weights)] > weights).any())
+
+    def _serve(self, total: int, fastest: int) -> None:
+        totals = self.totals
+        totals.service += total
+        totals.fastest = fastest if totals.fastest is None else min(fastest, totals.fastest)
 
     def add_second(self, second: int, numbers: Iterator[int]) -> None:
         """Add the histograms of a second; ``numbers``: of the file, from its begin on."""
