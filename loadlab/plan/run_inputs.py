@@ -8,13 +8,13 @@ import itertools
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.model import InputHashes, Item, Repetition
-from loadlab.model.base import Json
 from loadlab.plan.records import Records, finished
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import fingerprint
@@ -31,8 +31,8 @@ class Inputs(Struct, kw_only=True, frozen=True):
 
     stacks: Mapping[str, Stack]
     endpoints: Contracts
-    tunings: Mapping[str, Mapping[str, Json]]
-    networks: Mapping[str, Mapping[str, Json]]
+    tunings: Mapping[str, Mapping[str, Any]]
+    networks: Mapping[str, Mapping[str, Any]]
 
 
 class Hasher:
