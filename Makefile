@@ -6,7 +6,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit unit-packages unit-whole aws metronome molecule core lock generate screenshots setup site tools
+.PHONY: lab test test-all lint unit unit-packages unit-whole aws metronome molecule core core-beside core-alone lock generate screenshots setup site tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -57,10 +57,10 @@ lab: setup
 site: setup
 	@python -m loadlab.history.site results $(or $(to),site)
 
-# Targets that measure nothing run in parallel, the longest first.
+# Targets that measure nothing run in parallel, the longest first; then, alone, those whose figures others would disturb.
 test: tools
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages aws lint unit-whole metronome
-	@$(MAKE) --no-print-directory core
+	@$(MAKE) --no-print-directory --jobs 4 --output-sync=line core-beside molecule unit-packages aws lint unit-whole metronome
+	@$(MAKE) --no-print-directory core-alone
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
 # Simulations are first: they need no hosts.
@@ -100,7 +100,7 @@ metronome: tools
 	@set -e; set -- $$(roles/metronome/files/find-cargo.sh openssl $(metronome_packages)); \
 	[ $$# -gt 0 ] || { echo "No Rust 1.63 here, and no right to install it" >&2; exit 2; }; \
 	export PATH="$$1:$$PATH" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-$(CURDIR)/metronome/target}"; shift; \
-	[ $$# = 0 ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$$@" >/dev/null; \
+	[ $$# = 0 ] || DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$$@" >/dev/null; \
 	cd metronome; \
 	if command -v cargo-clippy >/dev/null && command -v cargo-fmt >/dev/null; then \
 	  cargo fmt --check && cargo clippy --quiet --locked --all-targets --features tls -- -D warnings; \
@@ -138,6 +138,12 @@ lock: setup
 	cd apps/golang && go mod tidy
 	cd apps/nodejs && npm update --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
-# Tests the lab end to end, including that injected faults are reported correctly. Needs root.
-core: tools
-	pytest tests/lab -m core
+# Tests the lab end to end, including that injected faults are reported correctly: what nothing runs beside, and the rest.
+# Needs root.
+core: core-beside core-alone
+
+core-beside: tools
+	pytest tests/lab -m "core and not alone"
+
+core-alone: tools
+	pytest tests/lab -m "core and alone"

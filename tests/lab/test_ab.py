@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import ROOT, SERVER, playbook, ssh
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 
 def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh, stages, study_file
 from .figures import figures
 
-pytestmark = [pytest.mark.lab, pytest.mark.core]
+pytestmark = [pytest.mark.lab, pytest.mark.core, pytest.mark.alone]
 
 
 def wait_until_measuring(process: subprocess.Popen[str], run_id: str, cell: str) -> None:
