@@ -360,7 +360,7 @@ def lose(host: str, heading: str, **asked: Any) -> tuple[int, list[str]]:
     address = {"client": CLIENT, "server": SERVER}[host]
     keys = STATE / f"hosts/{host}/root/root/.ssh/authorized_keys"
     away = keys.with_name("away")
-    running = playbook("lab.yml", **asked)
+    running = playbook("lab.yml", "-v", **asked)
     assert running.stdout
     told = []
     try:
@@ -392,7 +392,7 @@ def test_a_host_that_is_lost_ends_the_run_with_its_cause(
 ) -> None:
     """The same command then goes on, into the next stage."""
     monkeypatch.setenv("ANSIBLE_SSH_RETRIES", "0")
-    # Every stage then prints something, and so its heading.
+    # Every stage then prints something with -v, and so its heading.
     monkeypatch.setenv("ANSIBLE_DISPLAY_OK_HOSTS", "true")
     heading, kept = STAGES[stage]
     asked = {**SHORT, "endpoint": "index", "duration": 2, "recalibrate": True}
@@ -401,8 +401,9 @@ def test_a_host_that_is_lost_ends_the_run_with_its_cause(
         for words in ("Traceback", "has no attribute", "Error while resolving", "Conditional"):
             assert words not in "\n".join(told)
         if stage == "report":
-            assert status == 0, told[-20:]
-            assert told[-1].startswith("All runs: "), told[-20:]
+            # Others' load on this machine may have made the measurement void.
+            assert status == 0 or "No measurement is valid: " in told[-1], told[-20:]
+            assert f"  Report: {ROOT}/results/{lost_run}/report.html" in told
             continue
         assert status == 4, told[-20:]
         denied = f"root@{address}: Permission denied (publickey)"
