@@ -102,6 +102,7 @@ metronome: tools
 	@set -e; set -- $$(roles/metronome/files/find-cargo.sh openssl $(metronome_packages)); \
 	[ $$# -gt 0 ] || { echo "No Rust 1.63 here, and no right to install it" >&2; exit 2; }; \
 	export PATH="$$1:$$PATH" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-$(CURDIR)/metronome/target}"; shift; \
+	export CARGO_PROFILE_DEV_DEBUG=0; \
 	[ $$# = 0 ] || DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$$@" >/dev/null; \
 	cd metronome; \
 	if command -v cargo-clippy >/dev/null && command -v cargo-fmt >/dev/null; then \
