@@ -64,7 +64,7 @@ def records(run_id: str) -> list[dict[str, Any]]:
 def wait_until_measuring(process: subprocess.Popen[str], run_id: str, repetition: int) -> None:
     """Return when a repetition's load has begun, and went on for half a second."""
     runs = STATE / f"hosts/client/root/var/lib/loadlab-runs/{run_id}/cells"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
         for path in runs.glob(f"*/rep-{repetition}/progress.txt"):
             if path.read_text().strip() == "measuring":
