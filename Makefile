@@ -6,7 +6,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit unit-packages unit-whole aws metronome molecule core lock generate screenshots setup site tools
+.PHONY: lab test test-all lint unit unit-packages unit-whole aws metronome molecule molecule-lab molecule-hosts core core-beside core-alone lock generate screenshots setup site tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -57,10 +57,12 @@ lab: setup
 site: setup
 	@python -m loadlab.history.site results $(or $(to),site)
 
-# Targets that measure nothing run in parallel, the longest first.
+# Targets whose figures others would disturb run alone, after the rest, which run in parallel, the longest first. Of these,
+# those without hosts are `nice`: they take the CPU time that those with hosts leave.
 test: tools
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages aws lint unit-whole metronome
-	@$(MAKE) --no-print-directory core
+	@$(MAKE) --no-print-directory --jobs 5 --output-sync=line \
+	    core-beside molecule-lab molecule-hosts unit-packages aws lint unit-whole metronome
+	@$(MAKE) --no-print-directory core-alone
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
 # Simulations are first: they need no hosts.
@@ -78,10 +80,10 @@ test-all: tools
 lint: setup
 	ruff check .
 	ruff format --check .
-	mypy loadlab collections tests
+	nice -n 5 mypy loadlab collections tests
 	lint-imports --no-cache --no-logo
 	yamllint --strict .
-	ansible-lint --offline
+	nice -n 5 ansible-lint --offline
 
 # Two processes, which run in parallel under make test: the tests of the packages of loadlab/, and those of the whole lab.
 # With examples=many, of each property as many as make test-all takes.
@@ -89,10 +91,10 @@ unit: unit-packages unit-whole
 profile := $(if $(examples),--hypothesis-profile=$(examples))
 
 unit-packages: tools
-	pytest tests/unit --ignore-glob='tests/unit/test_*.py' $(profile)
+	nice -n 5 pytest tests/unit --ignore-glob='tests/unit/test_*.py' $(profile)
 
 unit-whole: tools
-	pytest tests/unit/test_*.py $(profile)
+	nice -n 5 pytest tests/unit/test_*.py $(profile)
 
 # Tests the generator, with the cargo that the lab would build it with.
 metronome_packages := ca-certificates gcc libc6-dev libssl-dev libzstd-dev pkg-config zlib1g-dev
@@ -100,20 +102,26 @@ metronome: tools
 	@set -e; set -- $$(roles/metronome/files/find-cargo.sh openssl $(metronome_packages)); \
 	[ $$# -gt 0 ] || { echo "No Rust 1.63 here, and no right to install it" >&2; exit 2; }; \
 	export PATH="$$1:$$PATH" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-$(CURDIR)/metronome/target}"; shift; \
-	[ $$# = 0 ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$$@" >/dev/null; \
+	export CARGO_PROFILE_DEV_DEBUG=0; \
+	[ $$# = 0 ] || DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$$@" >/dev/null; \
 	cd metronome; \
 	if command -v cargo-clippy >/dev/null && command -v cargo-fmt >/dev/null; then \
-	  cargo fmt --check && cargo clippy --quiet --locked --all-targets --features tls -- -D warnings; \
+	  cargo fmt --check && nice -n 5 cargo clippy --quiet --locked --all-targets --features tls -- -D warnings; \
 	else echo "This cargo has no clippy and no rustfmt: metronome is not linted"; fi; \
-	cargo test --quiet --locked --features tls
+	nice -n 5 cargo test --quiet --locked --features tls
 
 # Tests the AWS calls against a local moto server.
 aws: tools
-	pytest tests/aws
+	nice -n 5 pytest tests/aws
 
-# Boots its own hosts, configures them, and removes them. Needs root.
-molecule: setup
-	molecule test --all
+# Each boots its own hosts, configures them, and removes them. Needs root.
+molecule: molecule-lab molecule-hosts
+
+molecule-lab: setup
+	molecule test -s lab
+
+molecule-hosts: setup
+	molecule test -s occupied -s local_hosts
 
 # Writes the files that follow from the code: the JSON Schema of a run's documents, and the page on reasons.
 generate: setup
@@ -138,6 +146,12 @@ lock: setup
 	cd apps/golang && go mod tidy
 	cd apps/nodejs && npm update --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
-# Tests the lab end to end, including that injected faults are reported correctly. Needs root.
-core: tools
-	pytest tests/lab -m core
+# Tests the lab end to end, including that injected faults are reported correctly: what nothing runs beside, and the rest.
+# Needs root.
+core: core-beside core-alone
+
+core-beside: tools
+	pytest tests/lab -m "core and not alone"
+
+core-alone: tools
+	pytest tests/lab -m "core and alone"

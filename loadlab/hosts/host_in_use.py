@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from loadlab.run.errors import LabError
+from loadlab.stacks import places
 from loadlab.stacks.application import DATASET, OWN
 from loadlab.stacks.reverse_proxies import ReverseProxy
 
@@ -89,7 +90,7 @@ class Use(Struct, frozen=True, kw_only=True):
     - is_server; take_over: whether the inventory lets it take the place of what is there
     - paths: files and folders that it makes there
     - postgresql: tuning profile -> name -> value of the settings that it may apply
-    - ports: those of the reverse proxies -> the unit that may listen there
+    - ports: those of the run's stacks -> the unit that may listen there beside the lab's own
     - remake: the command that removes a host that the lab made, "" for a user's own host
     """
 
@@ -101,9 +102,11 @@ class Use(Struct, frozen=True, kw_only=True):
     remake: str = ""
 
 
-def proxy_ports(proxies: Mapping[str, ReverseProxy]) -> dict[str, str]:
-    """Return the ports of reverse proxies -> the unit that may listen there."""
-    return {
+def ports(proxies: Mapping[str, ReverseProxy], together: int) -> dict[str, str]:
+    """Return the ports of reverse proxies, and of ``together`` stacks that are up at once -> the
+    unit that may listen there, "" for none but the lab's."""
+    of_places = {str(port): "" for port in places.ports(together)}
+    return of_places | {
         str(port): f"{name}.service"
         for name, proxy in proxies.items()
         for port in (proxy.port, proxy.tls_port)

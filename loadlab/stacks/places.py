@@ -71,6 +71,14 @@ class Arrangements(Struct, frozen=True):
     units: str = UNITS
 
 
+def ports(together: int) -> list[int]:
+    """Return the TCP ports of so many stacks that are up at once, none for one."""
+    places = range(1, together + 1) if together > 1 else ()
+    return [
+        first + place for first in (_APPLICATION_PORT, _PROXY_PORT, _TLS_PORT) for place in places
+    ]
+
+
 def served(root: Path, stack: Stack, address: str, place: int) -> Served:
     """Return how a server with this address serves a stack at a place.
 

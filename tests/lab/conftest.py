@@ -147,6 +147,9 @@ def study_file(cells: dict[str, Any], **options: Any) -> Iterator[str]:
 def hosts() -> Iterator[None]:
     if os.geteuid() != 0:
         pytest.fail("the local hosts are system containers, which only root can make")
+    # Of a session that was killed, in whatever state.
+    if STATE.exists():
+        run("playbooks/teardown.yml")
     yield
     run("playbooks/teardown.yml")
 

@@ -6,7 +6,7 @@ import pytest
 
 from .conftest import ROOT, SERVER, playbook, ssh
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 
 def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:
@@ -48,7 +48,7 @@ def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
         base="backlog=4096",
         head="backlog=1024",
         rate=600,
-        budget="30s",
+        budget="15s",
         run_id=run_id,
     )
     output, _ = process.communicate(timeout=900)

@@ -21,7 +21,7 @@ from loadlab.run.schema import DOCUMENTS
 from .conftest import CLIENT, ROOT, loadlab, playbook, results, run, ssh
 from .figures import Measured, figures
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 SHORT = {"framework": "aiohttp", "rate": 200, "duration": 5, "warmup": 1}
 RUN_ID = "test-lab"

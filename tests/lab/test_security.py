@@ -306,12 +306,12 @@ def attacked(deployed: Deployed) -> Attacked:
     verifying = playbook("playbooks/deploy.yml", **{**ASKED, "run_id": HOSTILE_ID})
     # An endless answer would not fit into that, and would last as long as curl waits.
     resource.prlimit(verifying.pid, resource.RLIMIT_AS, (2 << 30, 2 << 30))
-    verified, _ = verifying.communicate(timeout=60)
+    verified, _ = verifying.communicate(timeout=300)
     assert verifying.returncode != 0
 
     stand_in(r"Environment=HONEST=1\n")
     asked = {**ASKED, **CALM, "endpoint": "hello", "load_run_request_timeout": 2}
-    loaded = finish(playbook("playbooks/load.yml", **asked), 120)
+    loaded = finish(playbook("playbooks/load.yml", **asked), 300)
     measured = snapshot()
     ssh(SERVER, PLANTED.format(run=RUN_ID, cell=next(FOLDER.glob("cells/*-hello*")).name))
     run(*stages("collect", "report"), run_id=RUN_ID)

@@ -152,7 +152,7 @@ def test_refuses_to_share_the_server(deployed: Path) -> None:
     )
     try:
         process = playbook("playbooks/deploy.yml", framework="bottle", run_id=RUN)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
     finally:
         ssh(SERVER, "systemctl stop leftover")
     told = " ".join(output.split())

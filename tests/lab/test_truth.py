@@ -9,13 +9,13 @@ import pytest
 from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh, stages, study_file
 from .figures import figures
 
-pytestmark = [pytest.mark.lab, pytest.mark.core]
+pytestmark = [pytest.mark.lab, pytest.mark.core, pytest.mark.alone]
 
 
 def wait_until_measuring(process: subprocess.Popen[str], run_id: str, cell: str) -> None:
     """Return when the client's load script has begun to measure the cell."""
     runs = STATE / f"hosts/client/root/var/lib/loadlab-runs/{run_id}/cells"
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
         files = list(runs.glob(f"*{cell}*/rep-1/progress.txt"))
         if files and files[0].read_text().strip() == "measuring":

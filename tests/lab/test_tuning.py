@@ -108,7 +108,6 @@ def machine(key: str, value: Any, required: bool = False) -> dict[str, Any]:
     }
 
 
-@pytest.mark.core
 def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     ports = sysctl(CLIENT, "net.ipv4.ip_local_port_range")
     timer = "systemctl is-active systemd-tmpfiles-clean.timer || true"

@@ -9,7 +9,7 @@ from tests.browser import Browser, browser
 
 # How long an example takes is the machine's affair: others may be at work beside it. `make
 # test-all` takes many examples of each property.
-settings.register_profile("few", deadline=None, max_examples=25)
+settings.register_profile("few", deadline=None, max_examples=10)
 settings.register_profile("many", deadline=None, max_examples=100)
 settings.load_profile("few")
 

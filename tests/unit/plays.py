@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def run(
     folder: Path, inventory: Mapping[str, object], *plays: Mapping[str, object], **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run plays on an inventory, both of which are written into ``folder``; at most 60 s."""
+    """Run plays on an inventory, both of which are written into ``folder``; at most 300 s."""
     (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
     (folder / "play.yml").write_text(yaml.safe_dump([*plays]))
     return subprocess.run(
@@ -22,5 +22,5 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )

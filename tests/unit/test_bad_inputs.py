@@ -817,7 +817,7 @@ def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     lost = any("does not answer over SSH" in sentence for sentence in words)
     assert done.returncode == (4 if lost else 2), done.stdout + done.stderr

@@ -62,7 +62,7 @@ def test_a_folder_is_all_that_a_plan_needs(tree: Path) -> None:
     assert served.units["other"] == "other.service"
     proxies = reverse_proxies.reverse_proxies(tree)
     assert reverse_proxies.proxy_files(proxies)["other"][0] == "/etc/other/other.conf"
-    assert host_in_use.proxy_ports(proxies)["8090"] == "other.service"
+    assert host_in_use.ports(proxies, 1)["8090"] == "other.service"
 
 
 @pytest.mark.parametrize(

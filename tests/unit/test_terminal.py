@@ -83,7 +83,7 @@ def words(tmp_path: Path) -> list[str]:
 
 def piped(words: list[str]) -> str:
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
     assert not set(done.stdout) & {"\r", "\x1b"}
     return done.stdout
 
@@ -186,7 +186,7 @@ def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
             assert playing.poll() is None
             time.sleep(0.1)
         playing.send_signal(signal.SIGINT)
-        output, _ = playing.communicate(timeout=60)
+        output, _ = playing.communicate(timeout=300)
     assert playing.returncode == 99
     assert output.endswith(
         "\nStopped during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. It is measured again "

@@ -65,7 +65,8 @@ CAUSES = (
         f"Open the way there, set a proxy in /etc/environment there, {_ELSEWHERE}",
     ),
     Cause(
-        r"proxy authentication|HTTP Error 407|HTTP Error 5\d\d|50[234] +\w",
+        r"proxy authentication|HTTP Error (?:4|5)\d\d|50[234] +\w"
+        r"|401 +Unauthorized|403 +Forbidden|404 +Not Found|410 +Gone|E40[134]\b",
         "{server} does not serve it",
         f"See the proxy or the mirror that it uses, {_ELSEWHERE}",
     ),

@@ -28,7 +28,8 @@ LABS = HostUse(
     clusters=[MAIN],
     databases={"loadlab": True, "loadlab_app": True},
 )
-PORTS = host_in_use.proxy_ports(reverse_proxies(Path(__file__).parents[3]))
+PROXIES = reverse_proxies(Path(__file__).parents[3])
+PORTS = host_in_use.ports(PROXIES, 1)
 USE = Use(is_server=True, paths=["/opt/loadlab", "/usr/local/bin/oha"], ports=PORTS)
 TAKEN = replace(USE, take_over=True)
 UNSAFE = {"gasc-2015": {"fsync": "off", "full_page_writes": "on", "work_mem": "32MB"}}
@@ -83,6 +84,10 @@ NEVER = {
         listener(9109, "-"),
         replace(TAKEN, is_server=False),
     ),
+    "apache2 (apache2.service) listens on *:8202, a port of the lab's: stop it": (
+        listener(8202),
+        replace(TAKEN, ports=host_in_use.ports(PROXIES, 2)),
+    ),
     "no cluster of PostgreSQL has the port 5432, where the lab looks for it: give one": (
         HostUse(clusters=[Cluster(name="17/main", port=5433, online=True, holds=0)]),
         TAKEN,
@@ -132,6 +137,10 @@ def test_all_that_is_in_the_way_is_said_at_once() -> None:
     assert "Make it anew (ansible-playbook playbooks/teardown.yml removes it), or set" in told
     assert "The role loadlab" not in told
     assert "PostgreSQL's role loadlab is not the lab's" in told
+
+
+def test_ports_of_stacks_that_are_up_together_count_only_for_these() -> None:
+    assert host_in_use.refusal(listener(8202), USE) == ""
 
 
 def test_a_client_serves_what_it_likes_beside() -> None:

@@ -28,6 +28,11 @@ NPM = (
     "npm ERR! code ECONNREFUSED\nnpm ERR! network request to https://npm.example.org:4873/express "
     "failed, reason: connect ECONNREFUSED 192.0.2.1:4873"
 )
+NPM_LACKS = (
+    "npm error code E404\nnpm error 404 Not Found - GET https://npm.example.org/pg - Not found\n"
+    "npm error A complete log of this run can be found in: /root/.npm/_logs/debug-0.log"
+)
+GO_LACKS = "go: x@v1.2.0: reading https://proxy.example.org/x/@v/v1.2.0.zip: 403 Forbidden"
 GO = 'go: x@v1: Get "https://proxy.example.org/x/@v/v1.mod": dial tcp 192.0.2.1:443: i/o timeout'
 
 
@@ -37,6 +42,8 @@ GO = 'go: x@v1: Get "https://proxy.example.org/x/@v/v1.mod": dial tcp 192.0.2.1:
         (PIP, "does not trust the certificate of index.example.org", "Install your CA there"),
         (APT, "cannot resolve the name deb.example.org", "Mend its DNS"),
         (NPM, "npm.example.org:4873 refuses its connection", "Set the proxy or the mirror"),
+        (NPM_LACKS, "npm.example.org does not serve it", "See the proxy or the mirror"),
+        (GO_LACKS, "proxy.example.org does not serve it", "See the proxy or the mirror"),
         (GO, "does not reach proxy.example.org", "Open the way there"),
     ],
 )
