@@ -139,14 +139,32 @@ reading() {
         grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" "${hardware[@]}" </dev/null
 }
 
-over='' asking='' queueing='' begun='' failed=0
+# Reads again each second, as a process of its own that whatever else wants to run interrupts: a reading takes some ms,
+# in which a request would wait. Where the cores leave it no time, its numbers would be of different moments, so it takes
+# its share from then on.
+read_each_second() {
+    local begun lines idle=1
+    trap 'over=1' TERM
+    chrt --idle --pid 0 "$BASHPID"
+    while read -r -t 1 -u 4 || [ -z "$over" ]; do
+        begun=${EPOCHREALTIME/./} lines=$(reading)
+        if [ -n "$idle" ] && ((${EPOCHREALTIME/./} - begun > 100000)); then
+            idle='' && chrt --other --pid 0 "$BASHPID"
+        else
+            printf '%s\n' "$lines"
+        fi
+    done
+}
+
+over='' asking='' queueing='' failed=0
 # The reverse proxy appends to both, also after the first is cut.
 sampled=${REQUESTS:-} errors=${ERRORS:-}
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
 if [ -n "$DATABASE" ]; then
-    "${psql[@]}" <<<"$query \\watch 1" >>database.jsonl 2>>database.err &
+    # Prepared, as planning it takes several times as long as its answer.
+    "${psql[@]}" <<<"PREPARE reading AS $query; EXECUTE reading \\watch 1" >>database.jsonl 2>>database.err &
     asking=$!
 fi
 if [ -z "$SUFFIX" ] && [ ${#names[@]} != 0 ]; then
@@ -163,18 +181,19 @@ if [ -n "$queueing" ] && [ -e "$sampled" ]; then
 fi
 # A pipe that nobody writes to: to read from it is to sleep, without a process.
 exec 4<> <(:)
+reading
+memory
+read_each_second &
+reader=$! number=0
 while [ -z "$over" ]; do
-    reading
-    for number in 1 2 3 4 5; do
-        counters >&3
-        [ -n "$begun" ] || { allowances >&3; memory; }
-        begun=1
-        [ $number != 1 ] || packets >&3
-        read -r -t 0.2 -u 4
-        [ -z "$over" ] || break
-    done
+    counters >&3
+    [ $number != 0 ] || allowances >&3
+    ((number++ % 5)) || packets >&3
+    read -r -t 0.2 -u 4
 done
 # Final reading, of the counters up to now; psql's \watch is not part of it.
+kill "$reader" 2>/dev/null
+wait "$reader"
 counters >&3
 allowances >&3
 packets >&3
