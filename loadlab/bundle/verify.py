@@ -28,22 +28,7 @@ from loadlab.report.render import render
 from loadlab.results import judge_calibration
 from loadlab.run import documents, revision, run_dir, thresholds_file
 from loadlab.run.formatting import one_line, plain
-from loadlab.run.run_dir import (
-    BENCHER,
-    CELLS,
-    CRATE,
-    LESSON,
-    LESSON_PAGE,
-    LESSON_TEXT,
-    MANIFEST,
-    MATRIX,
-    PERCENTILES,
-    REPORT,
-    RESULT,
-    TABLE,
-    VERDICT,
-    RunDir,
-)
+from loadlab.run.run_dir import RunDir
 
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
 NAMED = 20  # how many files that were not verified are printed for one reason
@@ -57,8 +42,8 @@ LISTING = "files.txt"
 #   raw file that no result names, or that is not in the bundle
 State: TypeAlias = Literal["same", "differs", "hashed", "not verified"]
 
-_ONLY_LISTED = f"raw, and no {RESULT} names its SHA-256"
-_MISSING = f"named by its {RESULT}, and not in the bundle"
+_ONLY_LISTED = f"raw, and no {run_dir.RESULT} names its SHA-256"
+_MISSING = f"named by its {run_dir.RESULT}, and not in the bundle"
 # Fields of the manifest that no other file of the bundle has.
 _COPIED = "hosts, controller, lab, pins and locks"
 
@@ -132,7 +117,7 @@ class Outcome:
                 lines.append(f"  and {len(files) - NAMED:,} more")
         return [
             *lines,
-            f"Not verified in {MANIFEST}: {_COPIED}. No other file of the bundle has them.",
+            f"Not verified in {run_dir.MANIFEST}: {_COPIED}. No other file of the bundle has them.",
             self._signed(),
             self._counts(),
         ]
@@ -248,7 +233,7 @@ def keep(outcome: Outcome, archive: Path) -> Path:
 
 def kept(folder: Path) -> list[str]:
     """Return lines for the terminal on the folder of keep()."""
-    report = folder / REPORT
+    report = folder / run_dir.REPORT
     return [
         f"Report as derived again: {report}" if report.exists() else "No report could be derived.",
         f"State of each file: {folder / LISTING}",
@@ -257,7 +242,7 @@ def kept(folder: Path) -> list[str]:
 
 def _check_hashes(bundled: Path, sums: Mapping[str, str], outcome: Outcome) -> None:
     """Compare the SHA-256 of raw files that the bundle's results name with the files in it."""
-    for path in sorted(bundled.rglob(RESULT)):
+    for path in sorted(bundled.rglob(run_dir.RESULT)):
         for name, sha256 in _named(path).items():
             file = f"{path.parent.relative_to(bundled).as_posix()}/{name}"
             if file not in sums:
@@ -265,7 +250,9 @@ def _check_hashes(bundled: Path, sums: Mapping[str, str], outcome: Outcome) -> N
             elif sums[file] == sha256:
                 outcome.files[file] = Checked("hashed")
             else:
-                difference = f"SHA-256 {sums[file]}, and its {RESULT} names {one_line(sha256, 64)}"
+                difference = (
+                    f"SHA-256 {sums[file]}, and its {run_dir.RESULT} names {one_line(sha256, 64)}"
+                )
                 outcome.files[file] = Checked("differs", (difference,))
 
 
@@ -338,25 +325,25 @@ class _Derivation:
         and plan.json."""
         derived = self.derived
         self._make(self._calibrations, "calibration")
-        self._make(lambda: derive_run.results(derived), f"{CELLS}/")
+        self._make(lambda: derive_run.results(derived), f"{run_dir.CELLS}/")
         self._make(lambda: derive_run.describe_again(derived, manifest), "manifest")
         self._make(
             lambda: derive_run.summary(derived),
             "summary",
             "claims",
-            LESSON,
+            run_dir.LESSON,
             "certificate",
-            VERDICT,
-            MATRIX,
+            run_dir.VERDICT,
+            run_dir.MATRIX,
             "metrics",
-            TABLE,
-            BENCHER,
-            f"{PERCENTILES}/",
+            run_dir.TABLE,
+            run_dir.BENCHER,
+            f"{run_dir.PERCENTILES}/",
         )
         self._make(lambda: reproduction.write(derived), "reproduction")
         self._make(self._report, "report")
-        self._make(lambda: self._lesson(begun), LESSON_TEXT, LESSON_PAGE)
-        self._make(self._crate, CRATE)
+        self._make(lambda: self._lesson(begun), run_dir.LESSON_TEXT, run_dir.LESSON_PAGE)
+        self._make(self._crate, run_dir.CRATE)
 
     def _make(self, make: Callable[[], object], *beginnings: str) -> None:
         """Derive documents, then compare every file whose name starts with one
