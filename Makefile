@@ -1,5 +1,5 @@
 # make lab framework=aiohttp [rate=2000 ...]   installs the tools, then runs the lab
-# make test                                    installs the tools, then runs the tests, 20 to 30 minutes
+# make test                                    installs the tools, then runs the tests, 12 to 20 minutes
 # make test-all                                also runs the tests that this leaves out
 # make test-all only=stacks,faults             runs parts of the tests, see CONTRIBUTING.md
 # make site [to=<folder>]                      writes the index and the reports as a static folder, site/
