@@ -286,6 +286,36 @@ def test_a_clients_recording_tells_its_generator(tmp_path: Path) -> None:
     assert recording.readings[0].throttled == {1: 5}
 
 
+def test_a_reading_that_busy_cores_delay_is_left_out_and_the_next_takes_its_share(
+    tmp_path: Path,
+) -> None:
+    """The recorder's own function. Each reading is the scheduling policy that it has; the first
+    takes too long."""
+    script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
+    begin = script.index("read_each_second() {")
+    function = script[begin : script.index("\n}\n", begin) + 3].replace("-t 1 ", "-t 0.1 ")
+    readings = """
+    reading() {
+        chrt --pid "$BASHPID" | sed -n "s/.*policy: //p" | tee -a policies
+        case $(wc -l <policies) in 1) sleep 0.2 ;; 3) kill "$recorder" ;; esac
+    }
+    exec 4<> <(:)
+    over='' recorder=$BASHPID
+    read_each_second
+    """
+    done = subprocess.run(
+        ["bash", "-c", function + readings],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=True,
+    )
+    others = ["SCHED_OTHER", "SCHED_OTHER"]
+    assert (tmp_path / "policies").read_text().split() == ["SCHED_IDLE", *others]
+    assert done.stdout.split() == others
+
+
 def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
     """The recorder's own function, of the process that runs it and of one that has ended."""
     script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
