@@ -65,6 +65,7 @@ class Measurement:
       nothing; None where the generator does not report them
     - stops: times in which the generator itself stood still; None where it does not report them
     - sent_shape: how the arrivals of the schedule were kept; None where it does not report that
+    - answers: of each second of a ramp that has level stages; empty of another load
     - polling_s: CPU time of each second of the load, seconds, in which the generator looked for
       work and had none; empty where it does not report it
     - kinds: of a mix, endpoint -> the part of the measurement that is of this kind of request, with
@@ -100,6 +101,7 @@ class Measurement:
     stops: Stops | None = None
     sent_shape: SentShape | None = None
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
+    answers: Sequence[SecondAnswers] = ()
     polling_s: Sequence[float] = ()
     waited: Waited | None = None
     span: tuple[float, float] | None = None
@@ -145,6 +147,24 @@ class Waited:
     unsent: int = 0
     known_fraction: float = 1.0
     left_out: int | None = None
+
+
+@dataclass(frozen=True)
+class SecondAnswers:
+    """A second of a load.
+
+    - due: requests that were due in it
+    - us: (distinct latencies in µs, their counts) of the answers of these
+    - ok: right ones among these answers
+    - ended: requests that ended in it, answered or not, whenever they were due
+    - came: right answers that came in it
+    """
+
+    due: int
+    us: tuple[Integers, Integers]
+    ok: int
+    ended: int
+    came: int
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from loadlab.generators.measurement import (
     GeneratorError,
     Lateness,
     Measurement,
+    SecondAnswers,
     SentShape,
     Waited,
 )
@@ -211,6 +212,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             series.intended
             if summary.lanes == 1 and summary.closed is None
             else summary.due_by_second,
+            reader.answers,
         ),
         stops=Stops(
             total_s=summary.gaps.total_s,
@@ -218,6 +220,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
         ),
         sent_shape=_sent_shape(summary, reader.mix_off),
+        answers=reader.answers,
         polling_s=summary.polling_by_second,
         findings=[
             *_failure_kinds(summary),
@@ -327,7 +330,9 @@ def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) ->
     return errors
 
 
-def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
+def _per_second(
+    series: AnswerSeries, scheduled: list[int], answers: Sequence[SecondAnswers]
+) -> PerSecond:
     return PerSecond(
         second=series.second,
         scheduled=scheduled,
@@ -336,6 +341,7 @@ def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
         p50_us=series.p50_us,
         p99_us=series.p99_us,
         max_us=series.max_us,
+        came=[second.came for second in answers] or None,
         latency_bins=series.latency_bins,
     )
 

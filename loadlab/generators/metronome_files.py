@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.measurement import GeneratorError
+from loadlab.generators.measurement import GeneratorError, SecondAnswers
 from loadlab.generators.tally import Seconds, rounded
 from loadlab.model import Arrivals
 from loadlab.stats import histograms
@@ -96,7 +96,7 @@ class Planned(Struct):
     where the rate does not change."""
 
     arrivals: PlannedArrivals | None = None
-    ramp: list[float] = []
+    ramp: list[tuple[float, float]] = []
 
     @property
     def come(self) -> Arrivals | None:
@@ -301,6 +301,7 @@ class Reader:
         self.kinds = [Reader(alone) for _ in schedule.kinds]
         self.statuses = Counter[str]()
         self._order: list[Integers] = []
+        self._staged = _Staged(schedule) if _has_stages(schedule) else None
 
     def add(self, block: Block) -> None:
         """Add the records of a block."""
@@ -330,8 +331,15 @@ class Reader:
         statuses = np.unique(columns["status"][answered], return_counts=True)
         for status, count in zip(*statuses, strict=True):
             self.statuses[str(status)] += int(count)
+        if self._staged:
+            self._staged.add(due_units, latency, outcome)
         if KIND in columns:
             self._add_kinds(block)
+
+    @property
+    def answers(self) -> list[SecondAnswers]:
+        """Each second of a ramp that has stages; none of another load, and without records."""
+        return self._staged.seconds() if self._staged and self._staged.rows else []
 
     def _add_kinds(self, block: Block) -> None:
         kind = block.columns[KIND]
@@ -382,6 +390,44 @@ class Reader:
         is_right = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
         number = np.full(len(us), self._schedule.edges[second])
         self.seconds.add(number, us, is_right, 0 * us)
+
+
+def _has_stages(schedule: Schedule) -> bool:
+    arrivals = schedule.arrivals
+    return bool(arrivals and arrivals.stages(schedule.rate, schedule.duration_s))
+
+
+class _Staged:
+    """Counts the requests of each second of a ramp."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._due = np.diff(schedule.edges).tolist()
+        self._us = [Counted() for _ in self._due]
+        self._ok, self._ended, self._came = (np.zeros(len(self._due), np.int64) for _ in range(3))
+        self.rows = 0
+
+    def add(self, due: Integers, latency: Integers, outcome: Integers) -> None:
+        """Add requests: when they were due and their latencies, in units, and their outcomes."""
+        self.rows += len(due)
+        last, answered, right = len(self._due) - 1, outcome < ANSWERED, outcome == 0
+        second = np.minimum(due // UNITS_S, last)
+        for number in np.unique(second).tolist():
+            self._us[number].add(latency[answered & (second == number)])
+        end = (due + latency) // UNITS_S
+        for counts, seconds in (
+            (self._ok, second[right]),
+            (self._ended, end[end <= last]),
+            (self._came, end[right & (end <= last)]),
+        ):
+            counts += np.bincount(seconds, minlength=last + 1)
+
+    def seconds(self) -> list[SecondAnswers]:
+        """Return all seconds of the load."""
+        columns = (self._ok.tolist(), self._ended.tolist(), self._came.tolist())
+        return [
+            SecondAnswers(due, us.exact, ok, ended, came)
+            for due, us, ok, ended, came in zip(self._due, self._us, *columns, strict=True)
+        ]
 
 
 def _histogram(numbers: Iterator[int]) -> Counts:

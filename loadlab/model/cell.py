@@ -1,6 +1,8 @@
 """A cell: what is measured."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +21,7 @@ Purpose = Literal[
     "aa_control",
     "probe",
     "curve",
+    "overload",
     "saturation",
     "py_spy",
     "trace",
@@ -101,6 +104,10 @@ class Injection(Record, kw_only=True, frozen=True):
     ] = None
 
 
+# Of a ramp: time and rate.
+Point: TypeAlias = tuple[NotNegative, NotNegative]
+
+
 class Arrivals(Record, kw_only=True, frozen=True):
     """How the requests of a mean rate come: at random or in bursts, and along a ramp."""
 
@@ -117,10 +124,11 @@ class Arrivals(Record, kw_only=True, frozen=True):
     ] = None
 
     ramp: Annotated[
-        Annotated[list[NotNegative], Meta(min_length=2, max_length=1000)] | None,
+        Annotated[list[Point], Meta(min_length=2, max_length=1000)] | None,
         doc(
-            "Rates at equal distances in time, from the begin to the end, with straight lines "
-            "between them. Only their ratios count, as the load has a mean rate."
+            "Pairs of a time, ascending, and a rate, from the begin to the end, with straight "
+            "lines between them; at the same time twice, the rate jumps. Only ratios count, as the "
+            "load has a length and a mean rate."
         ),
     ] = None
 
@@ -138,7 +146,7 @@ class Arrivals(Record, kw_only=True, frozen=True):
         elif self.smoothness is not None:
             words.append("poisson" if self.smoothness == 1 else f"gamma:{self.smoothness:g}")
         if self.ramp:
-            words.append("ramp:" + "..".join(f"{rate:g}" for rate in self.ramp))
+            words.append(f"ramp:{ramp_text(self.ramp)}")
         return " ".join(words)
 
     @property
@@ -147,6 +155,40 @@ class Arrivals(Record, kw_only=True, frozen=True):
         if (self.smoothness, self.burst) == (None, None):
             return None
         return msgspec.structs.replace(self, ramp=None)
+
+    def first_rate(self, rate: float) -> float:
+        """Return the rate at the begin of a load with this mean; the mean where it begins at 0."""
+        begin = self.ramp[0][1] if self.ramp else 0
+        return rate * begin / ramp_mean(self.ramp) if self.ramp and begin else rate
+
+    def stages(self, rate: float, duration_s: float) -> list[tuple[float, float, float]]:
+        """Return (begin, end, rate) of each part of a load in which the rate is level.
+
+        ``rate``: the mean, requests/s; times are in seconds of the load. Empty without a ramp.
+        """
+        points = self.ramp or []
+        if not points:
+            return []
+        first, length = points[0][0], points[-1][0] - points[0][0]
+        faster, longer = rate / ramp_mean(points), duration_s / length
+        return [
+            ((begin - first) * longer, (end - first) * longer, level * faster)
+            for (begin, level), (end, after) in pairwise(points)
+            if level == after and end > begin
+        ]
+
+
+def ramp_mean(points: Sequence[Point]) -> float:
+    """Return the mean rate of a ramp that has a length."""
+    requests = sum((b - a) * (x + y) / 2 for (a, x), (b, y) in pairwise(points))
+    return requests / (points[-1][0] - points[0][0])
+
+
+def ramp_text(points: Sequence[Point]) -> str:
+    """Return a ramp as the option has it: 100..2000 of equal distances, else 0:100,60:2000."""
+    if [time for time, _ in points] == [*range(len(points))]:
+        return "..".join(f"{rate:.15g}" for _, rate in points)
+    return ",".join(f"{time:.15g}:{rate:.15g}" for time, rate in points)
 
 
 class LaneTurns(Record, kw_only=True, frozen=True):

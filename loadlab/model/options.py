@@ -43,7 +43,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ]
     ramp: Annotated[
         str | None,
-        doc("Rates at equal distances in time, such as 100..2000, whose mean is rate; else null."),
+        doc(
+            "Rates at equal distances in time, such as 100..2000, or seconds with rates, such as "
+            "0:100,60:2000, whose mean is rate; else null."
+        ),
     ]
     duration: Annotated[float, doc("Seconds measured.")]
     warmup: Annotated[float, doc("Seconds of warm-up.")]
@@ -56,6 +59,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         doc("Objective of a search: p50_ms and so on in ms, errors as a fraction; else null."),
     ]
     curve: Annotated[bool, doc("Whether a run at one rate has a curve.")]
+    overload: Annotated[
+        bool, doc("Whether a run at one rate has a load beyond the saturation and back.")
+    ]
     repetitions: Annotated[int, doc("Repetitions of each cell.")]
     generator: Annotated[str, doc("Load generator or Python client.")]
     requests: Annotated[int, doc("Requests of a Python client.")]

@@ -109,6 +109,13 @@ class PerSecond(Record, kw_only=True, frozen=True):
         ),
     ]
 
+    came: Annotated[
+        list[Count] | None,
+        doc(
+            "Right answers that came in that second, whenever their requests were due; absent "
+            "where the result has no stages."
+        ),
+    ] = None
     latency_bins: Annotated[
         LatencyBins | None,
         doc(
@@ -244,6 +251,60 @@ class KindLoad(Record, kw_only=True, frozen=True):
     censored: Annotated[
         EncodedHistogram | None, doc("As the whole load's, of the kind; null in summary.json.")
     ]
+
+
+class StageLoad(Record, kw_only=True, frozen=True):
+    """A part of a ramp in which the rate is level, in whole seconds. Percentiles are of all
+    requests that were due in it: one without an answer ranks behind every answer. Each is null
+    where it falls among these, or too few were due.
+    """
+
+    begin_s: Annotated[Count, doc("Its first second, from the begin of the load.")]
+    end_s: Annotated[Positive, doc("The second after its last.")]
+    rate: Annotated[NotNegative, doc("Requests/s that were asked for.")]
+    scheduled: Annotated[Count, doc("Requests that were due in it.")]
+    failed: Annotated[
+        Count, doc("Those of them without a right answer, whenever that came, or never sent.")
+    ]
+    goodput: Annotated[
+        NotNegative,
+        doc("Right answers that came in it, per second, whenever their requests were due."),
+    ]
+    p50_us: Annotated[Positive | None, doc("Median latency, µs.")]
+    p99_us: Annotated[Positive | None, doc("99th percentile of the latency, µs.")]
+
+
+class Recovery(Record, kw_only=True, frozen=True):
+    """How a load went on after its overload. Times count from the begin of the last stage."""
+
+    limit_us: Annotated[
+        Positive | None,
+        doc(
+            "p99 of the first stage and recovered_max of files/validity.yml more, µs; null where "
+            "reason says why it is not known."
+        ),
+    ]
+    recovered_s: Annotated[
+        Count | None,
+        doc("Seconds until p99 was back within this limit; null where it was not."),
+    ]
+    window_s: Annotated[
+        Positive | None,
+        doc("Seconds from there on whose p99 this was; null where it was not."),
+    ]
+    waiting: Annotated[
+        Count, doc("Requests that were due before the last stage and had not ended at its begin.")
+    ]
+    drained_s: Annotated[
+        Count | None,
+        doc(
+            "Seconds until no more requests waited than at some second of the first stage; null "
+            "where more did to the end."
+        ),
+    ]
+    reason: Annotated[
+        Reason | None, doc("Why it is not known whether p99 came back; absent where it is.")
+    ] = None
 
 
 class Repetition(Record, kw_only=True, frozen=True):
@@ -425,6 +486,20 @@ class Repetition(Record, kw_only=True, frozen=True):
     trace: Annotated[
         KernelTrace | None,
         doc("Trace of the server's kernel; absent where it was not traced."),
+    ] = None
+    stages: Annotated[
+        list[StageLoad] | None,
+        doc(
+            "Each part of a ramp in which the rate is level for a second or more; absent of "
+            "another load, of several clients, and where no record of each request is kept."
+        ),
+    ] = None
+    recovery: Annotated[
+        Recovery | None,
+        doc(
+            "The last stage against the first, where both have the same rate and one between them "
+            "a higher rate; absent of other loads."
+        ),
     ] = None
     kinds: Annotated[
         list[KindLoad] | None,

@@ -220,6 +220,14 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
             "latency, fraction of those by count."
         ),
     ]
+    recovered_max: Annotated[
+        NotNegative,
+        doc("Recovered up to: growth of p99 over that before an overload, a fraction."),
+    ]
+    recovery_window_s: Annotated[
+        Above0,
+        doc("Least length of the part of a load by which a recovery is judged, seconds."),
+    ]
     backlog_growth_max: Annotated[
         NotNegative,
         doc(

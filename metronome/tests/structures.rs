@@ -127,7 +127,7 @@ fn arrivals_of_a_seed_are_the_same() {
 fn a_ramp_has_its_rates() {
     let rate = Rate::new(1000.0, 10.0);
     // 0 to 3,000/s, back to 0, and 1,000/s at the end: 0, 3, 0, 1 with a mean of 7/6.
-    let ramp = [0.0, 3.0, 0.0, 1.0];
+    let ramp = [(0.0, 0.0), (2.0, 3.0), (4.0, 0.0), (6.0, 1.0)];
     let poisson = Arrivals::Gamma {
         smoothness: 1.0,
         seed: 3,
@@ -150,7 +150,22 @@ fn a_ramp_has_its_rates() {
             assert!((due - expected).abs() <= most, "{until}: {due} {expected}");
         }
     }
-    let level = Arrivals::Constant.times(&rate, &[2.0, 2.0]).unwrap();
+    // Steps that jump: 1 for 4 s, nothing for 2 s, 2 for 3 s, from second 10 of a clock.
+    let steps = [(10.0, 1.0), (14.0, 1.0), (14.0, 0.0), (16.0, 0.0), (16.0, 2.0), (19.0, 2.0)];
+    let times = Arrivals::Constant
+        .times(&Rate::new(100.0, 9.0), &steps)
+        .unwrap();
+    let within = |from: f64, to: f64| {
+        let due = |seconds: f64| times.partition_point(|&due| (due as f64) < seconds * 1e9);
+        due(to) - due(from)
+    };
+    assert_eq!(
+        [within(0.0, 4.0), within(4.0, 6.0), within(6.0, 9.0)],
+        [360, 0, 540]
+    );
+    let level = Arrivals::Constant
+        .times(&rate, &[(0.0, 2.0), (1.0, 2.0)])
+        .unwrap();
     assert!(level
         .iter()
         .zip(0..)
@@ -182,9 +197,16 @@ fn wrong_arrivals_are_refused() {
             "schedule.arrivals.burst is 0.5; it must be a number from 1 to 10000",
         ),
         (
-            r#", "ramp": [0, 0]"#,
+            r#", "ramp": [[0, 0], [1, 0]]"#,
             400.0,
-            "schedule.ramp is [0,0]; it must be 2 to 1000 rates from 0 to 1e7, one of them above 0",
+            "schedule.ramp is [[0,0],[1,0]]; it must be 2 to 1000 pairs of a time, ascending, and a \
+             rate from 0 to 1e7, not all 0",
+        ),
+        (
+            r#", "ramp": [[0, 1], [2, 1], [1, 1]]"#,
+            9.0,
+            "schedule.ramp is [[0,1],[2,1],[1,1]]; it must be 2 to 1000 pairs of a time, ascending, \
+             and a rate from 0 to 1e7, not all 0",
         ),
         (
             r#", "arrivals": {"smoothness": 1, "seed": 1}, "duration_s": 3"#,

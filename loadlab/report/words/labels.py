@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -27,6 +28,9 @@ from loadlab.run import formatting
 from loadlab.stacks.contract import Contract, Contracts
 
 # Measurements of one stack at several loads.
+# Rates of a ramp that its words have; of more, the lowest and the highest.
+RAMP_SHOWN = 6
+
 S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
@@ -366,7 +370,10 @@ def arrivals(shape: Arrivals) -> str:
         gamma = f"gamma arrivals of smoothness {shape.smoothness:g}"
         words.append("Poisson arrivals" if shape.smoothness == 1 else gamma)
     if shape.ramp:
-        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shape.ramp)}")
+        # A rate that stays is there twice.
+        steps = [rate for rate, _ in groupby(rate for _, rate in shape.ramp)]
+        shown = steps if len(steps) <= RAMP_SHOWN else [min(steps), max(steps)]
+        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shown)}")
     return ", ".join(words)
 
 

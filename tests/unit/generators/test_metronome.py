@@ -226,6 +226,7 @@ def test_another_load_is_refused(folder: Path) -> None:
         metronome.measure(folder, FLAKY)
 
 
+RAMP = [(0.0, 1.0), (1.0, 3.0)]
 POISSON = Schedule(200, 2, 8, Arrivals(smoothness=1))
 
 
@@ -258,8 +259,8 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
     ("arrivals", "planned"),
     [
         (Arrivals(smoothness=0.5), {"arrivals": {"smoothness": 0.5, "seed": 7}}),
-        (Arrivals(burst=2, ramp=[1, 3]), {"arrivals": {"burst": 2}, "ramp": [1, 3]}),
-        (Arrivals(ramp=[0, 30]), {"ramp": [0, 30]}),
+        (Arrivals(burst=2, ramp=RAMP), {"arrivals": {"burst": 2}, "ramp": [[0, 1], [1, 3]]}),
+        (Arrivals(ramp=RAMP), {"ramp": [[0, 1], [1, 3]]}),
     ],
 )
 def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, object]) -> None:
