@@ -66,6 +66,8 @@ class Measurement:
     - stops: times in which the generator itself stood still; None where it does not report them
     - sent_shape: how the arrivals of the schedule were kept; None where it does not report that
     - answers: of each second of a ramp that has level stages; empty of another load
+    - due_us: of one connection, when each request that was sent was due, µs from the begin; empty
+      of several
     - polling_s: CPU time of each second of the load, seconds, in which the generator looked for
       work and had none; empty where it does not report it
     - kinds: of a mix, endpoint -> the part of the measurement that is of this kind of request, with
@@ -102,6 +104,7 @@ class Measurement:
     sent_shape: SentShape | None = None
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
     answers: Sequence[SecondAnswers] = ()
+    due_us: Integers = field(default_factory=lambda: NONE[0])
     polling_s: Sequence[float] = ()
     waited: Waited | None = None
     span: tuple[float, float] | None = None

@@ -221,6 +221,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         ),
         sent_shape=_sent_shape(summary, reader.mix_off),
         answers=reader.answers,
+        due_us=reader.due_us,
         polling_s=summary.polling_by_second,
         findings=[
             *_failure_kinds(summary),

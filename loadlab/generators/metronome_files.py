@@ -301,6 +301,7 @@ class Reader:
         self.kinds = [Reader(alone) for _ in schedule.kinds]
         self.statuses = Counter[str]()
         self._order: list[Integers] = []
+        self._dues: list[Integers] = []
         self._staged = _Staged(schedule) if _has_stages(schedule) else None
 
     def add(self, block: Block) -> None:
@@ -331,10 +332,17 @@ class Reader:
         statuses = np.unique(columns["status"][answered], return_counts=True)
         for status, count in zip(*statuses, strict=True):
             self.statuses[str(status)] += int(count)
+        if self._schedule.connections == 1:
+            self._dues.append(due_units // UNITS_US)
         if self._staged:
             self._staged.add(due_units, latency, outcome)
         if KIND in columns:
             self._add_kinds(block)
+
+    @property
+    def due_us(self) -> Integers:
+        """When each request was due, µs; empty of several connections, and without records."""
+        return np.concatenate([*self._dues, np.zeros(0, np.int64)])
 
     @property
     def answers(self) -> list[SecondAnswers]:

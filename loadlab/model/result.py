@@ -274,6 +274,26 @@ class StageLoad(Record, kw_only=True, frozen=True):
     p99_us: Annotated[Positive | None, doc("99th percentile of the latency, µs.")]
 
 
+class Queue(Record, kw_only=True, frozen=True):
+    """Latencies of one connection by queueing theory, if each request took the mean service time of
+    the load: it serves one request after the other, in the order in which they are due.
+    """
+
+    busy: Annotated[Above0, doc("Part of the time in which it serves, rate times service time.")]
+    mean_us: Annotated[
+        Above0, doc("Mean latency, µs, of the due times as recorded (Lindley's recursion).")
+    ]
+    p99_us: Annotated[Above0 | None, doc("p99 of these; null where they are too few.")]
+    closed_mean_us: Annotated[
+        Above0 | None,
+        doc(
+            "Mean latency, µs, of all loads of such arrivals (D/D/1, M/D/1, bursts); null where "
+            "the lab has no closed form, or busy is 0.99 or more."
+        ),
+    ]
+    closed_p99_us: Annotated[Above0 | None, doc("p99 of these, null as above.")]
+
+
 class Recovery(Record, kw_only=True, frozen=True):
     """How a load went on after its overload. Times count from the begin of the last stage."""
 
@@ -486,6 +506,13 @@ class Repetition(Record, kw_only=True, frozen=True):
     trace: Annotated[
         KernelTrace | None,
         doc("Trace of the server's kernel; absent where it was not traced."),
+    ] = None
+    queue: Annotated[
+        Queue | None,
+        doc(
+            "Latencies of a load over one connection by queueing theory; absent of several "
+            "connections, without a rate, and where no record of each request is kept."
+        ),
     ] = None
     stages: Annotated[
         list[StageLoad] | None,
