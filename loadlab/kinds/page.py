@@ -116,7 +116,10 @@ class _Builder:
         # A/A controls appear in the comparison only.
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")
-        self._overloads = self._entries("overload")
+        self._overloads = [
+            replace(entry, anchor=f"overload-{number}")
+            for number, entry in enumerate(self._entries("overload"), start=1)
+        ]
         self._curves = curves_section.headlines(self._summary, self._paths)
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
