@@ -358,7 +358,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         shape = {"arrivals": msgspec.to_builtins(request.arrivals)}
         if ramp := shape["arrivals"].pop("ramp", None):
             shape["ramp"] = ramp
-        if request.arrivals.smoothness:
+        if request.arrivals.is_random:
             shape["arrivals"]["seed"] = request.seed
         shape = {name: value for name, value in shape.items() if value}
     if request.mix:

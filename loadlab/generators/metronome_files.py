@@ -24,7 +24,7 @@ from msgspec import Struct
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError, SecondAnswers
 from loadlab.generators.tally import Seconds, rounded
-from loadlab.model import Arrivals
+from loadlab.model import Arrivals, Switching
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
 
@@ -89,6 +89,7 @@ class PlannedArrivals(Struct):
     smoothness: float | None = None
     seed: int | None = None
     burst: int | None = None
+    switching: Switching | None = None
 
 
 class Planned(Struct):
@@ -102,10 +103,11 @@ class Planned(Struct):
     def come(self) -> Arrivals | None:
         """How requests were to come."""
         planned = self.arrivals or PlannedArrivals()
-        fields = (planned.smoothness, planned.burst, self.ramp or None)
-        if fields == (None, None, None):
+        fields = (planned.smoothness, planned.burst, planned.switching, self.ramp or None)
+        if fields == (None,) * 4:
             return None
-        return Arrivals(smoothness=planned.smoothness, burst=planned.burst, ramp=fields[2])
+        smoothness, burst, switching, ramp = fields
+        return Arrivals(smoothness=smoothness, burst=burst, switching=switching, ramp=ramp)
 
 
 class PlannedKind(Struct):

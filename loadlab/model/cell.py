@@ -108,6 +108,26 @@ class Injection(Record, kw_only=True, frozen=True):
 Point: TypeAlias = tuple[NotNegative, NotNegative]
 
 
+class Switching(Record, kw_only=True, frozen=True):
+    """A Poisson process with two rates, of which each lasts for a time with an exponential
+    distribution."""
+
+    ratio: Annotated[
+        Annotated[float, Meta(ge=1, le=1_000)], doc("Busy rate / calm rate, 1 to 1,000.")
+    ]
+    calm_s: Annotated[
+        Annotated[float, Meta(ge=0.01, le=86_400)],
+        doc("Mean time at the calm rate, seconds, 0.01 to 86,400."),
+    ]
+    busy_s: Annotated[
+        Annotated[float, Meta(ge=0.01, le=86_400)], doc("Mean time at the busy rate, alike.")
+    ]
+
+    def __str__(self) -> str:
+        """Return it as the option has it: mmpp:9:2:0.5."""
+        return f"mmpp:{self.ratio:g}:{self.calm_s:g}:{self.busy_s:g}"
+
+
 class Arrivals(Record, kw_only=True, frozen=True):
     """How the requests of a mean rate come: at random or in bursts, and along a ramp."""
 
@@ -122,7 +142,9 @@ class Arrivals(Record, kw_only=True, frozen=True):
         Annotated[int, Meta(ge=2, le=10_000)] | None,
         doc("Requests that are due at the same moment, 2 to 10,000."),
     ] = None
-
+    switching: Annotated[
+        Switching | None, doc("Two rates, between which a Poisson process switches at random.")
+    ] = None
     ramp: Annotated[
         Annotated[list[Point], Meta(min_length=2, max_length=1000)] | None,
         doc(
@@ -134,9 +156,11 @@ class Arrivals(Record, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError where nothing is there, or what excludes each other."""
-        fields = (self.smoothness, self.burst, self.ramp)
-        if fields == (None, None, None) or None not in fields[:2]:
-            raise ValueError("arrivals of smoothness {}, burst {} and ramp {}".format(*fields))
+        fields = (self.smoothness, self.burst, self.switching, self.ramp)
+        if fields == (None,) * 4 or fields[:3].count(None) < 2:
+            raise ValueError(
+                "arrivals of smoothness {}, burst {}, switching {} and ramp {}".format(*fields)
+            )
 
     def __str__(self) -> str:
         """Return them as the options have them: poisson, gamma:0.5, bursts:20 ramp:0..300."""
@@ -145,14 +169,21 @@ class Arrivals(Record, kw_only=True, frozen=True):
             words.append(f"bursts:{self.burst}")
         elif self.smoothness is not None:
             words.append("poisson" if self.smoothness == 1 else f"gamma:{self.smoothness:g}")
+        elif self.switching is not None:
+            words.append(str(self.switching))
         if self.ramp:
             words.append(f"ramp:{ramp_text(self.ramp)}")
         return " ".join(words)
 
     @property
+    def is_random(self) -> bool:
+        """Whether they follow from a seed."""
+        return self.smoothness is not None or self.switching is not None
+
+    @property
     def level(self) -> Self | None:
         """The same at a rate that does not change; None where these are constant."""
-        if (self.smoothness, self.burst) == (None, None):
+        if (self.smoothness, self.burst, self.switching) == (None, None, None):
             return None
         return msgspec.structs.replace(self, ramp=None)
 

@@ -39,7 +39,11 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
     arrivals: Annotated[
-        str, doc("How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.")
+        str,
+        doc(
+            "How requests come: constant, poisson, gamma:<smoothness>, bursts:<requests> or "
+            "mmpp:<ratio>:<calm>:<busy>."
+        ),
     ]
     ramp: Annotated[
         str | None,

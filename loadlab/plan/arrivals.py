@@ -27,7 +27,7 @@ _REMEDY = (
     f"example -e {RAMP}=100..2000, with seconds -e {RAMP}=0:100,60:2000, or a file of such rows, "
     f"-e {RAMP}=day{_CSV}."
 )
-_CONSTANT, _POISSON = "constant", "poisson"
+_CONSTANT, _POISSON, _SWITCHING = "constant", "poisson", "mmpp"
 # Word before the colon: field of Arrivals, type of its number and the limits in words.
 _NUMBERED: dict[str, tuple[str, type[float | int], str]] = {
     "gamma": ("smoothness", float, "a smoothness from 0.25 to 100"),
@@ -43,10 +43,13 @@ def parse(text: str) -> Arrivals | None:
     if text in (_CONSTANT, _POISSON):
         return Arrivals(smoothness=1) if text == _POISSON else None
     word, _, number = text.partition(":")
+    if word == _SWITCHING:
+        return _switching(text, number)
     if word not in _NUMBERED:
         raise PlanError(
-            f"{OPTION}: '{text}' is none of {_CONSTANT}, {_POISSON}, gamma:<smoothness> and "
-            f"bursts:<requests>. Give one, or leave {OPTION} out."
+            f"{OPTION}: '{text}' is none of {_CONSTANT}, {_POISSON}, gamma:<smoothness>, "
+            f"bursts:<requests> and {_SWITCHING}:<ratio>:<calm>:<busy>. Give one, or leave "
+            f"{OPTION} out."
         )
     field, kind, limits = _NUMBERED[word]
     try:
@@ -59,6 +62,21 @@ def parse(text: str) -> Arrivals | None:
         raise PlanError(
             f"{OPTION}: '{text}' has no number, or one out of range. Give {limits}, for example "
             f"-e {OPTION}={word}:{'0.5' if word == 'gamma' else '20'}."
+        ) from None
+
+
+def _switching(text: str, numbers: str) -> Arrivals:
+    try:
+        ratio, calm, busy = map(float, numbers.split(":"))
+        if not all(map(math.isfinite, (ratio, calm, busy))):
+            raise ValueError
+        values = {"ratio": ratio, "calm_s": calm, "busy_s": busy}
+        return msgspec.convert({"switching": values}, Arrivals)
+    except ValueError:
+        raise PlanError(
+            f"{OPTION}: '{text}' has other numbers than these three: busy rate / calm rate from 1 "
+            f"to 1000, and the mean seconds of calm and of busy times, each from 0.01 to 86400. "
+            f"Give them, for example -e {OPTION}={_SWITCHING}:9:2:0.5."
         ) from None
 
 
@@ -166,7 +184,8 @@ def refuse(options: Options) -> None:
             f"{option}: generator={generator.name} sends at a constant rate alone. Give -e "
             f"generator={registry.readers(OPTION)[0]}, without http2, or leave {option} out."
         )
-    if options.clients > 1 and (arrivals.burst or arrivals.smoothness not in (None, 1)):
+    adds_up = not (arrivals.burst or arrivals.switching) and arrivals.smoothness in (None, 1)
+    if options.clients > 1 and not adds_up:
         raise PlanError(
             f"{OPTION}: {options.clients} clients offer the load, and {options.arrivals} of each "
             f"would not be {options.arrivals} together; {_POISSON} would. Give "

@@ -14,6 +14,14 @@ pub enum Arrivals {
     Gamma { smoothness: f64, seed: u64 },
     /// So many at the same moment.
     Bursts { size: u64 },
+    /// A Poisson process with two rates: the busy one is so many times the calm one. Each lasts for
+    /// a time with an exponential distribution, with this mean in seconds.
+    Switching {
+        ratio: f64,
+        calm_s: f64,
+        busy_s: f64,
+        seed: u64,
+    },
 }
 
 impl Arrivals {
@@ -26,6 +34,16 @@ impl Arrivals {
             Arrivals::Constant if ramp.is_empty() => return None,
             Arrivals::Constant => requests.map(|request| rate.due(request)).collect(),
             Arrivals::Gamma { smoothness, seed } => gamma(smoothness, seed, rate),
+            Arrivals::Switching {
+                ratio,
+                calm_s,
+                busy_s,
+                seed,
+            } => {
+                let states = [(1.0, calm_s), (ratio, busy_s)];
+                let steps = switching(&states, seed, rate.duration_ns as f64 / 1e9);
+                along(&steps, &gamma(1.0, seed, rate), rate.duration_ns)
+            }
             Arrivals::Bursts { size } => {
                 let first = |request: u64| request - request % size;
                 requests.map(|request| rate.due(first(request))).collect()
@@ -71,7 +89,15 @@ fn along(ramp: &[(f64, f64)], even: &[u64], duration_ns: u64) -> Vec<u64> {
             before += amounts[leg];
             leg += 1;
         }
-        let (Leg { begin, length, from, to }, rest) = (legs[leg], amount - before);
+        let (
+            Leg {
+                begin,
+                length,
+                from,
+                to,
+            },
+            rest,
+        ) = (legs[leg], amount - before);
         // The root of from * time + (to - from) / length * time^2 / 2 = rest.
         let square = from * from + 2.0 * (to - from) / length * rest;
         let speed = from + square.max(0.0).sqrt();
@@ -79,6 +105,24 @@ fn along(ramp: &[(f64, f64)], even: &[u64], duration_ns: u64) -> Vec<u64> {
         ((begin + time).round() as u64).min(duration_ns - 1)
     });
     dues.collect()
+}
+
+/// The rates of a process that goes from one state, (rate, mean seconds), to the other and back, as a
+/// ramp of so many seconds. It begins in either, as likely as it is in it.
+fn switching(states: &[(f64, f64); 2], seed: u64, seconds: f64) -> Vec<(f64, f64)> {
+    // Not the numbers of the gaps, which have the same seed.
+    let mut random = Random::new(mix(!seed));
+    let calm = states[0].1 / (states[0].1 + states[1].1);
+    let mut state = usize::from(random.fraction() > calm);
+    let (mut begin, mut steps) = (0.0, Vec::new());
+    while begin < seconds {
+        let (rate, mean) = states[state];
+        let end = (begin - mean * random.fraction().ln()).min(seconds);
+        steps.extend([(begin, rate), (end, rate)]);
+        begin = end;
+        state = 1 - state;
+    }
+    steps
 }
 
 /// One gap more than there are requests, stretched so that together they last as long as the load:

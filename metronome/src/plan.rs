@@ -23,6 +23,8 @@ const MOST_TIMES: u64 = 20_000_000;
 const SMOOTHNESS: (f64, f64) = (0.25, 100.0);
 const MOST_BURST: f64 = 10_000.0;
 const MOST_RAMP: usize = 1000;
+/// Of a state of switching arrivals.
+const LEAST_STAY_S: f64 = 0.01;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
@@ -315,7 +317,23 @@ fn parse_point(value: &JsonValue) -> Option<(f64, f64)> {
 }
 
 fn parse_arrivals(value: &JsonValue) -> Result<Arrivals, String> {
-    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
+    let known = ["smoothness", "seed", "burst", "switching"];
+    let keys = Keys::new("schedule.arrivals", value, &known)?;
+    if let Some(value) = keys.optional("switching") {
+        for key in ["smoothness", "burst"] {
+            if let Some(value) = keys.optional(key) {
+                return Err(keys.error(key, value, "absent beside switching"));
+            }
+        }
+        let known = ["ratio", "calm_s", "busy_s"];
+        let own = Keys::new("schedule.arrivals.switching", value, &known)?;
+        return Ok(Arrivals::Switching {
+            ratio: own.number("ratio", 1.0, 1_000.0)?,
+            calm_s: own.number("calm_s", LEAST_STAY_S, 86_400.0)?,
+            busy_s: own.number("busy_s", LEAST_STAY_S, 86_400.0)?,
+            seed: keys.whole("seed", 0.0, u32::MAX.into())?,
+        });
+    }
     if keys.optional("burst").is_none() {
         return Ok(Arrivals::Gamma {
             smoothness: keys.number("smoothness", SMOOTHNESS.0, SMOOTHNESS.1)?,

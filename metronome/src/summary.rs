@@ -271,6 +271,19 @@ fn arrivals(arrivals: Arrivals) -> String {
             ("seed", seed.to_string()),
         ]),
         Arrivals::Bursts { size } => object([("burst", size.to_string())]),
+        Arrivals::Switching {
+            ratio,
+            calm_s,
+            busy_s,
+            seed,
+        } => {
+            let states = [
+                ("ratio", ratio.to_string()),
+                ("calm_s", calm_s.to_string()),
+                ("busy_s", busy_s.to_string()),
+            ];
+            object([("switching", object(states)), ("seed", seed.to_string())])
+        }
     }
 }
 

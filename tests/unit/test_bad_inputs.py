@@ -278,6 +278,22 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e arrivals=random", "arrivals: 'random' is none of constant, poisson, gamma:<smoothn"),
     (f"{A} -e arrivals=gamma", "arrivals: 'gamma' has no number, or one out of range. Give a smoo"),
     (f"{A} -e arrivals=gamma:nan", "Give a smoothness from 0.25 to 100, for example -e arrivals="),
+    (
+        f"{A} -e arrivals=mmpp:9:2",
+        "arrivals: 'mmpp:9:2' has other numbers than these three: busy r",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:0.5:2:1",
+        "arrivals: 'mmpp:0.5:2:1' has other numbers than these three",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:9:-2:1",
+        "arrivals: 'mmpp:9:-2:1' has other numbers than these three: ",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:nan:2:1",
+        "arrivals: 'mmpp:nan:2:1' has other numbers than these three",
+    ),
     (f"{A} -e arrivals=bursts:1", "Give a number of requests from 2 to 10000, for example -e arr"),
     (
         f"{A} -e arrivals=poisson -e rate=1e6 -e duration=60",

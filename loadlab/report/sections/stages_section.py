@@ -78,13 +78,16 @@ def _table(cell: CellSummary, staged: Sequence[Repetition]) -> Table:
 
 def overload(run_dir: Path, entry: Entry) -> list[Block]:
     """Return the section of a cell's overload."""
-    cell, headline = entry.cell, of_entry(entry)
+    cell, headline, staged = entry.cell, of_entry(entry), _staged(entry.cell)
     figures = cell_figures.of_cell(run_dir, entry, None, "h4")
     return [
         Heading("Overload and recovery"),
         Text(headline.text, css=f"verdict {headline.state}", anchor=entry.anchor),
-        *([Group([_table(cell, staged)])] if (staged := _staged(cell)) else []),
-        *figures.over_time,
+        *(
+            [Group([Group([_table(cell, staged)]), Group(figures.over_time)], "grid")]
+            if staged
+            else []
+        ),
     ]
 
 

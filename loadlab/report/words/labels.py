@@ -369,6 +369,12 @@ def arrivals(shape: Arrivals) -> str:
     elif shape.smoothness:
         gamma = f"gamma arrivals of smoothness {shape.smoothness:g}"
         words.append("Poisson arrivals" if shape.smoothness == 1 else gamma)
+    elif shape.switching:
+        calm_s, busy_s = shape.switching.calm_s, shape.switching.busy_s
+        words.append(
+            f"Poisson arrivals, {shape.switching.ratio:g} times as many for {busy_s:g} s as for "
+            f"{calm_s:g} s before"
+        )
     if shape.ramp:
         # A rate that stays is there twice.
         steps = [rate for rate, _ in groupby(rate for _, rate in shape.ramp)]

@@ -19,7 +19,7 @@ from loadlab.generators import merge, metronome, metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.model import Arrivals, LaneTurns
+from loadlab.model import Arrivals, LaneTurns, Switching
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -260,6 +260,10 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
     [
         (Arrivals(smoothness=0.5), {"arrivals": {"smoothness": 0.5, "seed": 7}}),
         (Arrivals(burst=2, ramp=RAMP), {"arrivals": {"burst": 2}, "ramp": [[0, 1], [1, 3]]}),
+        (
+            Arrivals(switching=Switching(ratio=9, calm_s=2, busy_s=0.5)),
+            {"arrivals": {"switching": {"ratio": 9, "calm_s": 2, "busy_s": 0.5}, "seed": 7}},
+        ),
         (Arrivals(ramp=RAMP), {"ramp": [[0, 1], [1, 3]]}),
     ],
 )
