@@ -125,7 +125,7 @@ def _back(after: Recovery, first: StageLoad, last: StageLoad) -> str:
     if after.reason is not None or after.limit_us is None or first.p99_us is None:
         why = words.reason(after.reason) if after.reason else ""
         return f"whether p99 came back at {rate}/s is not known: {why}"
-    more = formatting.part_of(after.limit_us / first.p99_us - 1)
+    more = formatting.part_of(round(after.limit_us / first.p99_us - 1, 2))
     limit = f"within {more} of the {formatting.ms(first.p99_us)} ms before"
     if after.recovered_s is None:
         return f"p99 did not come back {limit} in the {length} s at {rate}/s that followed"
