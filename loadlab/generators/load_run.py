@@ -355,6 +355,14 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
     )
 
 
+def _level(request: Request) -> Request:
+    """Return the load of a warm-up, whose rate is that of the load's begin."""
+    if request.arrivals is None or request.rate is None:
+        return request
+    rate = request.arrivals.first_rate(request.rate)
+    return dataclasses.replace(request, rate=rate, arrivals=request.arrivals.level)
+
+
 def _offer(
     inputs: LoadRunInput,
     load: Load,
@@ -399,7 +407,9 @@ def _offer(
     variables = {
         "DIR": folder,
         "GENERATOR": generator.name,
-        "WARM_UP": command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
+        "WARM_UP": command(generator, _level(request), load.warmup_s, "warmup")
+        if load.warmup_s
+        else "",
         "MEASURE": command(generator, request, measured_s, generator.name),
         "SATURATE": _closed_loop(generator, request, load),
         "PRINTS": "yes" if generator.prints else "",

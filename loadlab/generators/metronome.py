@@ -21,7 +21,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from loadlab.generators.measurement import (
     GeneratorError,
     Lateness,
     Measurement,
+    SecondAnswers,
     SentShape,
     Waited,
 )
@@ -209,6 +210,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             series.intended
             if summary.lanes == 1 and summary.closed is None
             else summary.due_by_second,
+            reader.answers,
         ),
         stops=Stops(
             total_s=summary.gaps.total_s,
@@ -216,6 +218,8 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
         ),
         sent_shape=_sent_shape(summary, reader.mix_off),
+        answers=reader.answers,
+        due_us=reader.due_us,
         polling_s=summary.polling_by_second,
         findings=[
             *_failure_kinds(summary),
@@ -325,7 +329,9 @@ def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) ->
     return errors
 
 
-def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
+def _per_second(
+    series: AnswerSeries, scheduled: list[int], answers: Sequence[SecondAnswers]
+) -> PerSecond:
     return PerSecond(
         second=series.second,
         scheduled=scheduled,
@@ -334,6 +340,7 @@ def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
         p50_us=series.p50_us,
         p99_us=series.p99_us,
         max_us=series.max_us,
+        came=[second.came for second in answers] or None,
         latency_bins=series.latency_bins,
     )
 
@@ -349,7 +356,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         shape = {"arrivals": msgspec.to_builtins(request.arrivals)}
         if ramp := shape["arrivals"].pop("ramp", None):
             shape["ramp"] = ramp
-        if request.arrivals.smoothness:
+        if request.arrivals.is_random:
             shape["arrivals"]["seed"] = request.seed
         shape = {name: value for name, value in shape.items() if value}
     if request.mix:

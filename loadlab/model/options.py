@@ -28,8 +28,11 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     #: Endpoints of one load with their weights, such as index:70,agents:25; else null.
     mix: str | None
     rate: list[float]  #: Requests/s, ascending; empty where saturation_rate applies.
-    arrivals: str  #: How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.
-    #: Rates at equal distances in time, such as 100..2000, whose mean is rate; else null.
+    #: How requests come: constant, poisson, gamma:<smoothness>, bursts:<requests> or
+    #: mmpp:<ratio>:<calm>:<busy>.
+    arrivals: str
+    #: Rates at equal distances in time, such as 100..2000, or seconds with rates, such as
+    #: 0:100,60:2000, whose mean is rate; else null.
     ramp: str | None
     duration: float  #: Seconds measured.
     warmup: float  #: Seconds of warm-up.
@@ -38,6 +41,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     #: Objective of a search: p50_ms and so on in ms, errors as a fraction; else null.
     slo: dict[str, float] | None
     curve: bool  #: Whether a run at one rate has a curve.
+    overload: bool  #: Whether a run at one rate has a load beyond the saturation and back.
     repetitions: int  #: Repetitions of each cell.
     generator: str  #: Load generator or Python client.
     requests: int  #: Requests of a Python client.

@@ -54,7 +54,11 @@ def _endpoint(cell: Cell) -> str:
 def _load(load: Load) -> list[str]:
     parts = [load.generator, *(_batch(load) if load.mode == "batch" else _timed(load))]
     if load.arrivals is not None:
-        parts.append(str(load.arrivals).replace(":", "").replace(" ", "-").replace("..", "to"))
+        arrivals, ramp, points = str(load.arrivals).partition("ramp:")
+        # Of seconds, or long.
+        points = _digest(points)[:8] if len(points) > 24 or "," in points else points
+        named = f"{arrivals}{ramp}{points}"
+        parts.append(named.replace(":", "").replace(" ", "-").replace("..", "to"))
     if load.timeout_s is not None:
         parts.append(f"timeout{plain(load.timeout_s)}s")
     if load.keepalive is False:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from loadlab.generators import registry
-from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
+from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate, ramp_text
 from loadlab.plan import arrivals, mix
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
@@ -123,7 +123,10 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
     if checked["http2"] and not values.get("generator"):
         checked["generator"] = registry.speaking_http2()[0]
     if checked["ramp"] is not None:
-        checked["rate"] = [_number("rate", arrivals.mean(checked["ramp"], values), specs["rate"])]
+        mean, duration = arrivals.of_ramp(str(values["ramp"]), values)
+        checked["rate"] = [_number("rate", mean, specs["rate"])]
+        if duration not in (None, ""):
+            checked["duration"] = _number("duration", duration, specs["duration"])
     mix.refuse_beside(values)
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
@@ -151,7 +154,7 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     if name == mix.OPTION:
         return mix.parse(str(value))
     if name == arrivals.RAMP:
-        return "..".join(plain(rate) for rate in arrivals.rates(str(value)))
+        return ramp_text(arrivals.points(str(value)))
     if name == arrivals.OPTION:
         return str(arrivals.parse(str(value)) or spec.default)
     if spec.type == "dict":

@@ -23,7 +23,7 @@ from loadlab.model import (
     Record,
     StudyCell,
 )
-from loadlab.plan import cell_ids, cells, check_options, user_options
+from loadlab.plan import cell_ids, cells, check_options, overload, user_options
 from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
@@ -102,6 +102,7 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
     check_options.refuse_cells(options, served)
     if "curve" in ask.user:
         refuse_curve(ask.root, options, study=entry is not None)
+    overload.refuse(options, study=entry is not None)
     contracts = contracts_of(ask.root, served.source, served.app)
     own = cells.endpoints(contracts, options, served.app)
     endpoints = dict(own)
@@ -110,7 +111,10 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         endpoints[name] = contracts[name]
     planned = experiments(ask.root, options, cells.items(options, served, backlogs, own, entry))
     if entry is None:
-        planned += curves(ask.root, options, planned)
+        planned += [
+            *curves(ask.root, options, planned),
+            *overload.beside(ask.root, options, planned),
+        ]
     observers: dict[Purpose, bool] = {"py_spy": options.profile, "trace": options.trace}
     planned += [
         observed

@@ -23,6 +23,8 @@ const MOST_TIMES: u64 = 20_000_000;
 const SMOOTHNESS: (f64, f64) = (0.25, 100.0);
 const MOST_BURST: f64 = 10_000.0;
 const MOST_RAMP: usize = 1000;
+/// Of a state of switching arrivals.
+const LEAST_STAY_S: f64 = 0.01;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
@@ -82,7 +84,7 @@ pub struct Plan {
     pub closed: Option<Closed>,
     pub arrivals: Arrivals,
     /// Empty where the rate does not change.
-    pub ramp: Vec<f64>,
+    pub ramp: Vec<(f64, f64)>,
     times: Option<Arc<Vec<u64>>>,
     /// Of each lane.
     pub connections: usize,
@@ -282,27 +284,56 @@ fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
     Ok(lanes)
 }
 
-/// Rates at equal distances in time, of which only the ratios count.
-fn parse_ramp(keys: &Keys) -> Result<Vec<f64>, String> {
+/// Pairs of a time and a rate, of both of which only the ratios count. At the same time twice, the
+/// rate jumps.
+fn parse_ramp(keys: &Keys) -> Result<Vec<(f64, f64)>, String> {
     let value = match keys.optional("ramp") {
         Some(value) => value,
         None => return Ok(Vec::new()),
     };
     let list: &[JsonValue] = keys.list("ramp", MOST_RAMP)?;
-    let rates: Vec<f64> = list
-        .iter()
-        .filter_map(|rate| rate.get().copied())
-        .filter(|rate| (0.0..=1e7).contains(rate))
-        .collect();
-    if rates.len() < list.len() || rates.len() < 2 || rates.iter().all(|&rate| rate == 0.0) {
-        let limit = format!("2 to {MOST_RAMP} rates from 0 to 1e7, one of them above 0");
+    let points: Vec<(f64, f64)> = list.iter().filter_map(parse_point).collect();
+    let ascends = points.windows(2).all(|pair| pair[0].0 <= pair[1].0);
+    let requests: f64 = points
+        .windows(2)
+        .map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1))
+        .sum();
+    if points.len() < list.len() || points.len() < 2 || !ascends || requests <= 0.0 {
+        let limit = format!(
+            "2 to {MOST_RAMP} pairs of a time, ascending, and a rate from 0 to 1e7, not all 0"
+        );
         return Err(keys.error("ramp", value, &limit));
     }
-    Ok(rates)
+    Ok(points)
+}
+
+fn parse_point(value: &JsonValue) -> Option<(f64, f64)> {
+    let pair: &Vec<JsonValue> = value.get()?;
+    match pair.as_slice() {
+        [time, rate] => Some((*time.get()?, *rate.get()?))
+            .filter(|(time, rate)| *time >= 0.0 && (0.0..=1e7).contains(rate)),
+        _ => None,
+    }
 }
 
 fn parse_arrivals(value: &JsonValue) -> Result<Arrivals, String> {
-    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
+    let known = ["smoothness", "seed", "burst", "switching"];
+    let keys = Keys::new("schedule.arrivals", value, &known)?;
+    if let Some(value) = keys.optional("switching") {
+        for key in ["smoothness", "burst"] {
+            if let Some(value) = keys.optional(key) {
+                return Err(keys.error(key, value, "absent beside switching"));
+            }
+        }
+        let known = ["ratio", "calm_s", "busy_s"];
+        let own = Keys::new("schedule.arrivals.switching", value, &known)?;
+        return Ok(Arrivals::Switching {
+            ratio: own.number("ratio", 1.0, 1_000.0)?,
+            calm_s: own.number("calm_s", LEAST_STAY_S, 86_400.0)?,
+            busy_s: own.number("busy_s", LEAST_STAY_S, 86_400.0)?,
+            seed: keys.whole("seed", 0.0, u32::MAX.into())?,
+        });
+    }
     if keys.optional("burst").is_none() {
         return Ok(Arrivals::Gamma {
             smoothness: keys.number("smoothness", SMOOTHNESS.0, SMOOTHNESS.1)?,

@@ -230,6 +230,10 @@ fn whole<T: ToString>(values: &[T]) -> String {
     list(values.iter().map(|value| value.to_string()))
 }
 
+fn points(points: &[(f64, f64)]) -> String {
+    list(points.iter().map(|&(time, rate)| whole(&[time, rate])))
+}
+
 fn counts(counts: impl Iterator<Item = (String, u64)>) -> String {
     let counts: Vec<(String, u64)> = counts.collect();
     let members = counts.iter();
@@ -267,6 +271,19 @@ fn arrivals(arrivals: Arrivals) -> String {
             ("seed", seed.to_string()),
         ]),
         Arrivals::Bursts { size } => object([("burst", size.to_string())]),
+        Arrivals::Switching {
+            ratio,
+            calm_s,
+            busy_s,
+            seed,
+        } => {
+            let states = [
+                ("ratio", ratio.to_string()),
+                ("calm_s", calm_s.to_string()),
+                ("busy_s", busy_s.to_string()),
+            ];
+            object([("switching", object(states)), ("seed", seed.to_string())])
+        }
     }
 }
 
@@ -353,7 +370,7 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             object([
                 ("rate", rate),
                 ("arrivals", arrivals(plan.arrivals)),
-                ("ramp", whole(&plan.ramp)),
+                ("ramp", points(&plan.ramp)),
                 ("duration_s", format!("{}", plan.duration_s)),
                 ("connections", plan.connections.to_string()),
                 ("threads", plan.threads.to_string()),

@@ -276,6 +276,22 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e arrivals=random", "arrivals: 'random' is none of constant, poisson, gamma:<smoothn"),
     (f"{A} -e arrivals=gamma", "arrivals: 'gamma' has no number, or one out of range. Give a smoo"),
     (f"{A} -e arrivals=gamma:nan", "Give a smoothness from 0.25 to 100, for example -e arrivals="),
+    (
+        f"{A} -e arrivals=mmpp:9:2",
+        "arrivals: 'mmpp:9:2' has other numbers than these three: busy r",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:0.5:2:1",
+        "arrivals: 'mmpp:0.5:2:1' has other numbers than these three",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:9:-2:1",
+        "arrivals: 'mmpp:9:-2:1' has other numbers than these three: ",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:nan:2:1",
+        "arrivals: 'mmpp:nan:2:1' has other numbers than these three",
+    ),
     (f"{A} -e arrivals=bursts:1", "Give a number of requests from 2 to 10000, for example -e arr"),
     (
         f"{A} -e arrivals=poisson -e rate=1e6 -e duration=60",
@@ -339,9 +355,28 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
     ),
-    (f"{A} -e ramp=100", "ramp: '100' is no ramp. Give 2 to 1,000 rates from 0 to 1,000,000 requ"),
-    (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp."),
-    (f"{A} -e ramp=0..0", "rate: 0.0 is out of range. Give a number from 0.1 to 1000000"),
+    (f"{A} -e ramp=100", "ramp: '100' is no ramp, as it has 1 rate. Give 2 to 1,000 rates from 0 "),
+    (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp. Give 2 to 1,000 rates from 0 to 1,"),
+    (f"{A} -e ramp=0..0", "ramp: '0..0' asks for no request: its rates are 0, or it has no length"),
+    (f"{A} -e ramp=5:10,5:20", "ramp: '5:10,5:20' asks for no request: its rates are 0, or it ha"),
+    (f"{A} -e ramp=0:10,-5:20", "ramp: '0:10,-5:20' is no ramp. Give 2 to 1,000 rates from 0 to 1"),
+    (f"{A} -e ramp=0:1,9:5,8:5", "ramp: '0:1,9:5,8:5' goes back from second 9 to 8. Give the sec"),
+    (
+        f"{A} -e ramp=0:1,1:nan",
+        "ramp: '0:1,1:nan' is no ramp. Give 2 to 1,000 rates from 0 to 1,00",
+    ),
+    (
+        f"{A} -e ramp=0:0.02,60:0.06",
+        "rate: 0.04 is out of range. Give a number from 0.1 to 1000000",
+    ),
+    (
+        f"{A} -e ramp=0:100,0.5:100",
+        "duration: 0.5 is out of range. Give a number from 1 to 86400 s",
+    ),
+    (
+        f"{A} -e ramp=absent.csv",
+        "ramp: 'absent.csv' cannot be read: No such file or directory. Giv",
+    ),
     (f"{A} -e ramp=1..3 -e rate=2", "rate: the ramp 1..3 has a mean rate. Leave rate or ramp out."),
     (f"{A} -e ramp=1..3 -e slo=errors=0", "ramp: an slo searches one rate, and a ramp has many."),
     (f"{A} -e ramp=1..3 -e generator=wrk2 ", "ramp: generator=wrk2 sends at a constant rate alon"),

@@ -48,6 +48,7 @@ _REFUSED = {
     "mix": "variants are compared at one endpoint. Give one with -e endpoint=",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",
     "trace": "a trace belongs to one stack. Give it to lab.yml",
+    "overload": "an overload belongs to one stack. Give it to lab.yml",
     "study": "the variants are the cells. Give one of both",
     "lesson": "the variants are the cells. Give one of both",
 }

@@ -56,6 +56,7 @@ _REFUSED = {
     "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",
     "trace": "a trace belongs to one stack. Give it to lab.yml",
+    "overload": "an overload belongs to one stack. Give it to lab.yml",
     "study": "the candidates are the cells. Give one of both",
     "scale": "it is of a study. Leave it out",
     "lesson": "the candidates are the cells. Give one of both",

@@ -42,6 +42,7 @@ from loadlab.report.sections import (
     clients,
     latency_columns,
     observed_section,
+    stages_section,
 )
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
 from loadlab.report.words import limits_words as limits
@@ -424,6 +425,7 @@ def section(
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
             *titled("Kinds of request", _kinds(cell)),
+            *stages_section.of_cell(cell),
             *observed_section.flame_graph(run_dir, cell, cells),
             *present(cross_check(cell, cells)),
             *observed_section.kernel_trace(cell, cells),

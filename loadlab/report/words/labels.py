@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -25,6 +26,9 @@ from loadlab.run import formatting
 from loadlab.stacks.contract import Contract, Contracts
 
 # Measurements of one stack at several loads.
+# Rates of a ramp that its words have; of more, the lowest and the highest.
+RAMP_SHOWN = 6
+
 S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
@@ -356,8 +360,17 @@ def arrivals(shape: Arrivals) -> str:
     elif shape.smoothness:
         gamma = f"gamma arrivals of smoothness {shape.smoothness:g}"
         words.append("Poisson arrivals" if shape.smoothness == 1 else gamma)
+    elif shape.switching:
+        calm_s, busy_s = shape.switching.calm_s, shape.switching.busy_s
+        words.append(
+            f"Poisson arrivals, {shape.switching.ratio:g} times as many for {busy_s:g} s as for "
+            f"{calm_s:g} s before"
+        )
     if shape.ramp:
-        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shape.ramp)}")
+        # A rate that stays is there twice.
+        steps = [rate for rate, _ in groupby(rate for _, rate in shape.ramp)]
+        shown = steps if len(steps) <= RAMP_SHOWN else [min(steps), max(steps)]
+        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shown)}")
     return ", ".join(words)
 
 

@@ -246,6 +246,18 @@ def test_the_bursts_of_a_closed_loop_reach_its_script() -> None:
     assert "env" not in shlex.split(variables(run(closed).offers[0])["MEASURE"])
 
 
+def test_a_ramp_is_warmed_up_at_its_first_rate() -> None:
+    def rates(ramp: list[tuple[float, float]]) -> list[tuple[float, bool]]:
+        load = {**CONSTANT, "generator": "metronome", "rate": 60, "arrivals": {"ramp": ramp}}
+        given = variables(run(load).offers[0])
+        plans = [json.loads(shlex.split(given[name])[-1]) for name in ("WARM_UP", "MEASURE")]
+        return [(plan["schedule"]["rate"], "ramp" in plan["schedule"]) for plan in plans]
+
+    assert rates([(0, 2), (5, 2), (5, 6), (10, 6)]) == [(30, False), (60, True)]
+    # Where that is 0, at the mean.
+    assert rates([(0, 0), (10, 3)]) == [(60, False), (60, True)]
+
+
 def test_only_a_snap_has_no_sandbox() -> None:
     asked = {**CONSTANT, "generator": "wrk2", "clients": 2}
     both = {"client": {**HOSTS["client"], "snaps": ["wrk2"]}}

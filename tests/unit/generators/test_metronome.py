@@ -17,7 +17,7 @@ from loadlab.generators import merge, metronome, metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.model import Arrivals, LaneTurns
+from loadlab.model import Arrivals, LaneTurns, Switching
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -224,6 +224,7 @@ def test_another_load_is_refused(folder: Path) -> None:
         metronome.measure(folder, FLAKY)
 
 
+RAMP = [(0.0, 1.0), (1.0, 3.0)]
 POISSON = Schedule(200, 2, 8, Arrivals(smoothness=1))
 
 
@@ -256,8 +257,12 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
     ("arrivals", "planned"),
     [
         (Arrivals(smoothness=0.5), {"arrivals": {"smoothness": 0.5, "seed": 7}}),
-        (Arrivals(burst=2, ramp=[1, 3]), {"arrivals": {"burst": 2}, "ramp": [1, 3]}),
-        (Arrivals(ramp=[0, 30]), {"ramp": [0, 30]}),
+        (Arrivals(burst=2, ramp=RAMP), {"arrivals": {"burst": 2}, "ramp": [[0, 1], [1, 3]]}),
+        (
+            Arrivals(switching=Switching(ratio=9, calm_s=2, busy_s=0.5)),
+            {"arrivals": {"switching": {"ratio": 9, "calm_s": 2, "busy_s": 0.5}, "seed": 7}},
+        ),
+        (Arrivals(ramp=RAMP), {"ramp": [[0, 1], [1, 3]]}),
     ],
 )
 def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, object]) -> None:
