@@ -40,7 +40,8 @@ class Schedule:
     """What a generator was asked for: requests/s, seconds, and connections, 1 or more.
 
     ``arrivals``: None where request i is due at i/rate. ``due_by_second``: of other arrivals, the
-    requests that are due in each second. ``kinds``: of a mix, endpoint -> weight.
+    requests that are due in each second. ``kinds``: of a mix, endpoint -> weight; of a log, path ->
+    requests. ``replay``: whether the requests are those of a log.
     """
 
     rate: float
@@ -49,6 +50,7 @@ class Schedule:
     arrivals: Arrivals | None = None
     due_by_second: Sequence[int] = ()
     kinds: Mapping[str, int] = field(default_factory=dict)
+    replay: bool = False
 
     @property
     def scheduled(self) -> int:

@@ -149,6 +149,24 @@ class Arrivals(Record, kw_only=True, frozen=True):
         return msgspec.structs.replace(self, ramp=None)
 
 
+class Replay(Record, kw_only=True, frozen=True):
+    """An access log whose requests a load sends, each once, in order and at its time."""
+
+    log_sha256: Annotated[Sha256, doc("SHA-256 of the log, which stays on the controller.")]
+    speed: Annotated[Above0, doc("Seconds of the log that pass in a second.")]
+    query: Annotated[bool, doc("Whether queries are sent as in the log; otherwise without.")]
+    lines: Annotated[Positive, doc("Lines of the log.")]
+    requests: Annotated[Positive, doc("Lines that are sent.")]
+    kinds: Annotated[
+        list[tuple[str, Positive]],
+        doc("Path, with its method where that is no GET, and its requests; the rest at last."),
+    ]
+    left_out: Annotated[
+        dict[str, Positive],
+        doc("Why lines are not sent -> their number: their method, no endpoint, or malformed."),
+    ]
+
+
 class LaneTurns(Record, kw_only=True, frozen=True):
     """How one load alternates between several stacks, each in a lane with connections of its own.
 
@@ -193,6 +211,10 @@ class Load(Record, kw_only=True, frozen=True):
     arrivals: Annotated[
         Arrivals | None,
         doc("How requests come at that rate; absent where each comes so long after the last."),
+    ] = None
+    replay: Annotated[
+        Replay | None,
+        doc("Log whose requests are sent; absent where a load has none. rate is then its mean."),
     ] = None
     fraction: Annotated[
         Above0 | None,
@@ -374,7 +396,7 @@ class Cell(Record, kw_only=True, frozen=True):
         str,
         doc(
             "Name of the requested endpoint; of a mix its endpoints with their weights, such as "
-            "index:70,agents:25."
+            "index:70,agents:25; of a replay those that its log names, with their requests."
         ),
     ]
     tuning: Annotated[str, doc("Tuning profile.")]
@@ -391,8 +413,9 @@ class Cell(Record, kw_only=True, frozen=True):
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The weight of each requested endpoint by its name; the only one has 1."""
-        return kinds_of(self.endpoint)
+        """The weight of each requested endpoint by its name; the only one has 1. Of a replay, the
+        requests of each kind."""
+        return dict(self.load.replay.kinds) if self.load.replay else kinds_of(self.endpoint)
 
     @property
     def direct(self) -> bool:

@@ -37,6 +37,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         str | None,
         doc("Endpoints of one load with their weights, such as index:70,agents:25; else null."),
     ]
+    replay: Annotated[str | None, doc("Access log whose requests are sent; null: none.")]
+    speed: Annotated[float, doc("Seconds of that log that pass in a second.")]
+    replay_query: Annotated[bool, doc("Whether queries are sent as in that log.")]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
     arrivals: Annotated[
         str, doc("How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.")

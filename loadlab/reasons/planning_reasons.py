@@ -27,9 +27,9 @@ CURVES: ReasonTable = {
         thresholds=("curve_duration_s",),
     ),
     "curve_mix": ReasonRow(
-        template("its rates follow a closed loop, and the generator of that sends no mix"),
+        template("its rates follow a closed loop, and the generator of that sends one request"),
         "Give several rates (-e rate=), or one endpoint",
-        meaning="The load is a mix, which has no closed loop beside it.",
+        meaning="The load is a mix or a replay, which has no closed loop beside it.",
     ),
     "curve_no_saturation": ReasonRow(
         _no_saturation,

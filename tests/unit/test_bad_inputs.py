@@ -96,6 +96,8 @@ STUDIES: dict[str, dict[str, Any]] = {
 GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
+# Two requests in 11 s, and a POST.
+LOG = ROOT / "tests/fixtures/access.csv"
 AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
 M = "playbooks/matrix.yml -e endpoint=hello -e framework"
 COMMANDS: list[tuple[str, str]] = [
@@ -340,6 +342,41 @@ COMMANDS: list[tuple[str, str]] = [
     (
         "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
+    ),
+    (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
+    (
+        f"{A} -e replay={LOG} -e speed=-1",
+        "speed: -1 is out of range. Give a number from 0.01 to 1000",
+    ),
+    (f"{A} -e speed=2", "speed: '2' is of a log, and there is none. Give one with -e replay=<log>"),
+    (f"{A} -e replay={LOG} -e rate=5", "rate: the log of replay has its own. Leave rate or replay"),
+    *(
+        (
+            f"{A} -e replay={LOG} -e {given}",
+            f"{given.partition('=')[0]}: '{given.partition('=')[2]}' has no place beside replay",
+        )
+        for given in ("endpoint=index", "mix=index:1,hello:1", "ramp=1..2", "arrivals=poisson")
+    ),
+    (
+        f"{A} -e replay={LOG} -e generator=wrk2",
+        "replay: generator=wrk2 follows no log. Give -e generator=metronome, without http2, or le",
+    ),
+    (
+        f"{A} -e replay={LOG} -e keep_requests=false",
+        "replay: the time and the kind of a request are in its record, and keep_requests=false ke",
+    ),
+    (
+        f"{A} -e replay={LOG} -e duration=10",
+        "replay: the log lasts 11 s at speed 1, and 10 s is the most of duration. Give -e speed=",
+    ),
+    (
+        f"{A} -e replay={LOG} -e speed=0.1",
+        "replay: at speed 0.1 the log has 0.018 requests per second, and 0.1 is the least. Give a ",
+    ),
+    (f"{A} -e replay={LOG} -e curve=true", "curve: it cannot be measured: its rates follow a clos"),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e replay=x",
+        "replay: 'x' has no place in a matrix: candidates are compared at one endpoint",
     ),
     (f"{A} -e ramp=100", "ramp: '100' is no ramp. Give 2 to 1,000 rates from 0 to 1,000,000 requ"),
     (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp."),
