@@ -24,6 +24,7 @@ from loadlab.plan import (
     check_options,
     cross_check,
     experiments,
+    load_files,
     needs,
     records,
     repeats,
@@ -64,6 +65,8 @@ def plan(request: Request) -> Plan:
 
 
 def _plan(request: Request) -> Plan:
+    options = load_files.expanded(request.root, request.given_options)
+    request = replace(request, given_options=options)
     all_kinds.of_request(request, filled(request.given_options)).refuse_request(request)
     run = resolve_run(request)
     kind = all_kinds.of_request(request, filled(run.options))

@@ -37,6 +37,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         str | None,
         doc("Endpoints of one load with their weights, such as index:70,agents:25; else null."),
     ]
+    load: Annotated[str | None, doc("File of options of the load; null: none.")]
     replay: Annotated[str | None, doc("Access log whose requests are sent; null: none.")]
     speed: Annotated[float, doc("Seconds of that log that pass in a second.")]
     replay_query: Annotated[bool, doc("Whether queries are sent as in that log.")]

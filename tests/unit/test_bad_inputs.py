@@ -343,6 +343,21 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
     ),
+    (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench. Or "),
+    (f"{A} -e load=./nosuch.yml", "nosuch.yml' is no file. Give a name of files/loads/, or the pa"),
+    (
+        f"{A} -e load={ROOT}/files/studies/quick.yml",
+        "quick.yml: Expected `bool | int | float |",
+    ),
+    (f"{A} -e load={ROOT}/apps/flask/app.yml", "app.yml has description, which is no option of a"),
+    (
+        f"{A} -e load=crud -e endpoint=index",
+        "endpoint: the mix crud_read:75,crud_update:15,crud_cr",
+    ),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e load=crud",
+        "has no place in a matrix: candidat",
+    ),
     (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
     (
         f"{A} -e replay={LOG} -e speed=-1",

@@ -257,7 +257,7 @@ def _path(contract: Contract) -> str:
 def path_of(cell: Cell, paths: Paths) -> str:
     """Return a cell's path, or those of its mix with their weights; of a log how many it has."""
     if cell.load.replay:
-        return f"the requests of a log on {formatting.plural(len(cell.kinds), 'path')}"
+        return f"{formatting.plural(len(cell.kinds), 'path')} of a log"
     kinds = [(paths.get(name, f"/{name}"), weight) for name, weight in cell.kinds.items()]
     if len(kinds) == 1:
         return kinds[0][0]
