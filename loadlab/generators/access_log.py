@@ -49,6 +49,7 @@ _COMBINED = re.compile(
 )
 _CSV = re.compile(rb"(\d{1,10})(?:\.(\d{1,9})\d*)? *, *([A-Z]+) *, *([!-~]+?)\s*")
 _CSV_HEAD = re.compile(rb"seconds *, *method *, *path\s*", re.IGNORECASE)
+_ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/?]*", re.IGNORECASE)
 _ENTRY = np.dtype([("due", "<u8"), ("request", "<u4")])
@@ -306,6 +307,8 @@ def _of_combined(text: bytes) -> Line | None:
     seconds = _seconds(written)
     if seconds is None:
         return None
+    # nginx writes a byte that is no printable ASCII as \\xE2.
+    path = _ESCAPED.sub(rb"%\1", path)
     return Line(seconds * S, method.decode(), path.decode(), int(status))
 
 

@@ -82,6 +82,11 @@ def test_each_line_is_an_entry_in_order_at_its_time_and_nothing_else_of_it_is_ke
         assert word not in kept
 
 
+def test_bytes_that_nginx_escapes_are_sent_encoded(tmp_path: Path) -> None:
+    replay, _, _ = written(log(tmp_path / "log", line(1, r"GET /caf\xC3\xA9")))
+    assert replay.kinds == [("/caf%C3%A9", 1)]
+
+
 def test_queries_are_sent_where_they_are_asked_for(tmp_path: Path) -> None:
     text = line(1, "GET /index?page=1") + line(1, "GET /index?page=2")
     _, header, _ = written(log(tmp_path / "log", text, query=True))
