@@ -50,6 +50,7 @@ _COMBINED = re.compile(
 _CSV = re.compile(rb"(\d{1,10})(?:\.(\d{1,9})\d*)? *, *([A-Z]+) *, *([!-~]+?)\s*")
 _CSV_HEAD = re.compile(rb"seconds *, *method *, *path\s*", re.IGNORECASE)
 _ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/?]*", re.IGNORECASE)
 _ENTRY = np.dtype([("due", "<u8"), ("request", "<u4")])
@@ -139,7 +140,7 @@ class Survey:
 
     - requests: in the order of their first line; entries: how often each is there
     - replay: for the load; endpoints: name -> its lines, the most frequent first
-    - span_s: seconds of the load at the speed; busiest: requests/s of its busiest second of the log
+    - span_s: seconds of the load at the speed
     """
 
     requests: dict[Request, int] = field(default_factory=dict)
@@ -147,7 +148,6 @@ class Survey:
     replay: Replay | None = None
     endpoints: dict[str, int] = field(default_factory=dict)
     span_s: float = 0.0
-    busiest: float = 0.0
 
     @property
     def kinds(self) -> dict[Request, str]:
@@ -179,13 +179,15 @@ def survey(log: Log) -> Survey:
             first = first if second >= 0 else line.time // S * S
             last = line.time
             now = (line.time - first) // S
-            busy = busy + 1 if now == second else 1
-            second, busiest = now, max(busiest, busy)
+            busy = busy if now == second else 0
+            second = now
             request = log.request(line)
             if isinstance(request, str):
                 left_out[request] += 1
                 continue
             survey.entries[request] += 1
+            busy += 1
+            busiest = max(busiest, busy)
             if survey.requests.setdefault(request, len(survey.requests)) == REQUESTS_MAX:
                 raise PlanError(
                     f"replay: {log.path} has more than {REQUESTS_MAX:,} different requests, and a "
@@ -194,7 +196,6 @@ def survey(log: Log) -> Survey:
     if not survey.entries:
         raise PlanError(_nothing(log.path, size, lines, left_out))
     survey.span_s = ((last - first) // S + 1) / log.speed
-    survey.busiest = busiest * log.speed
     kinds = Counter[str]()
     of_request = survey.kinds
     endpoints = Counter[str]()
@@ -209,6 +210,7 @@ def survey(log: Log) -> Survey:
         query=log.query,
         lines=lines,
         requests=survey.entries.total(),
+        busiest=busiest * log.speed,
         kinds=sorted(kinds.items(), key=lambda kind: (kind[0] == OTHER, -kind[1], kind[0])),
         left_out=dict(left_out.most_common()),
     )
@@ -314,8 +316,16 @@ def _of_combined(text: bytes) -> Line | None:
 
 @lru_cache(maxsize=16)
 def _seconds(written: bytes) -> int | None:
+    """Return the Unix time of 10/Oct/2025:13:55:36 +0200; None of no time."""
+    text = written.decode()
+    # Not %b, which has the months of the locale.
+    month = _MONTHS.find(text[3:6])
     try:
-        return int(datetime.strptime(written.decode(), "%d/%b/%Y:%H:%M:%S %z").timestamp())
+        return int(
+            datetime.strptime(
+                f"{month // 3 + 1} {text[:2]} {text[7:]}", "%m %d %Y:%H:%M:%S %z"
+            ).timestamp()
+        )
     except ValueError:
         return None
 

@@ -198,7 +198,12 @@ def _of_cells(
         tls=any(load.tls for load in loads),
         connections=max((load.connections for load in loads), default=0),
         calibrate=CalibrationLoad(
-            rate=max(planned.options.rate or default_rate),
+            rate=max(
+                [
+                    *(planned.options.rate or default_rate),
+                    *(load.replay.busiest for load in loads if load.replay),
+                ]
+            ),
             connections=max(planned.options.connections),
         ),
         # One pair may have calibrated more often than the others.

@@ -157,6 +157,9 @@ class Replay(Record, kw_only=True, frozen=True):
     query: Annotated[bool, doc("Whether queries are sent as in the log; otherwise without.")]
     lines: Annotated[Positive, doc("Lines of the log.")]
     requests: Annotated[Positive, doc("Lines that are sent.")]
+    busiest: Annotated[
+        Above0, doc("Requests/s in the second of the log that has most, at that speed.")
+    ]
     kinds: Annotated[
         list[tuple[str, Positive]],
         doc("Path, with its method where that is no GET, and its requests; the rest at last."),

@@ -98,11 +98,11 @@ def with_times(options: Options, log: Survey, given: GivenOptions) -> Options:
             f"{plain(limit)} s is the most of duration. Give -e {SPEED}={_up(fits / limit)} or "
             "more, or a part of the log."
         )
-    if log.busiest > RATE_MAX:
+    if log.replay.busiest > RATE_MAX:
         raise PlanError(
             f"{OPTION}: at speed {plain(options.speed)} a second of the log has "
-            f"{log.busiest:,.0f} requests, and {RATE_MAX:,} per second is the limit. Give a lower "
-            f"-e {SPEED}=."
+            f"{log.replay.busiest:,.0f} requests, and {RATE_MAX:,} per second is the limit. Give "
+            f"a lower -e {SPEED}=."
         )
     duration = max(math.ceil(round(log.span_s * 1000, 6)) / 1000, 1.0)
     rate = log.replay.requests / duration

@@ -42,7 +42,8 @@ def replay(plan: Plan) -> str:
         return ""
     return (
         f"Replay at speed {load.replay.speed:g}: {formatting.rate(load.rate)} requests/s on "
-        f"average for {load.duration_s:g} s. {labels.replay(load.replay)}"
+        f"average for {load.duration_s:g} s, {load.replay.busiest:,.0f} in the busiest second. "
+        f"{labels.replay(load.replay)}"
     )
 
 

@@ -82,6 +82,12 @@ def test_each_line_is_an_entry_in_order_at_its_time_and_nothing_else_of_it_is_ke
         assert word not in kept
 
 
+def test_a_time_that_is_none_is_malformed(tmp_path: Path) -> None:
+    text = LINES[0] + line(2, "GET /").replace("Oct", "Okt") + line(61, "GET /")
+    replay, _, _ = written(log(tmp_path / "log", text))
+    assert (replay.requests, replay.left_out) == (1, {"malformed": 2})
+
+
 def test_bytes_that_nginx_escapes_are_sent_encoded(tmp_path: Path) -> None:
     replay, _, _ = written(log(tmp_path / "log", line(1, r"GET /caf\xC3\xA9")))
     assert replay.kinds == [("/caf%C3%A9", 1)]
@@ -117,7 +123,7 @@ def test_the_most_frequent_paths_have_figures_of_their_own(tmp_path: Path) -> No
     kinds = survey.replay.kinds
     assert [name for name, _ in kinds] == [*(f"/{path:02}" for path in range(15)), "other paths"]
     assert kinds[-1][1] == sum(40 - path for path in range(15, 20))
-    assert (survey.span_s, survey.busiest) == (1, len(text.splitlines()))
+    assert (survey.span_s, survey.replay.busiest) == (1, len(text.splitlines()))
 
 
 def test_a_log_that_changes_after_the_plan_is_refused(tmp_path: Path) -> None:

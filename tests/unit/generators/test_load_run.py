@@ -181,7 +181,7 @@ def test_each_kind_of_a_mix_is_verified_and_sent() -> None:
 
 def test_a_log_is_played_with_the_host_of_the_application() -> None:
     replay = {"log_sha256": "ab" * 32, "speed": 2, "query": False, "lines": 5, "requests": 4}
-    more = {"kinds": [("/a", 3), ("other paths", 1)], "left_out": {"POST": 1}}
+    more = {"busiest": 3, "kinds": [("/a", 3), ("other paths", 1)], "left_out": {"POST": 1}}
     load = {**CONSTANT, "generator": "metronome", "replay": {**replay, **more}}
     found = run(load, request={"headers": {"Host": "localhost", "X-A": "1"}})
     plan = json.loads(shlex.split(variables(found.offers[0])["MEASURE"])[3])

@@ -43,8 +43,8 @@ def test_a_log_gives_the_load_its_rate_its_time_and_its_kinds() -> None:
     assert load.replay.log_sha256[:8] in item.cell_id
     assert planned.no_curve is not None
     assert planned_words.replay(planned) == (
-        "Replay at speed 2: 0.4 requests/s on average for 5.5 s. Of 3 lines of the log 2 are "
-        "sent, without queries; left out: 1 POST without a body."
+        "Replay at speed 2: 0.4 requests/s on average for 5.5 s, 2 in the busiest second. Of 3 "
+        "lines of the log 2 are sent, without queries; left out: 1 POST without a body."
     )
 
 
@@ -59,7 +59,9 @@ def test_more_than_can_be_sent_in_a_second_of_the_log_is_refused() -> None:
     planned = _plan({"framework": "aiohttp", "replay": LOG})
     [item] = items(planned.experiments)
     options = replace(planned.options, speed=50)
-    log = Survey(replay=item.cell.load.replay, span_s=11 / 50, busiest=1_000_050)
+    assert item.cell.load.replay is not None
+    busy = replace(item.cell.load.replay, busiest=1_000_050)
+    log = Survey(replay=busy, span_s=11 / 50)
     refusal = "at speed 50 a second of the log has 1,000,050 requests, and 1,000,000 per second is"
     with pytest.raises(PlanError, match=refusal):
         replays.with_times(options, log, {})
