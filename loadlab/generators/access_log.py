@@ -85,15 +85,15 @@ class Request(NamedTuple):
 class Log:
     """A log, and what is replayed of it.
 
-    - contracts: endpoints of the application; a line with the method and path of one is its
-      request, whole, with its headers and body
+    - endpoints: name, method and path of those of the application; a line with the method and path
+      of one is its request, whole, with its headers and body
     - own: whether other paths are replayed too, as of an application from outside the tree
     - speed: how many seconds of the log pass in one
     - query: whether queries are sent as the log has them; otherwise they are left out
     """
 
     path: Path
-    contracts: Contracts
+    endpoints: tuple[tuple[str, str, str], ...]
     own: bool
     speed: float
     query: bool
@@ -105,7 +105,7 @@ class Log:
             return MALFORMED if line.method in _PLAIN else _other(line.method)
         if not self.query:
             path = path.partition("?")[0]
-        name = self._endpoints.get((line.method, path))
+        name = self._names.get((line.method, path))
         if name is not None:
             return Request(name, line.method, path, 0)
         if line.method not in _PLAIN:
@@ -115,12 +115,17 @@ class Log:
         return Request(None, line.method, path, _class(line.status))
 
     @cached_property
-    def _endpoints(self) -> Mapping[tuple[str, str], str]:
+    def _names(self) -> Mapping[tuple[str, str], str]:
         named: dict[tuple[str, str], str] = {}
-        for name, contract in self.contracts.items():
-            path = contract.path if self.query else contract.path.partition("?")[0]
-            named.setdefault((contract.method, path), name)
+        for name, method, path in self.endpoints:
+            path = path if self.query else path.partition("?")[0]
+            named.setdefault((method, path), name)
         return named
+
+
+def endpoints_of(contracts: Contracts) -> tuple[tuple[str, str, str], ...]:
+    """Return name, method and path of each endpoint."""
+    return tuple((name, contract.method, contract.path) for name, contract in contracts.items())
 
 
 def _other(method: str) -> str:
@@ -288,7 +293,7 @@ def _lines(path: Path, stream: BinaryIO, digest: Callable[[bytes], object]) -> I
 def _spread(lines: list[Line]) -> Iterator[Line]:
     """Yield the lines of one second at equal distances in it."""
     for place, line in enumerate(lines):
-        yield line._replace(time=line.time + place * S // len(lines))
+        yield Line(line.time + place * S // len(lines), line.method, line.path, line.status)
 
 
 def _of_csv(text: bytes) -> Line | None:

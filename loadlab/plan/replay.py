@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.generators import registry
-from loadlab.generators.access_log import Log, Survey, survey
+from loadlab.generators import access_log, registry
+from loadlab.generators.access_log import Log, Survey
 from loadlab.model import GivenOptions, Options
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
@@ -68,7 +69,7 @@ def log_of(
     root: Path, path: str, contracts: Contracts, own: bool, speed: float, query: bool
 ) -> Log:
     """Return the log of a path, which may be relative to the lab."""
-    return Log(root / path, contracts, own, speed, query)
+    return Log(root / path, access_log.endpoints_of(contracts), own, speed, query)
 
 
 def read(root: Path, options: Options, contracts: Contracts, app: App) -> Survey:
@@ -80,7 +81,14 @@ def read(root: Path, options: Options, contracts: Contracts, app: App) -> Survey
     log = log_of(
         root, options.replay or "", named, is_own(app), options.speed, options.replay_query
     )
-    return survey(log)
+    # A stage plans twice, with and without cross-checks.
+    changed = log.path.stat().st_mtime_ns if log.path.is_file() else 0
+    return _survey(log, changed)
+
+
+@lru_cache(maxsize=1)
+def _survey(log: Log, changed: int) -> Survey:
+    return access_log.survey(log)
 
 
 def with_times(options: Options, log: Survey, given: GivenOptions) -> Options:

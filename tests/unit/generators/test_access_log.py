@@ -29,7 +29,7 @@ def line(second: int, request: str, status: int = 200) -> str:
 
 def log(path: Path, text: str, *, own: bool = True, speed: float = 1, query: bool = False) -> Log:
     path.write_text(text)
-    return Log(path, CONTRACTS, own, speed, query)
+    return Log(path, access_log.endpoints_of(CONTRACTS), own, speed, query)
 
 
 def written(log: Log) -> tuple[Replay, dict[str, object], list[tuple[int, int]]]:
@@ -165,11 +165,11 @@ def test_a_log_beyond_the_limits_is_refused(
 ) -> None:
     path = tmp_path / "log"
     with pytest.raises(PlanError, match=r"is no file\. Give an access log in nginx's combined for"):
-        access_log.survey(Log(path, {}, True, 1, False))
+        access_log.survey(Log(path, (), True, 1, False))
     with path.open("wb") as file:
         file.truncate(10_000_000_000)
     with pytest.raises(PlanError, match=r"log has 10 GB, and 2 GB is the limit\. Give a part of"):
-        access_log.survey(Log(path, {}, True, 1, False))
+        access_log.survey(Log(path, (), True, 1, False))
     monkeypatch.setattr(access_log, "LINES_MAX", 2)
     with pytest.raises(PlanError, match=r"log has more than 2 lines\. Give a part of it, such as"):
         access_log.survey(log(path, line(1, "GET /") * 3))
