@@ -390,6 +390,10 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{A} -e replay={LOG} -e curve=true", "curve: it cannot be measured: its rates follow a clos"),
     (
+        "playbooks/ab.yml -e framework=aiohttp -e replay=x -e base=workers=1 -e head=workers=2",
+        "replay: 'x' has no place beside base and head: variants are compared at one endpoint",
+    ),
+    (
         "playbooks/matrix.yml -e framework=aiohttp -e replay=x",
         "replay: 'x' has no place in a matrix: candidates are compared at one endpoint",
     ),
