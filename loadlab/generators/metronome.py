@@ -166,8 +166,10 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
         raise GeneratorError(
             f"{OUTPUT} is of {summary.scheduled} requests, not of {schedule.scheduled}"
         )
-    if schedule.arrivals is not None:
+    if schedule.arrivals is not None or schedule.replay:
         schedule = dataclasses.replace(schedule, due_by_second=summary.due_by_second)
+    if summary.plan.replay != schedule.replay:
+        raise GeneratorError(f"{OUTPUT} is of {'a' if summary.plan.replay else 'no'} log")
     arrivals = summary.plan.come
     if arrivals != schedule.arrivals:
         raise GeneratorError(
@@ -194,7 +196,8 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         summary.sent,
         summary.scheduled,
         summary.unsent_own,
-        errors_by_class(summary.outcomes, summary.statuses),
+        # Of a log an answer such as 404 can be right.
+        errors_by_class(summary.outcomes, reader.wrong if schedule.replay else summary.statuses),
     )
     series, totals = reader.seconds.series(), reader.totals
     fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
@@ -240,7 +243,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
 
 def _of_kind(reader: Reader, kind: PlannedKind) -> _Share:
     outcomes = dict(zip(OUTCOMES, reader.totals.outcomes, strict=True))
-    errors = errors_by_class(outcomes, reader.statuses)
+    errors = errors_by_class(outcomes, reader.wrong)
     return _Share(sum(outcomes.values()), kind.scheduled, kind.unsent_own, errors)
 
 
@@ -350,7 +353,10 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     url = urlsplit(request.url)
     lanes: list[dict[str, str]] = [{"url": f"{url.scheme}://{url.netloc}"}]
     turns: dict[str, float] = {}
-    way = {"closed": True} if request.rate is None else {"rate": request.rate}
+    way: dict[str, Any] = {"closed": True} if request.rate is None else {"rate": request.rate}
+    kinds = [{"name": kind.name, "weight": kind.weight, **_kind(kind)} for kind in request.mix] or [
+        _kind(request)
+    ]
     shape: dict[str, Any] = {}
     if request.arrivals:
         shape = {"arrivals": msgspec.to_builtins(request.arrivals)}
@@ -359,7 +365,13 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         if request.arrivals.is_random:
             shape["arrivals"]["seed"] = request.seed
         shape = {name: value for name, value in shape.items() if value}
-    if request.mix:
+    if request.replay:
+        way = {"replay": request.replay.file}
+        common = Request(
+            f"{url.scheme}://{url.netloc}/", 1, 1, 1, None, headers=request.replay.headers
+        )
+        kinds = [_kind(common), *(map(_kind, request.mix) if request.mix else [_kind(request)])]
+    elif request.mix:
         shape["mix_seed"] = request.seed
     if request.lanes:
         # Of one lane, the files are where those of a load of one server are.
@@ -374,8 +386,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         "format": "metronome plan/1",
         "output": name,
         "lanes": lanes,
-        "kinds": [{"name": kind.name, "weight": kind.weight, **_kind(kind)} for kind in request.mix]
-        or [_kind(request)],
+        "kinds": kinds,
         "schedule": {**way, "duration_s": seconds, **turns, **shape},
         "connections": request.connections,
         "threads": request.threads,
@@ -411,7 +422,13 @@ def _schedule(load: Load, lanes: int, rate: float | None = None) -> Schedule:
     rate = rate or load.rate
     if rate is None or load.duration_s is None:
         raise GeneratorError(f"{NAME} ran without a rate or a duration")
-    return Schedule(lanes * rate, load.duration_s, load.connections, load.arrivals)
+    return Schedule(
+        lanes * rate,
+        load.duration_s,
+        load.connections,
+        load.arrivals,
+        replay=load.replay is not None,
+    )
 
 
 def _measured(
@@ -451,7 +468,7 @@ GENERATORS = (
         program=NAME,
         options=(
             *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
-            *("arrivals", "ramp", "mix"),
+            *("arrivals", "ramp", "mix", "replay", "speed", "replay_query"),
         ),
         output=OUTPUT,
         command=_command,

@@ -52,7 +52,7 @@ KIND = "kind"
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
 # classed by its hundreds.
 OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
-ANSWERED = 3
+ANSWERED, STATUS = 3, OUTCOMES.index("status")
 # Sub-buckets of an octave in the histograms of a second.
 SUB_BUCKETS = 256
 
@@ -94,10 +94,11 @@ class PlannedArrivals(Struct):
 
 class Planned(Struct):
     """The plan, as the summary repeats it. arrivals: None where they are constant; ramp: empty
-    where the rate does not change."""
+    where the rate does not change; replay: whether a log says what is sent when."""
 
     arrivals: PlannedArrivals | None = None
     ramp: list[tuple[float, float]] = []
+    replay: bool = False
 
     @property
     def come(self) -> Arrivals | None:
@@ -289,7 +290,7 @@ def _size(stream: BufferedIOBase) -> int:
 class Reader:
     """Counts the requests of a load or lane, by the second in which each was due, and by kind.
 
-    kinds: a reader for each kind of a mix. statuses: status -> answers with it.
+    kinds: a reader for each kind of a mix. wrong: status -> answers with it, where it is wrong.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -301,7 +302,7 @@ class Reader:
         )
         alone = dataclasses.replace(schedule, kinds={})
         self.kinds = [Reader(alone) for _ in schedule.kinds]
-        self.statuses = Counter[str]()
+        self.wrong = Counter[str]()
         self._order: list[Integers] = []
         self._dues: list[Integers] = []
         self._staged = _Staged(schedule) if _has_stages(schedule) else None
@@ -331,9 +332,9 @@ class Reader:
             self._serve(int(service[answered].sum()), int(service[answered].min()))
         us = (latency[answered] + UNITS_US // 2) // UNITS_US
         self.seconds.add(number[answered], us, right[answered].astype(np.int64), 0 * us)
-        statuses = np.unique(columns["status"][answered], return_counts=True)
+        statuses = np.unique(columns["status"][outcome == STATUS], return_counts=True)
         for status, count in zip(*statuses, strict=True):
-            self.statuses[str(status)] += int(count)
+            self.wrong[str(status)] += int(count)
         if self._schedule.connections == 1:
             self._dues.append(due_units // UNITS_US)
         if self._staged:

@@ -187,6 +187,21 @@ def ramp_text(points: Sequence[Point]) -> str:
     return ",".join(f"{time:.15g}:{rate:.15g}" for time, rate in points)
 
 
+class Replay(Record, kw_only=True, frozen=True):
+    """An access log whose requests a load sends, each once, in order and at its time."""
+
+    log_sha256: Sha256  #: SHA-256 of the log, which stays on the controller.
+    speed: Above0  #: Seconds of the log that pass in a second.
+    query: bool  #: Whether queries are sent as in the log; otherwise without.
+    lines: Positive  #: Lines of the log.
+    requests: Positive  #: Lines that are sent.
+    busiest: Above0  #: Requests/s in the second of the log that has most, at that speed.
+    #: Path, with its method where that is no GET, and its requests; the rest at last.
+    kinds: list[tuple[str, Positive]]
+    #: Why lines are not sent -> their number: their method, no endpoint, or malformed.
+    left_out: dict[str, Positive]
+
+
 class LaneTurns(Record, kw_only=True, frozen=True):
     """How one load alternates between several stacks, each in a lane with connections of its own.
 
@@ -215,6 +230,8 @@ class Load(Record, kw_only=True, frozen=True):
     rate: Above0 | None
     #: How requests come at that rate; absent where each comes so long after the last.
     arrivals: Arrivals | None = None
+    #: Log whose requests are sent; absent where a load has none. rate is then its mean.
+    replay: Replay | None = None
     #: The rule of a study or a curve: rate is this fraction of the lowest goodput that the cells in
     #: of_saturation reached in a short closed loop. Absent where the rate was given.
     fraction: Above0 | None = None
@@ -306,7 +323,7 @@ class Cell(Record, kw_only=True, frozen=True):
     #: upstream_keepalive says whether the server kept their connections.
     reverse_proxy: Name = NGINX
     #: Name of the requested endpoint; of a mix its endpoints with their weights, such as
-    #: index:70,agents:25.
+    #: index:70,agents:25; of a replay those that its log names, with their requests.
     endpoint: str
     tuning: str  #: Tuning profile.
     network: str  #: Network profile.
@@ -318,8 +335,9 @@ class Cell(Record, kw_only=True, frozen=True):
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The weight of each requested endpoint by its name; the only one has 1."""
-        return kinds_of(self.endpoint)
+        """The weight of each requested endpoint by its name; the only one has 1. Of a replay, the
+        requests of each kind."""
+        return dict(self.load.replay.kinds) if self.load.replay else kinds_of(self.endpoint)
 
     @property
     def direct(self) -> bool:

@@ -27,6 +27,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     endpoint: list[str] | None  #: Endpoints; null: those the app is measured by.
     #: Endpoints of one load with their weights, such as index:70,agents:25; else null.
     mix: str | None
+    load: str | None  #: File of options of the load; null: none.
+    replay: str | None  #: Access log whose requests are sent; null: none.
+    speed: float  #: Seconds of that log that pass in a second.
+    replay_query: bool  #: Whether queries are sent as in that log.
     rate: list[float]  #: Requests/s, ascending; empty where saturation_rate applies.
     #: How requests come: constant, poisson, gamma:<smoothness>, bursts:<requests> or
     #: mmpp:<ratio>:<calm>:<busy>.

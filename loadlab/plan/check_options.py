@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate, ramp_text
-from loadlab.plan import arrivals, mix
+from loadlab.plan import arrivals, mix, replay
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -33,6 +33,7 @@ from loadlab.tuning.profiles import TuningProfile
 BOUNDS: dict[str, tuple[float, float, str]] = {
     "rate": (0.1, 1_000_000, "requests per second"),
     "duration": (1, 86_400, "seconds"),
+    "speed": (0.01, 1_000, "seconds of the log in a second"),
     "warmup": (0, 3_600, "seconds"),
     # wrk reserves 8 MB for each second.
     "request_timeout": (1, 300, "seconds"),
@@ -128,6 +129,7 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
         if duration not in (None, ""):
             checked["duration"] = _number("duration", duration, specs["duration"])
     mix.refuse_beside(values)
+    replay.refuse_beside(values)
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
     return msgspec.convert(checked, Options)
@@ -259,6 +261,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_generator(options)
     arrivals.refuse(options)
     mix.refuse(options)
+    replay.refuse(options)
 
 
 def refuse_cells(options: Options, stack: Stack) -> None:

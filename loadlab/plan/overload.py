@@ -49,8 +49,8 @@ def refuse(options: Options, *, study: bool) -> None:
         obstacle = f"generator={generator.name} sends at a constant rate alone"
     elif not has_one_load(options) or generator.mode != "constant":
         obstacle = "it belongs to one constant rate, beside which the saturation is measured"
-    elif options.mix:
-        obstacle = "it follows a closed loop, and the generator of that sends no mix"
+    elif options.mix or options.replay:
+        obstacle = "it follows a closed loop, and the generator of that sends one request"
     elif options.clients > 1:
         obstacle = f"{options.clients} clients offer the load, and one client is to time each stage"
     elif not options.keep_requests:

@@ -94,6 +94,8 @@ STUDIES: dict[str, dict[str, Any]] = {
 GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
+# Two requests in 11 s, and a POST.
+LOG = ROOT / "tests/fixtures/access.csv"
 AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
 M = "playbooks/matrix.yml -e endpoint=hello -e framework"
 COMMANDS: list[tuple[str, str]] = [
@@ -355,6 +357,60 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
     ),
+    (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench. Or "),
+    (f"{A} -e load=./nosuch.yml", "nosuch.yml' is no file. Give a name of files/loads/, or the pa"),
+    (
+        f"{A} -e load={ROOT}/files/studies/quick.yml",
+        "quick.yml: Expected `bool | int | float |",
+    ),
+    (f"{A} -e load={ROOT}/apps/flask/app.yml", "app.yml has description, which is no option of a"),
+    (
+        f"{A} -e load=crud -e endpoint=index",
+        "endpoint: the mix crud_read:75,crud_update:15,crud_cr",
+    ),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e load=crud",
+        "has no place in a matrix: candidat",
+    ),
+    (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
+    (
+        f"{A} -e replay={LOG} -e speed=-1",
+        "speed: -1 is out of range. Give a number from 0.01 to 1000",
+    ),
+    (f"{A} -e speed=2", "speed: '2' is of a log, and there is none. Give one with -e replay=<log>"),
+    (f"{A} -e replay={LOG} -e rate=5", "rate: the log of replay has its own. Leave rate or replay"),
+    *(
+        (
+            f"{A} -e replay={LOG} -e {given}",
+            f"{given.partition('=')[0]}: '{given.partition('=')[2]}' has no place beside replay",
+        )
+        for given in ("endpoint=index", "mix=index:1,hello:1", "ramp=1..2", "arrivals=poisson")
+    ),
+    (
+        f"{A} -e replay={LOG} -e generator=wrk2",
+        "replay: generator=wrk2 follows no log. Give -e generator=metronome, without http2, or le",
+    ),
+    (
+        f"{A} -e replay={LOG} -e keep_requests=false",
+        "replay: the time and the kind of a request are in its record, and keep_requests=false ke",
+    ),
+    (
+        f"{A} -e replay={LOG} -e duration=10",
+        "replay: the log lasts 11 s at speed 1, and 10 s is the most of duration. Give -e speed=",
+    ),
+    (
+        f"{A} -e replay={LOG} -e speed=0.1",
+        "replay: at speed 0.1 the log has 0.018 requests per second, and 0.1 is the least. Give a ",
+    ),
+    (f"{A} -e replay={LOG} -e curve=true", "curve: it cannot be measured: its rates follow a clos"),
+    (
+        "playbooks/ab.yml -e framework=aiohttp -e replay=x -e base=workers=1 -e head=workers=2",
+        "replay: 'x' has no place beside base and head: variants are compared at one endpoint",
+    ),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e replay=x",
+        "replay: 'x' has no place in a matrix: candidates are compared at one endpoint",
+    ),
     (f"{A} -e ramp=100", "ramp: '100' is no ramp, as it has 1 rate. Give 2 to 1,000 rates from 0 "),
     (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp. Give 2 to 1,000 rates from 0 to 1,"),
     (f"{A} -e ramp=0..0", "ramp: '0..0' asks for no request: its rates are 0, or it has no length"),
@@ -372,6 +428,39 @@ COMMANDS: list[tuple[str, str]] = [
     (
         f"{A} -e ramp=0:100,0.5:100",
         "duration: 0.5 is out of range. Give a number from 1 to 86400 s",
+    ),
+    (
+        f"{A} -e overload=true -e rate=1,2",
+        "overload: it cannot be measured: it belongs to",
+    ),
+    (
+        f"{A} -e overload=true -e generator=wrk",
+        "overload: it cannot be measured: it belongs to",
+    ),
+    (
+        f"{A} -e overload=true -e generator=oha",
+        "overload: it cannot be measured: generator=oha",
+    ),
+    (
+        f"{A} -e overload=true -e mix=index:1,agents:1",
+        "overload: it cannot be measured: it fol",
+    ),
+    (
+        f"{A} -e overload=true -e keep_requests=false",
+        "overload: it cannot be measured: the time",
+    ),
+    (f"{A} -i three -e overload=true", "overload: it cannot be measured: 3 clients offer the load"),
+    (
+        f"{AB} -e overload=true -e base=workers=1 -e head=workers=2",
+        "overload: 'true' has no place beside base and he",
+    ),
+    (
+        "playbooks/study.yml -e study=quick -e overload=true",
+        "overload: it cannot be measured: a study or lesson has the cells of its file alone",
+    ),
+    (
+        f"{A} -i three -e arrivals=mmpp:9:2:0.5",
+        "arrivals: 3 clients offer the load, and mmpp:9:2:0.5 of each would not be mmpp:9:2:0.5",
     ),
     (
         f"{A} -e ramp=absent.csv",

@@ -89,6 +89,7 @@ def table(summary: Summary, paths: Paths) -> str:
         *text_columns.table(_CLIENT_COLUMNS, batches),
         *(f"{letter}: {name}" for name, letter in keys.items()),
         *([labels.common([cell.cell for cell in cells], paths)] if cells else []),
+        *dict.fromkeys(labels.replay(log) for cell in cells if (log := cell.cell.load.replay)),
         *_limits(cells),
         *comparison_section.lines(
             summary.comparisons, paths, comparison_section.ablation_lines(summary)

@@ -19,6 +19,7 @@ from loadlab.model import (
     Injection,
     LabRevision,
     Load,
+    Replay,
     SearchSummary,
     SweepSummary,
 )
@@ -249,7 +250,9 @@ def _path(contract: Contract) -> str:
 
 
 def path_of(cell: Cell, paths: Paths) -> str:
-    """Return a cell's path, or those of its mix with their weights."""
+    """Return a cell's path, or those of its mix with their weights; of a log how many it has."""
+    if cell.load.replay:
+        return f"{formatting.plural(len(cell.kinds), 'path')} of a log"
     kinds = [(paths.get(name, f"/{name}"), weight) for name, weight in cell.kinds.items()]
     if len(kinds) == 1:
         return kinds[0][0]
@@ -279,6 +282,7 @@ def objective(slo: Mapping[str, float]) -> str:
 def load(load: Load) -> str:
     """Return the generator and what is asked of it: wrk2, 1,000/s."""
     shape = [arrivals(load.arrivals)] if load.arrivals else []
+    shape += [replayed(load.replay)] if load.replay else []
     return ", ".join([load.generator, pace(load), *shape])
 
 
@@ -341,6 +345,8 @@ def load_parts(load: Load) -> dict[str, str]:
     }
     if load.arrivals:
         words["arrivals"] = arrivals(load.arrivals)
+    if load.replay:
+        words["replay"] = replayed(load.replay)
     if load.burst_every_s:
         words["bursts"] = f"a burst every {load.burst_every_s:g} s"
     if load.injection:
@@ -350,6 +356,25 @@ def load_parts(load: Load) -> dict[str, str]:
     if load.background_endpoint:
         words["background"] = f"beside {load.background_endpoint}"
     return words
+
+
+def replayed(log: Replay) -> str:
+    """Return that a log is followed, in words: a log at speed 10."""
+    return f"a log at speed {log.speed:g}"
+
+
+def replay(log: Replay) -> str:
+    """Return in a sentence what of a log is sent, and what is not."""
+    sent = (
+        f"Of {formatting.plural(log.lines, 'line')} of the log {log.requests:,} are sent"
+        f"{', with their queries' if log.query else ', without queries'}"
+    )
+    words = {"malformed": "malformed", "no endpoint": "of no endpoint of the application"}
+    left = [
+        f"{count:,} {words.get(name, f'{name} without a body')}"
+        for name, count in log.left_out.items()
+    ]
+    return f"{sent}; left out: {', '.join(left)}." if left else f"{sent}; none is left out."
 
 
 def arrivals(shape: Arrivals) -> str:

@@ -177,6 +177,19 @@ def test_each_kind_of_a_mix_is_verified_and_sent() -> None:
     assert (found.record.body_bytes, found.record.wire_bytes) == (None, None)
 
 
+def test_a_log_is_played_with_the_host_of_the_application() -> None:
+    replay = {"log_sha256": "ab" * 32, "speed": 2, "query": False, "lines": 5, "requests": 4}
+    more = {"busiest": 3, "kinds": [("/a", 3), ("other paths", 1)], "left_out": {"POST": 1}}
+    load = {**CONSTANT, "generator": "metronome", "replay": {**replay, **more}}
+    found = run(load, request={"headers": {"Host": "localhost", "X-A": "1"}})
+    plan = json.loads(shlex.split(variables(found.offers[0])["MEASURE"])[3])
+    assert plan["schedule"]["replay"] == "/usr/local/lib/loadlab/replay"
+    headers = [dict(kind["headers"]) for kind in plan["kinds"]]
+    assert headers == [{"Host": "localhost"}, {"Host": "localhost", "X-A": "1"}]
+    # The answers differ in length.
+    assert (found.record.body_bytes, found.record.wire_bytes) == (None, None)
+
+
 def test_several_clients_share_the_load_and_begin_together() -> None:
     several = {**CONSTANT, "clients": 2}
     found = run(several, clients=["client", "clientb"], beside="http://10.0.0.1/hello")
