@@ -376,6 +376,39 @@ COMMANDS: list[tuple[str, str]] = [
         "duration: 0.5 is out of range. Give a number from 1 to 86400 s",
     ),
     (
+        f"{A} -e overload=true -e rate=1,2",
+        "overload: it cannot be measured: it belongs to",
+    ),
+    (
+        f"{A} -e overload=true -e generator=wrk",
+        "overload: it cannot be measured: it belongs to",
+    ),
+    (
+        f"{A} -e overload=true -e generator=oha",
+        "overload: it cannot be measured: generator=oha",
+    ),
+    (
+        f"{A} -e overload=true -e mix=index:1,agents:1",
+        "overload: it cannot be measured: it fol",
+    ),
+    (
+        f"{A} -e overload=true -e keep_requests=false",
+        "overload: it cannot be measured: the time",
+    ),
+    (f"{A} -i three -e overload=true", "overload: it cannot be measured: 3 clients offer the load"),
+    (
+        f"{AB} -e overload=true -e base=workers=1 -e head=workers=2",
+        "overload: 'true' has no place beside base and he",
+    ),
+    (
+        "playbooks/study.yml -e study=quick -e overload=true",
+        "overload: it cannot be measured: a study or lesson has the cells of its file alone",
+    ),
+    (
+        f"{A} -i three -e arrivals=mmpp:9:2:0.5",
+        "arrivals: 3 clients offer the load, and mmpp:9:2:0.5 of each would not be mmpp:9:2:0.5",
+    ),
+    (
         f"{A} -e ramp=absent.csv",
         "ramp: 'absent.csv' cannot be read: No such file or directory. Giv",
     ),
