@@ -43,7 +43,9 @@ class Schedule:
     arrivals: Arrivals | None = None  #: None where request i is due at i/rate.
     #: Of other arrivals, the requests that are due in each second.
     due_by_second: Sequence[int] = ()
-    kinds: Mapping[str, int] = field(default_factory=dict)  #: Of a mix, endpoint -> weight.
+    #: Of a mix, endpoint -> weight; of a log, path -> requests.
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    replay: bool = False  #: Whether the requests are those of a log.
 
     @property
     def scheduled(self) -> int:

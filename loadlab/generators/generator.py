@@ -39,6 +39,15 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Replayed:
+    """A log whose requests are sent: the file of its schedule on the client, and the headers of the
+    requests that are none of the load's kinds."""
+
+    file: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Request:
     """What one client is to offer, for the command line of its generator.
 
@@ -60,6 +69,7 @@ class Request:
       where there is one. Only metronome knows them
     - lanes: the servers in place of the one that url names, each with so many connections, which
       share the rate or have closed loops in turn; only metronome knows them
+    - replay: the log that says what is sent when, in place of rate and arrivals; None without one
     """
 
     url: str
@@ -84,6 +94,7 @@ class Request:
     reuse: bool | None = None
     mix: Sequence[Kind] = ()
     lanes: Lanes | None = None
+    replay: Replayed | None = None
 
     @property
     def header_options(self) -> list[str]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import host_commands, metronome, registry, split
 from loadlab.generators.faults import Fault, faults
-from loadlab.generators.generator import Generator, Kind, Lanes, Request
+from loadlab.generators.generator import Generator, Kind, Lanes, Replayed, Request
 from loadlab.model import (
     Cell,
     ClientShare,
@@ -55,6 +55,8 @@ LOCK_SHARE, LOCK_MAX_S = 0.25, 5
 # the slowest took when all were run at once just before.
 COMMANDS = 2
 _TOOLS = "/usr/local/lib/loadlab"
+# Where the role measure copies the schedule of a replay.
+SCHEDULE = f"{_TOOLS}/replay"
 # Where run-load.sh leaves the body of the answer that it verified.
 ANSWER_BODY = "answer.body"
 
@@ -329,6 +331,7 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         )
         for share in shares
     ]
+    varied = inputs.mix or item.cell.load.replay
     return RepetitionSetup(
         cell_id=item.cell_id,
         repetition=item.repetition,
@@ -339,8 +342,8 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         server=inputs.server,
         input_hashes=item.input_hashes,
         url=inputs.url,
-        body_bytes=None if inputs.mix else inputs.answer.body_bytes,
-        wire_bytes=None if inputs.mix else inputs.answer.wire_bytes,
+        body_bytes=None if varied else inputs.answer.body_bytes,
+        wire_bytes=None if varied else inputs.answer.wire_bytes,
         cpus=HostCpus(server=server.cpus, client=client.cpus),
         interface=HostInterfaces(server=server.interface, client=client.interface),
         clients=clients or None,
@@ -353,6 +356,14 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         ]
         or None,
     )
+
+
+def _level(request: Request) -> Request:
+    """Return the load of a warm-up, whose rate is that of the load's begin."""
+    if request.arrivals is None or request.rate is None:
+        return request
+    rate = request.arrivals.first_rate(request.rate)
+    return dataclasses.replace(request, rate=rate, arrivals=request.arrivals.level)
 
 
 def _offer(
@@ -391,6 +402,7 @@ def _offer(
         reuse=load.reuse,
         mix=_mix(inputs, load),
         lanes=_lanes(inputs, load),
+        replay=_replay(inputs, load),
     )
     batch = generator.mode == "batch"
     measured_s = seconds if load.duration_s is None else load.duration_s
@@ -399,7 +411,9 @@ def _offer(
     variables = {
         "DIR": folder,
         "GENERATOR": generator.name,
-        "WARM_UP": command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
+        "WARM_UP": command(generator, _level(request), load.warmup_s, "warmup")
+        if load.warmup_s
+        else "",
         "MEASURE": command(generator, request, measured_s, generator.name),
         "SATURATE": _closed_loop(generator, request, load),
         "PRINTS": "yes" if generator.prints else "",
@@ -445,6 +459,14 @@ def _lanes(inputs: LoadRunInput, load: Load) -> Lanes | None:
         urls={name: f"{url.scheme}://{url.netloc}" for name, url in parts.items()},
         turns=load.lanes,
     )
+
+
+def _replay(inputs: LoadRunInput, load: Load) -> Replayed | None:
+    """Return the log of a replay; None without one."""
+    if load.replay is None:
+        return None
+    host = {name: text for name, text in inputs.request.headers.items() if name.lower() == "host"}
+    return Replayed(SCHEDULE, dict(_headers(EndpointRequest(headers=host), load)))
 
 
 def _mix(inputs: LoadRunInput, load: Load) -> list[Kind]:

@@ -80,6 +80,11 @@ class Measurement:
     #: Of a mix, endpoint -> the part of the measurement that is of this kind of request, with its
     #: counts, rates, latencies and waited alone; empty of one endpoint.
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
+    #: Of each second of a ramp that has level stages; empty of another load.
+    answers: Sequence[SecondAnswers] = ()
+    #: Of one connection, when each request that was sent was due, µs from the begin; empty of
+    #: several.
+    due_us: Integers = field(default_factory=lambda: NONE[0])
     #: CPU time of each second of the load, seconds, in which the generator looked for work and had
     #: none; empty where it does not report it.
     polling_s: Sequence[float] = ()
@@ -128,6 +133,19 @@ class Waited:
     #: Those of unsent, the last, that an ideal generator would have sent just before the end; None
     #: where it is unknown and the time until the end decides.
     left_out: int | None = None
+
+
+@dataclass(frozen=True)
+class SecondAnswers:
+    """A second of a load."""
+
+    due: int  #: Requests that were due in it.
+    us: tuple[
+        Integers, Integers
+    ]  #: (distinct latencies, µs; their counts) of the answers of these.
+    ok: int  #: Right ones among these answers.
+    ended: int  #: Requests that ended in it, answered or not, whenever they were due.
+    came: int  #: Right answers that came in it.
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from loadlab.generators.measurement import (
     GeneratorError,
     Lateness,
     Measurement,
+    SecondAnswers,
     SentShape,
     Waited,
 )
@@ -165,8 +166,10 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
         raise GeneratorError(
             f"{OUTPUT} is of {summary.scheduled} requests, not of {schedule.scheduled}"
         )
-    if schedule.arrivals is not None:
+    if schedule.arrivals is not None or schedule.replay:
         schedule = dataclasses.replace(schedule, due_by_second=summary.due_by_second)
+    if summary.plan.replay != schedule.replay:
+        raise GeneratorError(f"{OUTPUT} is of {'a' if summary.plan.replay else 'no'} log")
     arrivals = summary.plan.come
     if arrivals != schedule.arrivals:
         raise GeneratorError(
@@ -193,7 +196,8 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         summary.sent,
         summary.scheduled,
         summary.unsent_own,
-        errors_by_class(summary.outcomes, summary.statuses),
+        # Of a log an answer such as 404 can be right.
+        errors_by_class(summary.outcomes, reader.wrong if schedule.replay else summary.statuses),
     )
     series, totals = reader.seconds.series(), reader.totals
     fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
@@ -209,6 +213,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             series.intended
             if summary.lanes == 1 and summary.closed is None
             else summary.due_by_second,
+            reader.answers,
         ),
         stops=Stops(
             total_s=summary.gaps.total_s,
@@ -216,6 +221,8 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
         ),
         sent_shape=_sent_shape(summary, reader.mix_off),
+        answers=reader.answers,
+        due_us=reader.due_us,
         polling_s=summary.polling_by_second,
         findings=[
             *_failure_kinds(summary),
@@ -236,7 +243,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
 
 def _of_kind(reader: Reader, kind: PlannedKind) -> _Share:
     outcomes = dict(zip(OUTCOMES, reader.totals.outcomes, strict=True))
-    errors = errors_by_class(outcomes, reader.statuses)
+    errors = errors_by_class(outcomes, reader.wrong)
     return _Share(sum(outcomes.values()), kind.scheduled, kind.unsent_own, errors)
 
 
@@ -325,7 +332,9 @@ def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) ->
     return errors
 
 
-def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
+def _per_second(
+    series: AnswerSeries, scheduled: list[int], answers: Sequence[SecondAnswers]
+) -> PerSecond:
     return PerSecond(
         second=series.second,
         scheduled=scheduled,
@@ -334,6 +343,7 @@ def _per_second(series: AnswerSeries, scheduled: list[int]) -> PerSecond:
         p50_us=series.p50_us,
         p99_us=series.p99_us,
         max_us=series.max_us,
+        came=[second.came for second in answers] or None,
         latency_bins=series.latency_bins,
     )
 
@@ -343,16 +353,25 @@ def _plan(request: Request, seconds: float, name: str) -> str:
     url = urlsplit(request.url)
     lanes: list[dict[str, str]] = [{"url": f"{url.scheme}://{url.netloc}"}]
     turns: dict[str, float] = {}
-    way = {"closed": True} if request.rate is None else {"rate": request.rate}
+    way: dict[str, Any] = {"closed": True} if request.rate is None else {"rate": request.rate}
+    kinds = [{"name": kind.name, "weight": kind.weight, **_kind(kind)} for kind in request.mix] or [
+        _kind(request)
+    ]
     shape: dict[str, Any] = {}
     if request.arrivals:
         shape = {"arrivals": msgspec.to_builtins(request.arrivals)}
         if ramp := shape["arrivals"].pop("ramp", None):
             shape["ramp"] = ramp
-        if request.arrivals.smoothness:
+        if request.arrivals.is_random:
             shape["arrivals"]["seed"] = request.seed
         shape = {name: value for name, value in shape.items() if value}
-    if request.mix:
+    if request.replay:
+        way = {"replay": request.replay.file}
+        common = Request(
+            f"{url.scheme}://{url.netloc}/", 1, 1, 1, None, headers=request.replay.headers
+        )
+        kinds = [_kind(common), *(map(_kind, request.mix) if request.mix else [_kind(request)])]
+    elif request.mix:
         shape["mix_seed"] = request.seed
     if request.lanes:
         # Of one lane, the files are where those of a load of one server are.
@@ -367,8 +386,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         "format": "metronome plan/1",
         "output": name,
         "lanes": lanes,
-        "kinds": [{"name": kind.name, "weight": kind.weight, **_kind(kind)} for kind in request.mix]
-        or [_kind(request)],
+        "kinds": kinds,
         "schedule": {**way, "duration_s": seconds, **turns, **shape},
         "connections": request.connections,
         "threads": request.threads,
@@ -404,7 +422,13 @@ def _schedule(load: Load, lanes: int, rate: float | None = None) -> Schedule:
     rate = rate or load.rate
     if rate is None or load.duration_s is None:
         raise GeneratorError(f"{NAME} ran without a rate or a duration")
-    return Schedule(lanes * rate, load.duration_s, load.connections, load.arrivals)
+    return Schedule(
+        lanes * rate,
+        load.duration_s,
+        load.connections,
+        load.arrivals,
+        replay=load.replay is not None,
+    )
 
 
 def _measured(
@@ -444,7 +468,7 @@ GENERATORS = (
         program=NAME,
         options=(
             *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
-            *("arrivals", "ramp", "mix"),
+            *("arrivals", "ramp", "mix", "replay", "speed", "replay_query"),
         ),
         output=OUTPUT,
         command=_command,

@@ -22,9 +22,9 @@ import numpy as np
 from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.measurement import GeneratorError
+from loadlab.generators.measurement import GeneratorError, SecondAnswers
 from loadlab.generators.tally import Seconds, rounded
-from loadlab.model import Arrivals
+from loadlab.model import Arrivals, Switching
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
 
@@ -52,7 +52,7 @@ KIND = "kind"
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
 # classed by its hundreds.
 OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
-ANSWERED = 3
+ANSWERED, STATUS = 3, OUTCOMES.index("status")
 # Sub-buckets of an octave in the histograms of a second.
 SUB_BUCKETS = 256
 
@@ -89,23 +89,26 @@ class PlannedArrivals(Struct):
     smoothness: float | None = None
     seed: int | None = None
     burst: int | None = None
+    switching: Switching | None = None
 
 
 class Planned(Struct):
     """The plan, as the summary repeats it. arrivals: None where they are constant; ramp: empty
-    where the rate does not change."""
+    where the rate does not change; replay: whether a log says what is sent when."""
 
     arrivals: PlannedArrivals | None = None
-    ramp: list[float] = []
+    ramp: list[tuple[float, float]] = []
+    replay: bool = False
 
     @property
     def come(self) -> Arrivals | None:
         """How requests were to come."""
         planned = self.arrivals or PlannedArrivals()
-        fields = (planned.smoothness, planned.burst, self.ramp or None)
-        if fields == (None, None, None):
+        fields = (planned.smoothness, planned.burst, planned.switching, self.ramp or None)
+        if fields == (None,) * 4:
             return None
-        return Arrivals(smoothness=planned.smoothness, burst=planned.burst, ramp=fields[2])
+        smoothness, burst, switching, ramp = fields
+        return Arrivals(smoothness=smoothness, burst=burst, switching=switching, ramp=ramp)
 
 
 class PlannedKind(Struct):
@@ -287,7 +290,7 @@ def _size(stream: BufferedIOBase) -> int:
 class Reader:
     """Counts the requests of a load or lane, by the second in which each was due, and by kind.
 
-    kinds: a reader for each kind of a mix. statuses: status -> answers with it.
+    kinds: a reader for each kind of a mix. wrong: status -> answers with it, where it is wrong.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -299,8 +302,10 @@ class Reader:
         )
         alone = dataclasses.replace(schedule, kinds={})
         self.kinds = [Reader(alone) for _ in schedule.kinds]
-        self.statuses = Counter[str]()
+        self.wrong = Counter[str]()
         self._order: list[Integers] = []
+        self._dues: list[Integers] = []
+        self._staged = _Staged(schedule) if _has_stages(schedule) else None
 
     def add(self, block: Block) -> None:
         """Add the records of a block."""
@@ -327,11 +332,25 @@ class Reader:
             self._serve(int(service[answered].sum()), int(service[answered].min()))
         us = (latency[answered] + UNITS_US // 2) // UNITS_US
         self.seconds.add(number[answered], us, right[answered].astype(np.int64), 0 * us)
-        statuses = np.unique(columns["status"][answered], return_counts=True)
+        statuses = np.unique(columns["status"][outcome == STATUS], return_counts=True)
         for status, count in zip(*statuses, strict=True):
-            self.statuses[str(status)] += int(count)
+            self.wrong[str(status)] += int(count)
+        if self._schedule.connections == 1:
+            self._dues.append(due_units // UNITS_US)
+        if self._staged:
+            self._staged.add(due_units, latency, outcome)
         if KIND in columns:
             self._add_kinds(block)
+
+    @property
+    def due_us(self) -> Integers:
+        """When each request was due, µs; empty of several connections, and without records."""
+        return np.concatenate([*self._dues, np.zeros(0, np.int64)])
+
+    @property
+    def answers(self) -> list[SecondAnswers]:
+        """Each second of a ramp that has stages; none of another load, and without records."""
+        return self._staged.seconds() if self._staged and self._staged.rows else []
 
     def _add_kinds(self, block: Block) -> None:
         kind = block.columns[KIND]
@@ -382,6 +401,44 @@ class Reader:
         is_right = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
         number = np.full(len(us), self._schedule.edges[second])
         self.seconds.add(number, us, is_right, 0 * us)
+
+
+def _has_stages(schedule: Schedule) -> bool:
+    arrivals = schedule.arrivals
+    return bool(arrivals and arrivals.stages(schedule.rate, schedule.duration_s))
+
+
+class _Staged:
+    """Counts the requests of each second of a ramp."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._due = np.diff(schedule.edges).tolist()
+        self._us = [Counted() for _ in self._due]
+        self._ok, self._ended, self._came = (np.zeros(len(self._due), np.int64) for _ in range(3))
+        self.rows = 0
+
+    def add(self, due: Integers, latency: Integers, outcome: Integers) -> None:
+        """Add requests: when they were due and their latencies, in units, and their outcomes."""
+        self.rows += len(due)
+        last, answered, right = len(self._due) - 1, outcome < ANSWERED, outcome == 0
+        second = np.minimum(due // UNITS_S, last)
+        for number in np.unique(second).tolist():
+            self._us[number].add(latency[answered & (second == number)])
+        end = (due + latency) // UNITS_S
+        for counts, seconds in (
+            (self._ok, second[right]),
+            (self._ended, end[end <= last]),
+            (self._came, end[right & (end <= last)]),
+        ):
+            counts += np.bincount(seconds, minlength=last + 1)
+
+    def seconds(self) -> list[SecondAnswers]:
+        """Return all seconds of the load."""
+        columns = (self._ok.tolist(), self._ended.tolist(), self._came.tolist())
+        return [
+            SecondAnswers(due, us.exact, ok, ended, came)
+            for due, us, ok, ended, came in zip(self._due, self._us, *columns, strict=True)
+        ]
 
 
 def _histogram(numbers: Iterator[int]) -> Counts:

@@ -14,8 +14,8 @@ from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir
 
-# What belongs to one run alone.
-_OWN = ("run_id", "like")
+# What belongs to one run alone; the options of its load are given beside it.
+_OWN = ("run_id", "like", "load")
 
 
 def refuse_stage(user: Iterable[str], begin: bool) -> None:

@@ -27,6 +27,7 @@ from loadlab.report.sections import (
     python_clients_section,
     ranking_section,
     reproduction_section,
+    stages_section,
     sweeps_searches_section,
     tuning_section,
 )
@@ -107,6 +108,10 @@ class _Builder:
         # A/A controls appear in the comparison only.
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")
+        self._overloads = [
+            replace(entry, anchor=f"overload-{number}")
+            for number, entry in enumerate(self._entries("overload"), start=1)
+        ]
         self._curves = curves_section.headlines(self._summary, self._paths)
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
@@ -121,7 +126,11 @@ class _Builder:
             *comparison_section.headlines(summary, self._paths),
             *reproduction_section.headlines(self._reproduction),
         ]
-        single = [*sweeps_searches_section.headlines(summary, self._paths), *self._single()]
+        single = [
+            *sweeps_searches_section.headlines(summary, self._paths),
+            *self._single(),
+            *stages_section.headlines(self._overloads),
+        ]
         stacks = [entry for entry in self._measured if not _is_client(entry)]
         headlines = answer.build(whole, summary, self._paths, self._chosen(self._measured))
         prices = cost_words.prices(manifest)
@@ -222,6 +231,12 @@ class _Builder:
                     for entry in own
                 ),
                 *curves_section.blocks(self._summary, self._paths, path),
+                *(
+                    block
+                    for entry in self._overloads
+                    if entry.path == path
+                    for block in stages_section.overload(self._run_dir, entry)
+                ),
                 *titled("Closed loop (saturation probe)", cells_section.closed_loop(loops)),
                 *present(hosts_section.table_of(own, loops)),
                 *processes_section.blocks(own, loops),

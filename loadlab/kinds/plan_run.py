@@ -22,6 +22,7 @@ from loadlab.plan import (
     check_options,
     cross_check,
     experiments,
+    load_files,
     needs,
     records,
     repeats,
@@ -62,6 +63,8 @@ def plan(request: Request) -> Plan:
 
 
 def _plan(request: Request) -> Plan:
+    options = load_files.expanded(request.root, request.given_options)
+    request = replace(request, given_options=options)
     all_kinds.of_request(request, filled(request.given_options)).refuse_request(request)
     run = resolve_run(request)
     kind = all_kinds.of_request(request, filled(run.options))
@@ -188,7 +191,12 @@ def _of_cells(
         tls=any(load.tls for load in loads),
         connections=max((load.connections for load in loads), default=0),
         calibrate=CalibrationLoad(
-            rate=max(planned.options.rate or default_rate),
+            rate=max(
+                [
+                    *(planned.options.rate or default_rate),
+                    *(load.replay.busiest for load in loads if load.replay),
+                ]
+            ),
             connections=max(planned.options.connections),
         ),
         # One pair may have calibrated more often than the others.

@@ -1,6 +1,8 @@
 """A cell: what is measured."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +21,7 @@ Purpose = Literal[
     "aa_control",
     "probe",
     "curve",
+    "overload",
     "saturation",
     "py_spy",
     "trace",
@@ -83,6 +86,24 @@ class Injection(Record, kw_only=True, frozen=True):
     download: Download | None = None  #: A large download from the server over the test link.
 
 
+# Of a ramp: time and rate.
+Point: TypeAlias = tuple[NotNegative, NotNegative]
+
+
+class Switching(Record, kw_only=True, frozen=True):
+    """A Poisson process with two rates, of which each lasts for a time with an exponential
+    distribution."""
+
+    ratio: Annotated[float, Meta(ge=1, le=1_000)]  #: Busy rate / calm rate, 1 to 1,000.
+    #: Mean time at the calm rate, seconds, 0.01 to 86,400.
+    calm_s: Annotated[float, Meta(ge=0.01, le=86_400)]
+    busy_s: Annotated[float, Meta(ge=0.01, le=86_400)]  #: Mean time at the busy rate, alike.
+
+    def __str__(self) -> str:
+        """Return it as the option has it: mmpp:9:2:0.5."""
+        return f"mmpp:{self.ratio:g}:{self.calm_s:g}:{self.busy_s:g}"
+
+
 class Arrivals(Record, kw_only=True, frozen=True):
     """How the requests of a mean rate come: at random or in bursts, and along a ramp."""
 
@@ -91,16 +112,20 @@ class Arrivals(Record, kw_only=True, frozen=True):
     smoothness: Annotated[float, Meta(ge=0.25, le=100)] | None = None
     #: Requests that are due at the same moment, 2 to 10,000.
     burst: Annotated[int, Meta(ge=2, le=10_000)] | None = None
-
-    #: Rates at equal distances in time, from the begin to the end, with straight lines between
-    #: them. Only their ratios count, as the load has a mean rate.
-    ramp: Annotated[list[NotNegative], Meta(min_length=2, max_length=1000)] | None = None
+    #: Two rates, between which a Poisson process switches at random.
+    switching: Switching | None = None
+    #: Pairs of a time, ascending, and a rate, from the begin to the end, with straight lines
+    #: between them; at the same time twice, the rate jumps. Only ratios count, as the load has a
+    #: length and a mean rate.
+    ramp: Annotated[list[Point], Meta(min_length=2, max_length=1000)] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where nothing is there, or what excludes each other."""
-        fields = (self.smoothness, self.burst, self.ramp)
-        if fields == (None, None, None) or None not in fields[:2]:
-            raise ValueError("arrivals of smoothness {}, burst {} and ramp {}".format(*fields))
+        fields = (self.smoothness, self.burst, self.switching, self.ramp)
+        if fields == (None,) * 4 or fields[:3].count(None) < 2:
+            raise ValueError(
+                "arrivals of smoothness {}, burst {}, switching {} and ramp {}".format(*fields)
+            )
 
     def __str__(self) -> str:
         """Return them as the options have them: poisson, gamma:0.5, bursts:20 ramp:0..300."""
@@ -109,16 +134,72 @@ class Arrivals(Record, kw_only=True, frozen=True):
             words.append(f"bursts:{self.burst}")
         elif self.smoothness is not None:
             words.append("poisson" if self.smoothness == 1 else f"gamma:{self.smoothness:g}")
+        elif self.switching is not None:
+            words.append(str(self.switching))
         if self.ramp:
-            words.append("ramp:" + "..".join(f"{rate:g}" for rate in self.ramp))
+            words.append(f"ramp:{ramp_text(self.ramp)}")
         return " ".join(words)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether they follow from a seed."""
+        return self.smoothness is not None or self.switching is not None
 
     @property
     def level(self) -> Self | None:
         """The same at a rate that does not change; None where these are constant."""
-        if (self.smoothness, self.burst) == (None, None):
+        if (self.smoothness, self.burst, self.switching) == (None, None, None):
             return None
         return msgspec.structs.replace(self, ramp=None)
+
+    def first_rate(self, rate: float) -> float:
+        """Return the rate at the begin of a load with this mean; the mean where it begins at 0."""
+        begin = self.ramp[0][1] if self.ramp else 0
+        return rate * begin / ramp_mean(self.ramp) if self.ramp and begin else rate
+
+    def stages(self, rate: float, duration_s: float) -> list[tuple[float, float, float]]:
+        """Return (begin, end, rate) of each part of a load in which the rate is level.
+
+        ``rate``: the mean, requests/s; times are in seconds of the load. Empty without a ramp.
+        """
+        points = self.ramp or []
+        if not points:
+            return []
+        first, length = points[0][0], points[-1][0] - points[0][0]
+        faster, longer = rate / ramp_mean(points), duration_s / length
+        return [
+            ((begin - first) * longer, (end - first) * longer, level * faster)
+            for (begin, level), (end, after) in pairwise(points)
+            if level == after and end > begin
+        ]
+
+
+def ramp_mean(points: Sequence[Point]) -> float:
+    """Return the mean rate of a ramp that has a length."""
+    requests = sum((b - a) * (x + y) / 2 for (a, x), (b, y) in pairwise(points))
+    return requests / (points[-1][0] - points[0][0])
+
+
+def ramp_text(points: Sequence[Point]) -> str:
+    """Return a ramp as the option has it: 100..2000 of equal distances, else 0:100,60:2000."""
+    if [time for time, _ in points] == [*range(len(points))]:
+        return "..".join(f"{rate:.15g}" for _, rate in points)
+    return ",".join(f"{time:.15g}:{rate:.15g}" for time, rate in points)
+
+
+class Replay(Record, kw_only=True, frozen=True):
+    """An access log whose requests a load sends, each once, in order and at its time."""
+
+    log_sha256: Sha256  #: SHA-256 of the log, which stays on the controller.
+    speed: Above0  #: Seconds of the log that pass in a second.
+    query: bool  #: Whether queries are sent as in the log; otherwise without.
+    lines: Positive  #: Lines of the log.
+    requests: Positive  #: Lines that are sent.
+    busiest: Above0  #: Requests/s in the second of the log that has most, at that speed.
+    #: Path, with its method where that is no GET, and its requests; the rest at last.
+    kinds: list[tuple[str, Positive]]
+    #: Why lines are not sent -> their number: their method, no endpoint, or malformed.
+    left_out: dict[str, Positive]
 
 
 class LaneTurns(Record, kw_only=True, frozen=True):
@@ -149,6 +230,8 @@ class Load(Record, kw_only=True, frozen=True):
     rate: Above0 | None
     #: How requests come at that rate; absent where each comes so long after the last.
     arrivals: Arrivals | None = None
+    #: Log whose requests are sent; absent where a load has none. rate is then its mean.
+    replay: Replay | None = None
     #: The rule of a study or a curve: rate is this fraction of the lowest goodput that the cells in
     #: of_saturation reached in a short closed loop. Absent where the rate was given.
     fraction: Above0 | None = None
@@ -240,7 +323,7 @@ class Cell(Record, kw_only=True, frozen=True):
     #: upstream_keepalive says whether the server kept their connections.
     reverse_proxy: Name = NGINX
     #: Name of the requested endpoint; of a mix its endpoints with their weights, such as
-    #: index:70,agents:25.
+    #: index:70,agents:25; of a replay those that its log names, with their requests.
     endpoint: str
     tuning: str  #: Tuning profile.
     network: str  #: Network profile.
@@ -252,8 +335,9 @@ class Cell(Record, kw_only=True, frozen=True):
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The weight of each requested endpoint by its name; the only one has 1."""
-        return kinds_of(self.endpoint)
+        """The weight of each requested endpoint by its name; the only one has 1. Of a replay, the
+        requests of each kind."""
+        return dict(self.load.replay.kinds) if self.load.replay else kinds_of(self.endpoint)
 
     @property
     def direct(self) -> bool:

@@ -27,9 +27,16 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     endpoint: list[str] | None  #: Endpoints; null: those the app is measured by.
     #: Endpoints of one load with their weights, such as index:70,agents:25; else null.
     mix: str | None
+    load: str | None  #: File of options of the load; null: none.
+    replay: str | None  #: Access log whose requests are sent; null: none.
+    speed: float  #: Seconds of that log that pass in a second.
+    replay_query: bool  #: Whether queries are sent as in that log.
     rate: list[float]  #: Requests/s, ascending; empty where saturation_rate applies.
-    arrivals: str  #: How requests come: constant, poisson, gamma:<smoothness> or bursts:<requests>.
-    #: Rates at equal distances in time, such as 100..2000, whose mean is rate; else null.
+    #: How requests come: constant, poisson, gamma:<smoothness>, bursts:<requests> or
+    #: mmpp:<ratio>:<calm>:<busy>.
+    arrivals: str
+    #: Rates at equal distances in time, such as 100..2000, or seconds with rates, such as
+    #: 0:100,60:2000, whose mean is rate; else null.
     ramp: str | None
     duration: float  #: Seconds measured.
     warmup: float  #: Seconds of warm-up.
@@ -38,6 +45,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     #: Objective of a search: p50_ms and so on in ms, errors as a fraction; else null.
     slo: dict[str, float] | None
     curve: bool  #: Whether a run at one rate has a curve.
+    overload: bool  #: Whether a run at one rate has a load beyond the saturation and back.
     repetitions: int  #: Repetitions of each cell.
     generator: str  #: Load generator or Python client.
     requests: int  #: Requests of a Python client.

@@ -71,7 +71,9 @@ class PerSecond(Record, kw_only=True, frozen=True):
     #: Largest latency of that second's requests, µs; for a batch, of the ok answers that arrived in
     #: it.
     max_us: list[Count | None]
-
+    #: Right answers that came in that second, whenever their requests were due; absent where the
+    #: result has no stages.
+    came: list[Count] | None = None
     #: Answers of that second's requests by latency; for a batch, ok answers that arrived in it. An
     #: entry for each second. Absent where the generator keeps no record of each request.
     latency_bins: LatencyBins | None = None
@@ -162,6 +164,53 @@ class KindLoad(Record, kw_only=True, frozen=True):
     censored: EncodedHistogram | None  #: As the whole load's, of the kind; null in summary.json.
 
 
+class StageLoad(Record, kw_only=True, frozen=True):
+    """A part of a ramp in which the rate is level, in whole seconds. Percentiles are of all
+    requests that were due in it: one without an answer ranks behind every answer. Each is null
+    where it falls among these, or too few were due.
+    """
+
+    begin_s: Count  #: Its first second, from the begin of the load.
+    end_s: Positive  #: The second after its last.
+    rate: NotNegative  #: Requests/s that were asked for.
+    scheduled: Count  #: Requests that were due in it.
+    failed: Count  #: Those of them without a right answer, whenever that came, or never sent.
+    #: Right answers that came in it, per second, whenever their requests were due.
+    goodput: NotNegative
+    p50_us: Positive | None  #: Median latency, µs.
+    p99_us: Positive | None  #: 99th percentile of the latency, µs.
+
+
+class Queue(Record, kw_only=True, frozen=True):
+    """Latencies of one connection by queueing theory, if each request took the mean service time of
+    the load: it serves one request after the other, in the order in which they are due.
+    """
+
+    busy: Above0  #: Part of the time in which it serves, rate times service time.
+    mean_us: Above0  #: Mean latency, µs, of the due times as recorded (Lindley's recursion).
+    p99_us: Above0 | None  #: p99 of these; null where they are too few.
+    #: Mean latency, µs, of all loads of such arrivals (D/D/1, M/D/1, bursts); null where the lab
+    #: has no closed form, or busy is 0.99 or more.
+    closed_mean_us: Above0 | None
+    closed_p99_us: Above0 | None  #: p99 of these, null as above.
+
+
+class Recovery(Record, kw_only=True, frozen=True):
+    """How a load went on after its overload. Times count from the begin of the last stage."""
+
+    #: p99 of the first stage and recovered_max of files/validity.yml more, µs; null where reason
+    #: says why it is not known.
+    limit_us: Positive | None
+    #: Seconds until p99 was back within this limit; null where it was not.
+    recovered_s: Count | None
+    window_s: Positive | None  #: Seconds from there on whose p99 this was; null where it was not.
+    waiting: Count  #: Requests that were due before the last stage and had not ended at its begin.
+    #: Seconds until no more requests waited than at some second of the first stage; null where more
+    #: did to the end.
+    drained_s: Count | None
+    reason: Reason | None = None  #: Why it is not known whether p99 came back; absent where it is.
+
+
 class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
@@ -245,6 +294,15 @@ class Repetition(Record, kw_only=True, frozen=True):
     py_spy: PySpyProfile | None = None
     #: Trace of the server's kernel; absent where it was not traced.
     trace: KernelTrace | None = None
+    #: Latencies of a load over one connection by queueing theory; absent of several connections,
+    #: without a rate, and where no record of each request is kept.
+    queue: Queue | None = None
+    #: Each part of a ramp in which the rate is level for a second or more; absent of another load,
+    #: of several clients, and where no record of each request is kept.
+    stages: list[StageLoad] | None = None
+    #: The last stage against the first, where both have the same rate and one between them a higher
+    #: rate; absent of other loads.
+    recovery: Recovery | None = None
     #: Each kind of request of a mix; absent without one, or where the repetition failed.
     kinds: list[KindLoad] | None = None
     #: Each of several clients of the server, its telemetry without series; absent where there was

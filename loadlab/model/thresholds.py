@@ -103,6 +103,10 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     #: Finding above: difference of the requests under way by count and by rate times mean latency,
     #: fraction of those by count.
     littles_law_max: NotNegative
+    #: Recovered up to: growth of p99 over that before an overload, a fraction.
+    recovered_max: NotNegative
+    #: Least length of the part of a load by which a recovery is judged, seconds.
+    recovery_window_s: Above0
     #: Finding above: seconds by which the mean latency grew with each second of a constant rate,
     #: about the part of the requests that the server cannot answer.
     backlog_growth_max: NotNegative

@@ -1,21 +1,31 @@
 """The options arrivals and ramp: read them, and refuse them where they do not fit the load."""
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.model import Arrivals, GivenOptions, Options
+from loadlab.model import Arrivals, GivenOptions, Options, OptionValue, Point, ramp_mean
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import plain
+from loadlab.run.formatting import plain, plural
+from loadlab.run.methods import ROOT
 
 OPTION, RAMP = "arrivals", "ramp"
 # Requests whose due times a generator holds in memory.
 REQUESTS_MAX = 20_000_000
 RAMP_MIN, RAMP_MAX, RATE_MAX = 2, 1_000, 1_000_000
-_CONSTANT, _POISSON = "constant", "poisson"
+# Of a file with a ramp, bytes.
+_CSV, _FILE_MAX = ".csv", 65_536
+_ROWS = f"{RAMP_MIN} to {RAMP_MAX:,} rows of seconds,rate"
+_REMEDY = (
+    f"Give {RAMP_MIN} to {RAMP_MAX:,} rates from 0 to {RATE_MAX:,} requests per second, for "
+    f"example -e {RAMP}=100..2000, with seconds -e {RAMP}=0:100,60:2000, or a file of such rows, "
+    f"-e {RAMP}=day{_CSV}."
+)
+_CONSTANT, _POISSON, _SWITCHING = "constant", "poisson", "mmpp"
 # Word before the colon: field of Arrivals, type of its number and the limits in words.
 _NUMBERED: dict[str, tuple[str, type[float | int], str]] = {
     "gamma": ("smoothness", float, "a smoothness from 0.25 to 100"),
@@ -31,10 +41,13 @@ def parse(text: str) -> Arrivals | None:
     if text in (_CONSTANT, _POISSON):
         return Arrivals(smoothness=1) if text == _POISSON else None
     word, _, number = text.partition(":")
+    if word == _SWITCHING:
+        return _switching(text, number)
     if word not in _NUMBERED:
         raise PlanError(
-            f"{OPTION}: '{text}' is none of {_CONSTANT}, {_POISSON}, gamma:<smoothness> and "
-            f"bursts:<requests>. Give one, or leave {OPTION} out."
+            f"{OPTION}: '{text}' is none of {_CONSTANT}, {_POISSON}, gamma:<smoothness>, "
+            f"bursts:<requests> and {_SWITCHING}:<ratio>:<calm>:<busy>. Give one, or leave "
+            f"{OPTION} out."
         )
     field, kind, limits = _NUMBERED[word]
     try:
@@ -50,30 +63,99 @@ def parse(text: str) -> Arrivals | None:
         ) from None
 
 
-def rates(text: str) -> list[float]:
-    """Return the rates of a ramp, such as 100..2000, requests/s. Raises PlanError for others."""
+def _switching(text: str, numbers: str) -> Arrivals:
     try:
-        numbers = [float(rate) for rate in text.split("..")]
+        ratio, calm, busy = map(float, numbers.split(":"))
+        if not all(map(math.isfinite, (ratio, calm, busy))):
+            raise ValueError
+        values = {"ratio": ratio, "calm_s": calm, "busy_s": busy}
+        return msgspec.convert({"switching": values}, Arrivals)
     except ValueError:
-        numbers = []
-    if not (
-        RAMP_MIN <= len(numbers) <= RAMP_MAX and all(0 <= rate <= RATE_MAX for rate in numbers)
-    ):
         raise PlanError(
-            f"{RAMP}: '{text}' is no ramp. Give {RAMP_MIN} to {RAMP_MAX:,} rates from 0 to "
-            f"{RATE_MAX:,} requests per second, for example -e {RAMP}=100..2000."
+            f"{OPTION}: '{text}' has other numbers than these three: busy rate / calm rate from 1 "
+            f"to 1000, and the mean seconds of calm and of busy times, each from 0.01 to 86400. "
+            f"Give them, for example -e {OPTION}={_SWITCHING}:9:2:0.5."
+        ) from None
+
+
+def points(text: str) -> list[Point]:
+    """Return the points of a ramp: 100..2000 at equal distances, 0:100,60:2000 or a CSV file.
+
+    The first is at second 0. Raises PlanError for another text or file.
+    """
+    if text.endswith(_CSV):
+        return _checked(text, _rows(Path(text)))
+    separated = text.split("," if ":" in text else "..")
+    if ":" in text:
+        pairs = [tuple(word.partition(":")[::2]) for word in separated]
+    else:
+        pairs = [(str(time), rate) for time, rate in enumerate(separated)]
+    return _checked(text, pairs)
+
+
+def _rows(path: Path) -> list[tuple[str, ...]]:
+    """Return the rows of a file, without its heading. Raises PlanError where it has none."""
+    try:
+        with (ROOT / path).open("rb") as file:
+            raw = file.read(_FILE_MAX + 1)
+        text = raw.decode()
+    except OSError as problem:
+        raise PlanError(
+            f"{RAMP}: '{path}' cannot be read: {problem.strerror}. Give a file of {_ROWS}."
+        ) from None
+    except UnicodeDecodeError:
+        text = ""
+    if not text.strip() or "\0" in text:
+        raise PlanError(f"{RAMP}: '{path}' is no text. Give a file of {_ROWS}.")
+    if len(raw) > _FILE_MAX:
+        raise PlanError(
+            f"{RAMP}: '{path}' has more than {_FILE_MAX:,} bytes. Give a file of {_ROWS}."
         )
-    return numbers
+    rows = [tuple(cell.strip() for cell in line.split(",")) for line in text.split("\n")]
+    rows = [row for row in rows if row != ("",)]
+    return rows[1:] if rows[0] == ("seconds", "rate") else rows
 
 
-def mean(ramp: object, values: GivenOptions) -> float:
-    """Return the mean rate of a ramp. Raises PlanError where ``values`` have another."""
-    points = rates(str(ramp))
-    mean_rate = sum((before + after) / 2 for before, after in pairwise(points)) / (len(points) - 1)
+def _checked(text: str, rows: Sequence[tuple[str, ...]]) -> list[Point]:
+    """Return rows of seconds and rate as points. Raises PlanError for the first that is wrong."""
+    checked: list[Point] = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            time, rate = map(float, row)
+            if not (0 <= time < math.inf and 0 <= rate <= RATE_MAX):
+                raise ValueError
+        except ValueError:
+            shown = f": row {number} is '{','.join(row)}'" if text.endswith(_CSV) else ""
+            raise PlanError(f"{RAMP}: '{text}' is no ramp{shown}. {_REMEDY}") from None
+        if checked and time < checked[-1][0]:
+            raise PlanError(
+                f"{RAMP}: '{text}' goes back from second {plain(checked[-1][0])} to "
+                f"{plain(time)}. Give the seconds in ascending order."
+            )
+        checked.append((time, rate))
+    if not RAMP_MIN <= len(checked) <= RAMP_MAX:
+        rates = plural(len(checked), "rate")
+        raise PlanError(f"{RAMP}: '{text}' is no ramp, as it has {rates}. {_REMEDY}")
+    begin = checked[0][0]
+    if checked[-1][0] == begin or ramp_mean(checked) == 0:
+        raise PlanError(
+            f"{RAMP}: '{text}' asks for no request: its rates are 0, or it has no length. {_REMEDY}"
+        )
+    return [(time - begin, rate) for time, rate in checked]
+
+
+def of_ramp(ramp: str, values: GivenOptions) -> tuple[float, OptionValue]:
+    """Return the mean rate of a ramp, and the duration of one with seconds; else that given.
+
+    Raises PlanError where a rate was given that is not the mean.
+    """
+    rates = points(ramp)
+    mean, duration = ramp_mean(rates), values.get("duration")
     # A run that is repeated has the mean as its rate.
-    if values.get("rate") not in (None, [mean_rate]):
+    if values.get("rate") not in (None, [mean]):
         raise PlanError(f"rate: the {RAMP} {ramp} has a mean rate. Leave rate or {RAMP} out.")
-    return mean_rate
+    timed = ":" in ramp or ramp.endswith(_CSV)
+    return mean, rates[-1][0] if timed and duration in (None, "") else duration
 
 
 def asked(options: Options) -> Arrivals | None:
@@ -81,7 +163,7 @@ def asked(options: Options) -> Arrivals | None:
     arrivals = parse(options.arrivals)
     if options.ramp is None:
         return arrivals
-    ramp = rates(options.ramp)
+    ramp = points(options.ramp)
     return replace(arrivals, ramp=ramp) if arrivals else Arrivals(ramp=ramp)
 
 
@@ -100,7 +182,8 @@ def refuse(options: Options) -> None:
             f"{option}: generator={generator.name} sends at a constant rate alone. Give -e "
             f"generator={registry.readers(OPTION)[0]}, without http2, or leave {option} out."
         )
-    if options.clients > 1 and (arrivals.burst or arrivals.smoothness not in (None, 1)):
+    adds_up = not (arrivals.burst or arrivals.switching) and arrivals.smoothness in (None, 1)
+    if options.clients > 1 and not adds_up:
         raise PlanError(
             f"{OPTION}: {options.clients} clients offer the load, and {options.arrivals} of each "
             f"would not be {options.arrivals} together; {_POISSON} would. Give "

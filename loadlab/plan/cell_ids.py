@@ -46,7 +46,9 @@ def cell_id(cell: Cell, purpose: Purpose) -> str:
 
 
 def _endpoint(cell: Cell) -> str:
-    """Return a part for the endpoint, short enough for a folder's name where it is a mix."""
+    """Return a part for the endpoint, short enough for a folder's name where there are many."""
+    if cell.load.replay:
+        return f"log{cell.load.replay.log_sha256[:8]}"
     kinds = cell.kinds
     return cell.endpoint if len(kinds) == 1 else f"mix{len(kinds)}-{_digest(cell.endpoint)[:8]}"
 
@@ -54,7 +56,13 @@ def _endpoint(cell: Cell) -> str:
 def _load(load: Load) -> list[str]:
     parts = [load.generator, *(_batch(load) if load.mode == "batch" else _timed(load))]
     if load.arrivals is not None:
-        parts.append(str(load.arrivals).replace(":", "").replace(" ", "-").replace("..", "to"))
+        arrivals, ramp, points = str(load.arrivals).partition("ramp:")
+        # Of seconds, or long.
+        points = _digest(points)[:8] if len(points) > 24 or "," in points else points
+        named = f"{arrivals}{ramp}{points}"
+        parts.append(named.replace(":", "").replace(" ", "-").replace("..", "to"))
+    if load.replay is not None:
+        parts.append(f"x{plain(load.replay.speed)}" + ("-query" if load.replay.query else ""))
     if load.timeout_s is not None:
         parts.append(f"timeout{plain(load.timeout_s)}s")
     if load.keepalive is False:

@@ -7,8 +7,9 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
+from loadlab.generators.access_log import Survey
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell, kinds_of
-from loadlab.plan import arrivals, cell_ids, mix
+from loadlab.plan import arrivals, cell_ids, mix, replay
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
@@ -23,14 +24,19 @@ CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
 
 
-def endpoints(contracts: Contracts, options: Options, app: App) -> Contracts:
+def endpoints(
+    contracts: Contracts, options: Options, app: App, log: Survey | None = None
+) -> Contracts:
     """Return the contracts of the endpoints to measure, name -> contract, in the order asked.
 
-    ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
-    endpoint, where none is left to measure, and for one that the generator cannot request.
+    ``contracts``: of the application's endpoints and of others; ``log``: of a replay. Raises
+    PlanError for an unknown endpoint, where none is left to measure, and for one that the generator
+    cannot request.
     """
     option, names = "endpoint", options.endpoint
-    if options.mix is not None:
+    if log is not None and log.endpoints:
+        option, names = replay.OPTION, [*log.endpoints]
+    elif options.mix is not None:
         option, names = mix.OPTION, [*kinds_of(options.mix)]
     elif names is None and registry.get(options.generator).mode == "batch":
         names = [name for name in app.endpoints if name == CLIENTS_ENDPOINT]
@@ -46,7 +52,7 @@ def endpoints(contracts: Contracts, options: Options, app: App) -> Contracts:
         known(f"{option} of {options.framework}", name, app.endpoints)
         _refuse_request(options, name, contracts[name])
     size = sum(len(contracts[name].body.encode()) for name in names)
-    if options.mix is not None and size > BODY_BYTES_MAX:
+    if option in (mix.OPTION, replay.OPTION) and size > BODY_BYTES_MAX:
         raise PlanError(
             f"{option}: the bodies of its requests have {size:,} bytes together, and a command "
             f"line has room for {BODY_BYTES_MAX:,}. Leave a request out, or shorten its body."
@@ -69,7 +75,7 @@ def _refuse_request(options: Options, name: str, contract: Contract) -> None:
         )
 
 
-def loads(options: Options) -> list[Load]:
+def loads(options: Options, log: Survey | None = None) -> list[Load]:
     """Return the loads asked for: a batch, or each number of connections at each rate."""
     generator = registry.get(options.generator)
     if generator.mode == "batch":
@@ -83,6 +89,7 @@ def loads(options: Options) -> list[Load]:
             mode=generator.mode,
             rate=rate,
             arrivals=asked if arrivals.OPTION in generator.options else None,
+            replay=log.replay if log is not None else None,
             fraction=rule.fraction if rule is not None else None,
             of_saturation=rule.of if rule is not None else None,
             connections=connections,
@@ -162,16 +169,18 @@ def items(
     backlogs: Mapping[str, int],
     contracts: Contracts,
     entry: StudyCell | None = None,
+    log: Survey | None = None,
 ) -> list[Item]:
     """Return the cells of every endpoint, or of their mix, under each tuning.
 
     Without ``entry``, a study's cell, a constant rate also gets one short closed loop, which shows
-    the cell's limit; a mix has none, as the closed loop's generator sends one kind of request.
+    the cell's limit; a mix and a replay have none, as its generator sends one kind of request.
     ``backlogs``: tuning -> backlog. ``contracts``: endpoint -> contract.
     """
     planned = []
     first = next(iter(contracts.values()))
-    measured = {options.mix: first} if options.mix else contracts
+    together = options.mix if log is None else replay.endpoint(log, [*contracts])
+    measured = {together: first} if together else contracts
     for tuning, (endpoint, contract) in itertools.product(options.tuning, measured.items()):
         of_loads = [
             _item(
@@ -179,11 +188,11 @@ def items(
                 contract,
                 "injection" if entry is not None and entry.expectation else "measure",
             )
-            for load in loads(options)
+            for load in loads(options, log)
         ]
         planned += of_loads
         last = of_loads[-1]
-        if entry is None and last.cell.load.mode == "constant" and not options.mix:
+        if entry is None and last.cell.load.mode == "constant" and not together:
             cell = replace(last.cell, load=closed_loop(last.cell.load))
             planned.append(
                 replace(

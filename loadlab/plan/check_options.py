@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from loadlab.generators import registry
-from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate
-from loadlab.plan import arrivals, mix
+from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate, ramp_text
+from loadlab.plan import arrivals, mix, replay
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -33,6 +33,7 @@ from loadlab.tuning.profiles import TuningProfile
 BOUNDS: dict[str, tuple[float, float, str]] = {
     "rate": (0.1, 1_000_000, "requests per second"),
     "duration": (1, 86_400, "seconds"),
+    "speed": (0.01, 1_000, "seconds of the log in a second"),
     "warmup": (0, 3_600, "seconds"),
     # wrk reserves 8 MB for each second.
     "request_timeout": (1, 300, "seconds"),
@@ -123,8 +124,12 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
     if checked["http2"] and not values.get("generator"):
         checked["generator"] = registry.speaking_http2()[0]
     if checked["ramp"] is not None:
-        checked["rate"] = [_number("rate", arrivals.mean(checked["ramp"], values), specs["rate"])]
+        mean, duration = arrivals.of_ramp(str(values["ramp"]), values)
+        checked["rate"] = [_number("rate", mean, specs["rate"])]
+        if duration not in (None, ""):
+            checked["duration"] = _number("duration", duration, specs["duration"])
     mix.refuse_beside(values)
+    replay.refuse_beside(values)
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
     return msgspec.convert(checked, Options)
@@ -151,7 +156,7 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     if name == mix.OPTION:
         return mix.parse(str(value))
     if name == arrivals.RAMP:
-        return "..".join(plain(rate) for rate in arrivals.rates(str(value)))
+        return ramp_text(arrivals.points(str(value)))
     if name == arrivals.OPTION:
         return str(arrivals.parse(str(value)) or spec.default)
     if spec.type == "dict":
@@ -256,6 +261,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_generator(options)
     arrivals.refuse(options)
     mix.refuse(options)
+    replay.refuse(options)
 
 
 def refuse_cells(options: Options, stack: Stack) -> None:

@@ -69,9 +69,9 @@ def _item(item: Item, contracts: Contracts) -> Item | None:
     """Return the cross-check of an item; None where it has none.
 
     From a snap, the generator reads no file with a method and a body, so a cell of another method
-    than GET has none. Nor has a mix, as it sends one kind of request.
+    than GET has none. Nor has a mix or a replay, as it sends one kind of request.
     """
-    if len(item.cell.kinds) > 1:
+    if len(item.cell.kinds) > 1 or item.cell.load.replay:
         return None
     contract = contracts[item.cell.endpoint]
     load = item.cell.load

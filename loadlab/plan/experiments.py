@@ -23,7 +23,7 @@ from loadlab.model import (
     Record,
     StudyCell,
 )
-from loadlab.plan import cell_ids, cells, check_options, user_options
+from loadlab.plan import cell_ids, cells, check_options, overload, replay, user_options
 from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
@@ -102,15 +102,25 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
     check_options.refuse_cells(options, served)
     if "curve" in ask.user:
         refuse_curve(ask.root, options, study=entry is not None)
+    overload.refuse(options, study=entry is not None)
     contracts = contracts_of(ask.root, served.source, served.app)
-    own = cells.endpoints(contracts, options, served.app)
+    log = replay.read(ask.root, options, contracts, served.app) if options.replay else None
+    if log is not None:
+        options = replay.with_times(options, log, ask.given_options)
+        check_options.refuse(ask.root, options)
+    own = cells.endpoints(contracts, options, served.app, log)
     endpoints = dict(own)
     if entry is not None and (name := entry.background_endpoint) is not None:
         known(f"endpoint of {options.framework}", name, served.app.endpoints)
         endpoints[name] = contracts[name]
-    planned = experiments(ask.root, options, cells.items(options, served, backlogs, own, entry))
+    planned = experiments(
+        ask.root, options, cells.items(options, served, backlogs, own, entry, log)
+    )
     if entry is None:
-        planned += curves(ask.root, options, planned)
+        planned += [
+            *curves(ask.root, options, planned),
+            *overload.beside(ask.root, options, planned),
+        ]
     observers: dict[Purpose, bool] = {"py_spy": options.profile, "trace": options.trace}
     planned += [
         observed
@@ -231,7 +241,7 @@ def no_curve(root: Path, options: Options) -> Reason | None:
     if not options.curve or not check_options.has_one_load(options):
         return None
     generator = registry.get(options.generator)
-    if options.mix:
+    if options.mix or options.replay:
         return Reason(code="curve_mix")
     if generator.mode != "constant":
         return Reason(code="curve_closed_loop", facts={"generator": generator.name})
@@ -260,7 +270,7 @@ def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
     elif reason is None:
         return
     elif reason.code == "curve_mix":
-        obstacle = "its rates follow a closed loop, and the generator of that sends no mix"
+        obstacle = "its rates follow a closed loop, and the generator of that sends one request"
     elif reason.code == "curve_closed_loop":
         obstacle = f"generator={options.generator} is a closed loop"
     else:

@@ -113,6 +113,7 @@ _PURPOSES = {
     "check": "check",
     "cross_check": "cross-check",
     "curve": "curve",
+    "overload": "overload",
     "py_spy": "flame graph",
     "trace": "trace",
 }

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from loadlab.model import InputHashes, Item, Repetition
+from loadlab.model import InputHashes, Item, Repetition, kinds_of
 from loadlab.plan.records import Records, finished
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import fingerprint
@@ -46,7 +46,7 @@ class Hasher:
     def hashed(self, item: Item) -> Item:
         """Return the item with its input_hashes."""
         cell = item.cell
-        names = [*cell.kinds, cell.load.background_endpoint]
+        names = [*kinds_of(cell.endpoint), cell.load.background_endpoint]
         endpoints = [self._plain("endpoints", name) for name in names if name is not None]
         hashes = InputHashes(
             application=self._application(item.stack),

@@ -46,6 +46,7 @@ _CATALOGUES = {
     "network": ("files/network", "*.yml"),
     "study": ("files/studies", "*.yml"),
     "lesson": ("files/lessons", "*.yml"),
+    "load": ("files/loads", "*.yml"),
 }
 
 _TEMPLATES = Environment()

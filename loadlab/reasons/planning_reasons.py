@@ -23,9 +23,9 @@ CURVES: ReasonTable = {
         thresholds=("curve_duration_s",),
     ),
     "curve_mix": ReasonRow(
-        "its rates follow a closed loop, and the generator of that sends no mix",
+        "its rates follow a closed loop, and the generator of that sends one request",
         "Give several rates (-e rate=), or one endpoint",
-        meaning="The load is a mix, which has no closed loop beside it.",
+        meaning="The load is a mix or a replay, which has no closed loop beside it.",
     ),
     "curve_no_saturation": ReasonRow(
         _no_saturation,

@@ -28,7 +28,7 @@ from loadlab.model import (
     Thresholds,
     Validity,
 )
-from loadlab.results import client_part, response_time
+from loadlab.results import client_part, queue, response_time, stages
 from loadlab.results.client_part import ClientPart
 from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
 from loadlab.results.validity import disturbance, schedule_rules
@@ -276,6 +276,9 @@ def _result(
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
         own_us=_own(measurement, censored)[1],
         shape=schedule_rules.shape(measurement, thresholds),
+        queue=queue.of_load(measurement, setup.cell.load),
+        stages=stages.of_load(measurement, setup.cell.load) or None,
+        recovery=stages.recovery(measurement, setup.cell.load, thresholds),
         stops=measurement.stops,
         late=None
         if lateness is None or lateness.hidden or measurement.ideal is not None

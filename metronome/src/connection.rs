@@ -81,8 +81,8 @@ pub enum Link {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Carried {
     pub number: u64,
-    /// Number of its kind.
-    pub kind: usize,
+    /// Its number among the requests that the load sends.
+    pub form: usize,
     pub issued: u64,
     pub sent: u64,
     pub pacing: u64,

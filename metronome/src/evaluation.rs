@@ -159,6 +159,8 @@ pub struct Evaluation {
     load: Evaluated,
     dues: Dues,
     mix: Arc<Mix>,
+    /// The kind of each of the requests that the load sends.
+    kinds: Vec<usize>,
     yields: Option<Yields>,
     own: Own,
     output: Output,
@@ -187,12 +189,16 @@ impl Evaluation {
             Output::Seconds(Box::new(Seconds::create(path, rate)?))
         };
         let mix = plan.mix();
-        let counts = mix.counts(plan.kinds.len(), dues.scheduled);
-        let kinds = counts.into_iter().map(|count| [count, 0]).collect();
+        let kinds: Vec<usize> = plan.forms.iter().map(|form| form.kind).collect();
+        let mut counts = vec![[0, 0]; plan.kinds.len()];
+        for (&kind, count) in kinds.iter().zip(mix.counts(kinds.len(), dues.scheduled)) {
+            counts[kind][0] += count;
+        }
         Ok(Evaluation {
-            load: Evaluated::new(rate, dues.scheduled, kinds),
+            load: Evaluated::new(rate, dues.scheduled, counts),
             dues,
             mix,
+            kinds,
             yields: slices.map(|slices| Yields::new(slices, lane, plan.connections)),
             own: Own::new(plan.connections),
             output,
@@ -256,7 +262,7 @@ impl Evaluation {
         let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);
         for request in unsent {
             let due = self.dues.due(request);
-            let kind = self.mix.kind(request);
+            let kind = self.kinds[self.mix.request(request)];
             self.load.add_unsent(due, kind, request < own);
             if let Output::Seconds(seconds) = &mut self.output {
                 seconds.add_unsent(due)?;

@@ -14,6 +14,7 @@ pub mod own;
 pub mod pacer;
 pub mod plan;
 pub mod record;
+pub mod replay;
 pub mod run;
 pub mod schedule;
 pub mod seconds;

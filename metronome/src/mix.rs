@@ -1,54 +1,61 @@
-//! Which kind of request each request of a load is.
+//! Which of its requests a load sends when.
 
 use crate::arrivals::Random;
 
-/// The kinds of a load by the number of a request. Of each block of as many requests as the weights
-/// add up to, every kind has as many as its weight, in an order that the seed decides.
+/// The order of a load's requests. Of a mix, each block of as many requests as the weights add up to
+/// has every kind as often as its weight, in an order that the seed decides.
 #[derive(Clone, Debug)]
 pub struct Mix {
-    /// Of one kind: empty.
-    kinds: Vec<u8>,
+    /// Of one request: empty.
+    order: Vec<u32>,
 }
 
 impl Mix {
     pub fn new(weights: &[u64], seed: u64, scheduled: u64) -> Mix {
         if weights.len() < 2 {
-            return Mix { kinds: Vec::new() };
+            return Mix { order: Vec::new() };
         }
         // Not the numbers of the arrivals, which have the same seed.
         let mut random = Random::new(!seed);
-        let block: Vec<u8> = weights
+        let block: Vec<u32> = weights
             .iter()
             .zip(0..)
             .flat_map(|(&weight, kind)| (0..weight).map(move |_| kind))
             .collect();
-        let mut kinds = Vec::with_capacity(scheduled as usize + block.len());
-        while (kinds.len() as u64) < scheduled {
-            let begin = kinds.len();
-            kinds.extend_from_slice(&block);
+        let mut order = Vec::with_capacity(scheduled as usize + block.len());
+        while (order.len() as u64) < scheduled {
+            let begin = order.len();
+            order.extend_from_slice(&block);
             for place in (1..block.len()).rev() {
                 let other = random.below(place as u64 + 1) as usize;
-                kinds.swap(begin + place, begin + other);
+                order.swap(begin + place, begin + other);
             }
         }
-        kinds.truncate(scheduled as usize);
-        Mix { kinds }
+        order.truncate(scheduled as usize);
+        Mix { order }
     }
 
-    pub fn kind(&self, request: u64) -> usize {
-        self.kinds
-            .get(request as usize)
-            .map_or(0, |&kind| usize::from(kind))
+    /// Of a replay.
+    pub fn of(order: Vec<u32>) -> Mix {
+        Mix { order }
     }
 
-    /// How many of the first requests are of each kind.
-    pub fn counts(&self, kinds: usize, scheduled: u64) -> Vec<u64> {
-        if kinds == 1 {
-            return vec![scheduled];
+    /// The number of the request that is sent as the `place`th, from 0; of a mix of its kind.
+    pub fn request(&self, place: u64) -> usize {
+        self.order
+            .get(place as usize)
+            .map_or(0, |&request| request as usize)
+    }
+
+    /// How often each of so many requests is among the first `scheduled`.
+    pub fn counts(&self, requests: usize, scheduled: u64) -> Vec<u64> {
+        let mut counts = vec![0; requests];
+        if self.order.is_empty() {
+            counts[0] = scheduled;
+            return counts;
         }
-        let mut counts = vec![0; kinds];
-        for &kind in &self.kinds[..scheduled as usize] {
-            counts[usize::from(kind)] += 1;
+        for &request in &self.order[..scheduled as usize] {
+            counts[request as usize] += 1;
         }
         counts
     }

@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use crate::connection::{Carried, Connection, Failure, Link};
 use crate::gaps::{Cause, Gap, Gaps, RunQueue, LEAST_GAP};
 use crate::http::End;
-use crate::plan::{Kind, Lane, Plan};
+use crate::plan::{Form, Lane, Plan};
 use crate::record::{Outcome, Record, Ring};
 use crate::schedule::{Claim, Schedule};
 use crate::sys::{self, Epoll};
@@ -260,19 +260,19 @@ impl<'a> Pacer<'a> {
         &self.shared.tracks[self.lane(position)]
     }
 
-    /// The kind of the request that a connection carries.
-    fn kind(&self, position: usize) -> &'a Kind {
-        &self.shared.plan.kinds[self.kind_number(position)]
+    /// The form of the request that a connection carries.
+    fn form(&self, position: usize) -> &'a Form {
+        &self.shared.plan.forms[self.form_number(position)]
     }
 
     /// The request that a connection carries, as it is written.
     fn request(&self, position: usize) -> &'a [u8] {
-        &self.track(position).lane.requests[self.kind_number(position)]
+        &self.track(position).lane.requests[self.form_number(position)]
     }
 
-    fn kind_number(&self, position: usize) -> usize {
+    fn form_number(&self, position: usize) -> usize {
         let carried = &self.connections[position].request;
-        carried.as_ref().map_or(0, |carried| carried.kind)
+        carried.as_ref().map_or(0, |carried| carried.form)
     }
 
     fn pool(&mut self, position: usize) -> &mut Pool {
@@ -655,7 +655,7 @@ impl<'a> Pacer<'a> {
         let connection = &mut self.connections[position];
         connection.request = Some(Carried {
             number,
-            kind: self.shared.plan.kind_of(number),
+            form: self.shared.plan.form_of(number),
             issued,
             sent,
             pacing,
@@ -1070,7 +1070,7 @@ impl<'a> Pacer<'a> {
     }
 
     fn take_plain(&mut self, position: usize, bytes: &[u8], stamp: Option<u64>, read: u64) {
-        let kind = self.kind(position);
+        let form = self.form(position);
         let sent = match &self.connections[position].request {
             Some(carried) => carried.sent,
             None => {
@@ -1086,7 +1086,7 @@ impl<'a> Pacer<'a> {
                 carried.first = arrival;
             }
         }
-        match connection.answer.feed(bytes, kind.head_only, &kind.answer) {
+        match connection.answer.feed(bytes, form.head_only, &form.answer) {
             Ok(None) => {}
             Ok(Some(used)) => {
                 let surplus = used < bytes.len();
@@ -1149,10 +1149,10 @@ impl<'a> Pacer<'a> {
     }
 
     fn complete(&mut self, position: usize, last: u64, read: u64, surplus: bool) {
-        let kind = self.kind(position);
+        let form = self.form(position);
         let length = self.request(position).len();
         let connection = &self.connections[position];
-        let outcome = connection.answer.outcome(kind.head_only, &kind.answer);
+        let outcome = connection.answer.outcome(form.head_only, &form.answer);
         let written = connection
             .request
             .map_or(false, |carried| carried.written == length);
@@ -1173,6 +1173,7 @@ impl<'a> Pacer<'a> {
         pool.count_busy(read);
         pool.busy -= 1;
         let (track, number) = (self.track(position), self.number(position));
+        let kind = self.form(position).kind as u8;
         let connection = &mut self.connections[position];
         connection.deadline = u64::MAX;
         if let Some(carried) = connection.request.take() {
@@ -1195,7 +1196,7 @@ impl<'a> Pacer<'a> {
                     bytes: answer.bytes,
                     status: answer.status,
                     outcome,
-                    kind: carried.kind as u8,
+                    kind,
                     connection: number,
                     disturbed: carried.disturbed,
                 },

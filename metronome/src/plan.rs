@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tinyjson::JsonValue;
 
 use crate::arrivals::Arrivals;
 use crate::mix::Mix;
+use crate::replay::Replay;
 use crate::schedule::{Dues, Rate};
 use crate::sys;
 use crate::turns::Turns;
@@ -15,6 +17,8 @@ use crate::turns::Turns;
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
 const MOST_KINDS: usize = 16;
+/// Entries of `kinds` that the requests of a log are like.
+const MOST_LIKE: usize = 64;
 /// Sum of the weights of the kinds.
 const MOST_WEIGHT: u64 = 1000;
 const MOST_KEPT: u64 = 20_000_000;
@@ -23,6 +27,8 @@ const MOST_TIMES: u64 = 20_000_000;
 const SMOOTHNESS: (f64, f64) = (0.25, 100.0);
 const MOST_BURST: f64 = 10_000.0;
 const MOST_RAMP: usize = 1000;
+/// Of a state of switching arrivals.
+const LEAST_STAY_S: f64 = 0.01;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
@@ -38,26 +44,70 @@ pub struct Lane {
     pub port: u16,
     /// Host and port as the Host header names them.
     pub authority: String,
-    /// The request of each kind as it is written.
+    /// Each of the load's requests as it is written.
     pub requests: Vec<Vec<u8>>,
 }
 
 /// What a right answer is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Expectation {
-    /// None: any 2xx.
-    pub status: Option<u16>,
+    pub status: RangeInclusive<u16>,
     pub bytes: Option<u64>,
     pub body: Option<Vec<u8>>,
 }
 
+impl Default for Expectation {
+    fn default() -> Expectation {
+        Expectation {
+            status: 200..=299,
+            bytes: None,
+            body: None,
+        }
+    }
+}
+
+/// Requests with figures of their own.
 #[derive(Clone, Debug)]
 pub struct Kind {
     /// Empty of the only kind.
     pub name: String,
+    /// Of a replay: its entries.
     pub weight: u64,
+}
+
+impl Kind {
+    fn new(name: &str, weight: u64) -> Kind {
+        Kind {
+            name: name.to_string(),
+            weight,
+        }
+    }
+}
+
+/// A request that the load sends, besides its text.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub kind: usize,
     pub head_only: bool,
     pub answer: Expectation,
+}
+
+/// What the texts of a request have in common.
+struct Head {
+    names_host: bool,
+    fields: String,
+    has_body: bool,
+}
+
+impl Head {
+    fn write(&self, lane: &mut Lane, method: &str, path: &str, body: &str) {
+        let mut request = format!("{method} {path} HTTP/1.1\r\n");
+        if !self.names_host {
+            request.push_str(&format!("Host: {}\r\n", lane.authority));
+        }
+        request.push_str(&format!("{}\r\n{body}", self.fields));
+        lane.requests.push(request.into_bytes());
+    }
 }
 
 /// A closed loop: in a lane's slice each connection sends as soon as it has its answer.
@@ -73,6 +123,9 @@ pub struct Plan {
     pub output: String,
     pub lanes: Vec<Lane>,
     pub kinds: Vec<Kind>,
+    /// The requests that are sent: one of each kind, or those of a log.
+    pub forms: Vec<Form>,
+    pub replay: bool,
     /// Of the order of several kinds.
     pub mix_seed: u64,
     mix: Arc<Mix>,
@@ -82,7 +135,7 @@ pub struct Plan {
     pub closed: Option<Closed>,
     pub arrivals: Arrivals,
     /// Empty where the rate does not change.
-    pub ramp: Vec<f64>,
+    pub ramp: Vec<(f64, f64)>,
     times: Option<Arc<Vec<u64>>>,
     /// Of each lane.
     pub connections: usize,
@@ -282,27 +335,56 @@ fn parse_lanes(keys: &Keys) -> Result<Vec<Lane>, String> {
     Ok(lanes)
 }
 
-/// Rates at equal distances in time, of which only the ratios count.
-fn parse_ramp(keys: &Keys) -> Result<Vec<f64>, String> {
+/// Pairs of a time and a rate, of both of which only the ratios count. At the same time twice, the
+/// rate jumps.
+fn parse_ramp(keys: &Keys) -> Result<Vec<(f64, f64)>, String> {
     let value = match keys.optional("ramp") {
         Some(value) => value,
         None => return Ok(Vec::new()),
     };
     let list: &[JsonValue] = keys.list("ramp", MOST_RAMP)?;
-    let rates: Vec<f64> = list
-        .iter()
-        .filter_map(|rate| rate.get().copied())
-        .filter(|rate| (0.0..=1e7).contains(rate))
-        .collect();
-    if rates.len() < list.len() || rates.len() < 2 || rates.iter().all(|&rate| rate == 0.0) {
-        let limit = format!("2 to {MOST_RAMP} rates from 0 to 1e7, one of them above 0");
+    let points: Vec<(f64, f64)> = list.iter().filter_map(parse_point).collect();
+    let ascends = points.windows(2).all(|pair| pair[0].0 <= pair[1].0);
+    let requests: f64 = points
+        .windows(2)
+        .map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1))
+        .sum();
+    if points.len() < list.len() || points.len() < 2 || !ascends || requests <= 0.0 {
+        let limit = format!(
+            "2 to {MOST_RAMP} pairs of a time, ascending, and a rate from 0 to 1e7, not all 0"
+        );
         return Err(keys.error("ramp", value, &limit));
     }
-    Ok(rates)
+    Ok(points)
+}
+
+fn parse_point(value: &JsonValue) -> Option<(f64, f64)> {
+    let pair: &Vec<JsonValue> = value.get()?;
+    match pair.as_slice() {
+        [time, rate] => Some((*time.get()?, *rate.get()?))
+            .filter(|(time, rate)| *time >= 0.0 && (0.0..=1e7).contains(rate)),
+        _ => None,
+    }
 }
 
 fn parse_arrivals(value: &JsonValue) -> Result<Arrivals, String> {
-    let keys = Keys::new("schedule.arrivals", value, &["smoothness", "seed", "burst"])?;
+    let known = ["smoothness", "seed", "burst", "switching"];
+    let keys = Keys::new("schedule.arrivals", value, &known)?;
+    if let Some(value) = keys.optional("switching") {
+        for key in ["smoothness", "burst"] {
+            if let Some(value) = keys.optional(key) {
+                return Err(keys.error(key, value, "absent beside switching"));
+            }
+        }
+        let known = ["ratio", "calm_s", "busy_s"];
+        let own = Keys::new("schedule.arrivals.switching", value, &known)?;
+        return Ok(Arrivals::Switching {
+            ratio: own.number("ratio", 1.0, 1_000.0)?,
+            calm_s: own.number("calm_s", LEAST_STAY_S, 86_400.0)?,
+            busy_s: own.number("busy_s", LEAST_STAY_S, 86_400.0)?,
+            seed: keys.whole("seed", 0.0, u32::MAX.into())?,
+        });
+    }
     if keys.optional("burst").is_none() {
         return Ok(Arrivals::Gamma {
             smoothness: keys.number("smoothness", SMOOTHNESS.0, SMOOTHNESS.1)?,
@@ -341,8 +423,11 @@ fn parse_answer(value: &JsonValue, index: usize) -> Result<Expectation, String> 
     let name = format!("kinds[{index}].answer");
     let keys = Keys::new(&name, value, &["status", "bytes", "body"])?;
     let status = match keys.optional("status") {
-        Some(_) => Some(keys.whole("status", 200.0, 999.0)? as u16),
-        None => None,
+        Some(_) => {
+            let status = keys.whole("status", 200.0, 999.0)? as u16;
+            status..=status
+        }
+        None => Expectation::default().status,
     };
     let bytes = match keys.optional("bytes") {
         Some(_) => Some(keys.whole("bytes", 0.0, 1e15)?),
@@ -373,23 +458,27 @@ fn parse_answer(value: &JsonValue, index: usize) -> Result<Expectation, String> 
     })
 }
 
-/// Returns the kind of a number, and writes its request for each lane. A kind among several has a
-/// name and a weight.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte > b' ' && byte != 0x7f)
+}
+
+/// Returns the kind of a number with its form, and writes its request for each lane. A kind among
+/// several has a name and a weight.
 fn parse_kind(
     value: &JsonValue,
     index: usize,
     several: bool,
     lanes: &mut [Lane],
     keepalive: bool,
-) -> Result<Kind, String> {
+) -> Result<(Kind, Form, Head), String> {
     let known = [
         "method", "path", "headers", "body", "answer", "name", "weight",
     ];
     let known = if several { &known[..] } else { &known[..5] };
     let keys = Keys::new(&format!("kinds[{index}]"), value, known)?;
-    let (mut name, mut weight) = (String::new(), 1);
+    let (mut name, mut weight) = ("", 1);
     if several {
-        name = keys.text("name")?.to_string();
+        name = keys.text("name")?;
         weight = keys.whole("weight", 1.0, MOST_WEIGHT as f64)?;
     }
     let method = keys.text("method")?;
@@ -401,7 +490,7 @@ fn parse_kind(
         ));
     }
     let path = keys.text("path")?;
-    if !path.starts_with('/') || !path.bytes().all(|byte| byte > b' ' && byte != 0x7f) {
+    if !is_path(path) {
         let limit = "a text that begins with / and has no spaces or control characters";
         return Err(keys.error("path", keys.value("path")?, limit));
     }
@@ -443,24 +532,74 @@ fn parse_kind(
     if !keepalive && !named("connection") {
         fields.push_str("Connection: close\r\n");
     }
+    let head = Head {
+        names_host: named("host"),
+        fields,
+        has_body: !body.is_empty(),
+    };
     for lane in lanes {
-        let mut request = format!("{method} {path} HTTP/1.1\r\n");
-        if !named("host") {
-            request.push_str(&format!("Host: {}\r\n", lane.authority));
-        }
-        request.push_str(&format!("{fields}\r\n{body}"));
-        lane.requests.push(request.into_bytes());
+        head.write(lane, method, path, body);
     }
     let answer = match keys.optional("answer") {
         Some(value) => parse_answer(value, index)?,
         None => Expectation::default(),
     };
-    Ok(Kind {
-        name,
-        weight,
+    let form = Form {
+        kind: index,
         head_only: method == "HEAD",
         answer,
-    })
+    };
+    Ok((Kind::new(name, weight), form, head))
+}
+
+/// Returns the forms of a log's requests, and writes them for each lane in place of those of the
+/// plan's kinds, whose forms and heads they may have.
+fn replayed(
+    replay: &Replay,
+    forms: &[Form],
+    heads: &[Head],
+    lanes: &mut [Lane],
+) -> Result<Vec<Form>, String> {
+    let written: Vec<Vec<Vec<u8>>> = lanes
+        .iter_mut()
+        .map(|lane| std::mem::take(&mut lane.requests))
+        .collect();
+    let mut all = Vec::with_capacity(replay.requests.len());
+    for (number, request) in replay.requests.iter().enumerate() {
+        let wrong = |text: &str| format!("schedule.replay: request {number} {text}");
+        let (form, head) = forms
+            .get(request.like)
+            .zip(heads.get(request.like))
+            .ok_or_else(|| wrong("is like no entry of kinds"))?;
+        let own = match &request.own {
+            Some(own) => own,
+            None => {
+                for (lane, written) in lanes.iter_mut().zip(&written) {
+                    lane.requests.push(written[request.like].clone());
+                }
+                all.push(Form {
+                    kind: request.kind,
+                    ..form.clone()
+                });
+                continue;
+            }
+        };
+        if head.has_body || !is_token(&own.method) || !is_path(&own.path) {
+            return Err(wrong("has a body, or a malformed method or path"));
+        }
+        for lane in lanes.iter_mut() {
+            head.write(lane, &own.method, &own.path, "");
+        }
+        all.push(Form {
+            kind: request.kind,
+            head_only: own.method == "HEAD",
+            answer: Expectation {
+                status: own.status.clone(),
+                ..Expectation::default()
+            },
+        });
+    }
+    Ok(all)
 }
 
 impl Plan {
@@ -495,14 +634,17 @@ impl Plan {
         let schedule = keys.value("schedule")?;
         let object: Option<&Object> = schedule.get();
         let is_closed = object.map_or(false, |object| object.contains_key("closed"));
-        let known: &[&str] = if is_closed {
+        let is_replay = object.map_or(false, |object| object.contains_key("replay"));
+        let known: &[&str] = if is_replay && lanes.len() == 1 {
+            &["replay", "duration_s"]
+        } else if is_closed {
             &["closed", "duration_s", "slice_s", "drain_s"]
         } else if lanes.len() == 1 {
             &["rate", "duration_s", "arrivals", "ramp"]
         } else {
             &["rate", "duration_s"]
         };
-        let several = keys.list("kinds", MOST_KINDS)?.len() > 1;
+        let several = !is_replay && keys.list("kinds", MOST_KINDS)?.len() > 1;
         let known: Vec<&str> = known
             .iter()
             .copied()
@@ -512,7 +654,13 @@ impl Plan {
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
         let (mut rate, mut closed) = (0.0, None);
         let (mut arrivals, mut ramp) = (Arrivals::Constant, Vec::new());
-        if is_closed {
+        let mut replay = None;
+        if is_replay {
+            let duration_ns = Rate::new(0.0, duration_s).duration_ns;
+            let read = Replay::read(schedule.text("replay")?, duration_ns, MOST_TIMES)?;
+            rate = read.times.len() as f64 / duration_s;
+            replay = Some(read);
+        } else if is_closed {
             closed = Some(parse_closed(&schedule, duration_s, lanes.len())?);
         } else {
             rate = schedule.number("rate", 0.001, 10_000_000.0)?;
@@ -539,15 +687,26 @@ impl Plan {
         }
         let timeout_s = keys.number("timeout_s", 0.001, 86_400.0)?;
         let keep_requests = keys.flag("keep_requests")?;
-        let mut kinds = Vec::new();
-        for (index, value) in keys.list("kinds", MOST_KINDS)?.iter().enumerate() {
-            kinds.push(parse_kind(value, index, several, &mut lanes, keepalive)?);
+        let (mut kinds, mut forms, mut heads) = (Vec::new(), Vec::new(), Vec::new());
+        let most = if is_replay { MOST_LIKE } else { MOST_KINDS };
+        for (index, value) in keys.list("kinds", most)?.iter().enumerate() {
+            let (kind, form, head) = parse_kind(value, index, several, &mut lanes, keepalive)?;
+            kinds.push(kind);
+            forms.push(form);
+            heads.push(head);
         }
         let mix_seed = if several {
             schedule.whole("mix_seed", 0.0, u32::MAX.into())?
         } else {
             0
         };
+        if let Some(replay) = &replay {
+            forms = replayed(replay, &forms, &heads, &mut lanes)?;
+            kinds = replay.kinds.iter().map(|name| Kind::new(name, 0)).collect();
+            for &request in &replay.order {
+                kinds[forms[request as usize].kind].weight += 1;
+            }
+        }
         let weights: Vec<u64> = kinds.iter().map(|kind| kind.weight).collect();
         let (sum, scheduled) = (
             weights.iter().sum::<u64>(),
@@ -559,26 +718,34 @@ impl Plan {
             ));
         }
         let rows = keep_requests && closed.is_none() && scheduled <= MOST_KEPT;
-        if several && !rows {
+        if kinds.len() > 1 && !rows {
             return Err(format!(
                 "kinds has {} entries; it must have 1 unless a row is kept for each request, which \
                  are at most {MOST_KEPT}, of a rate",
                 kinds.len()
             ));
         }
+        let replays = replay.is_some();
+        let (mix, times) = match replay {
+            Some(replay) => (Mix::of(replay.order), Some(replay.times)),
+            None => (
+                Mix::new(&weights, mix_seed, scheduled),
+                arrivals.times(&Rate::new(rate, duration_s), &ramp),
+            ),
+        };
         Ok(Plan {
             output: output.to_string(),
             lanes,
-            mix: Arc::new(Mix::new(&weights, mix_seed, scheduled)),
+            mix: Arc::new(mix),
             mix_seed,
             kinds,
+            forms,
+            replay: replays,
             rate,
             duration_s,
             closed,
             arrivals,
-            times: arrivals
-                .times(&Rate::new(rate, duration_s), &ramp)
-                .map(Arc::new),
+            times: times.map(Arc::new),
             ramp,
             connections,
             threads,
@@ -602,9 +769,9 @@ impl Plan {
         Dues::new(self.schedule(), self.times.clone(), turns, lane)
     }
 
-    /// The number of the kind of a lane's request.
-    pub fn kind_of(&self, request: u64) -> usize {
-        self.mix.kind(request)
+    /// The number of the form of a lane's request.
+    pub fn form_of(&self, request: u64) -> usize {
+        self.mix.request(request)
     }
 
     pub fn mix(&self) -> Arc<Mix> {

@@ -154,7 +154,7 @@ fn checks(plan: &Plan, load: &Evaluated, counted: f64, by_latency: f64) -> Strin
         ));
     }
     // Of arrivals at the same moment all but one are late.
-    let constant = plan.arrivals == Arrivals::Constant;
+    let constant = plan.arrivals == Arrivals::Constant && !plan.replay;
     if !closed && constant && load.undisturbed.count() > 0 {
         let late = load.undisturbed.quantile(0.99);
         checks.push(check(
@@ -175,8 +175,8 @@ fn checks(plan: &Plan, load: &Evaluated, counted: f64, by_latency: f64) -> Strin
         ));
     }
     let [first, second] = &load.halves;
-    // The halves of a ramp differ.
-    let steady = plan.ramp.is_empty();
+    // The halves of a ramp or a log differ.
+    let steady = plan.ramp.is_empty() && !plan.replay;
     if steady && first.count() > 0 && second.count() > 0 && first.quantile(0.5) > 0.0 {
         let change = (second.quantile(0.5) / first.quantile(0.5) - 1.0).abs();
         checks.push(check(
@@ -230,6 +230,10 @@ fn whole<T: ToString>(values: &[T]) -> String {
     list(values.iter().map(|value| value.to_string()))
 }
 
+fn points(points: &[(f64, f64)]) -> String {
+    list(points.iter().map(|&(time, rate)| whole(&[time, rate])))
+}
+
 fn counts(counts: impl Iterator<Item = (String, u64)>) -> String {
     let counts: Vec<(String, u64)> = counts.collect();
     let members = counts.iter();
@@ -267,6 +271,19 @@ fn arrivals(arrivals: Arrivals) -> String {
             ("seed", seed.to_string()),
         ]),
         Arrivals::Bursts { size } => object([("burst", size.to_string())]),
+        Arrivals::Switching {
+            ratio,
+            calm_s,
+            busy_s,
+            seed,
+        } => {
+            let states = [
+                ("ratio", ratio.to_string()),
+                ("calm_s", calm_s.to_string()),
+                ("busy_s", busy_s.to_string()),
+            ];
+            object([("switching", object(states)), ("seed", seed.to_string())])
+        }
     }
 }
 
@@ -353,7 +370,8 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             object([
                 ("rate", rate),
                 ("arrivals", arrivals(plan.arrivals)),
-                ("ramp", whole(&plan.ramp)),
+                ("ramp", points(&plan.ramp)),
+                ("replay", plan.replay.to_string()),
                 ("duration_s", format!("{}", plan.duration_s)),
                 ("connections", plan.connections.to_string()),
                 ("threads", plan.threads.to_string()),
@@ -487,7 +505,9 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             ])
         });
         members.push(("kinds", list(kinds)));
-        members.push(("mix_seed", plan.mix_seed.to_string()));
+        if !plan.replay {
+            members.push(("mix_seed", plan.mix_seed.to_string()));
+        }
     }
     if let Some(settings) = &plan.closed {
         members.push(("closed", closed(settings, &load.yields)));

@@ -14,7 +14,7 @@ type Parsed = (Result, u16, u64, bool, End, Outcome);
 
 fn expect(body: Option<&[u8]>) -> Expectation {
     Expectation {
-        status: None,
+        status: 200..=299,
         bytes: None,
         body: body.map(<[u8]>::to_vec),
     }
@@ -334,9 +334,9 @@ fn an_answer_is_judged() {
     expected.bytes = Some(5);
     assert_eq!(judge(&expected, hello), Outcome::Right);
     assert_eq!(judge(&expected, longer), Outcome::Body);
-    expected.status = Some(202);
+    expected.status = 202..=202;
     assert_eq!(judge(&expected, hello), Outcome::Right);
-    expected.status = Some(200);
+    expected.status = 200..=200;
     assert_eq!(judge(&expected, longer), Outcome::Status);
     for body in ["hell", "hello!", "", "hallo"] {
         assert_eq!(judge(&expect(Some(body.as_bytes())), hello), Outcome::Body);

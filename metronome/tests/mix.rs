@@ -42,7 +42,7 @@ fn each_block_has_the_weights_and_the_seed_decides_their_order() {
     let weights = [70, 25, 5];
     let order = |seed| -> Vec<usize> {
         let mix = Mix::new(&weights, seed, 100_050);
-        (0..100_050).map(|request| mix.kind(request)).collect()
+        (0..100_050).map(|request| mix.request(request)).collect()
     };
     let kinds = order(7);
     assert_eq!(kinds, order(7));

@@ -124,10 +124,41 @@ fn arrivals_of_a_seed_are_the_same() {
 }
 
 #[test]
+fn a_process_switches_between_two_rates() {
+    let switching = |seed| {
+        Arrivals::Switching {
+            ratio: 9.0,
+            calm_s: 2.0,
+            busy_s: 0.5,
+            seed,
+        }
+        .times(&Rate::new(1000.0, 200.0), &[])
+        .unwrap()
+    };
+    let times = switching(3);
+    assert_eq!(times, switching(3));
+    assert_ne!(times, switching(4));
+    assert_eq!(times.len(), 200_000);
+    assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
+    // Of 2.5 s, 2 s have a rate of 1 and 0.5 s of 9, so the mean is 2.6.
+    let mut tenths = vec![0.0; 2000];
+    for time in &times {
+        tenths[(time / 100_000_000) as usize] += 1.0 / 100.0;
+    }
+    let part = |from: f64, to: f64| {
+        let within = tenths.iter().filter(|&&rate| from < rate && rate < to);
+        within.count() as f64 / 2000.0
+    };
+    // Calm at 1/2.6, busy at 9/2.6, and a tenth of a second seldom has both.
+    assert!((part(0.0, 0.8) - 0.8).abs() < 0.1, "{}", part(0.0, 0.8));
+    assert!((part(2.5, 6.0) - 0.2).abs() < 0.1, "{}", part(2.5, 6.0));
+}
+
+#[test]
 fn a_ramp_has_its_rates() {
     let rate = Rate::new(1000.0, 10.0);
     // 0 to 3,000/s, back to 0, and 1,000/s at the end: 0, 3, 0, 1 with a mean of 7/6.
-    let ramp = [0.0, 3.0, 0.0, 1.0];
+    let ramp = [(0.0, 0.0), (2.0, 3.0), (4.0, 0.0), (6.0, 1.0)];
     let poisson = Arrivals::Gamma {
         smoothness: 1.0,
         seed: 3,
@@ -150,7 +181,29 @@ fn a_ramp_has_its_rates() {
             assert!((due - expected).abs() <= most, "{until}: {due} {expected}");
         }
     }
-    let level = Arrivals::Constant.times(&rate, &[2.0, 2.0]).unwrap();
+    // Steps that jump: 1 for 4 s, nothing for 2 s, 2 for 3 s, from second 10 of a clock.
+    let steps = [
+        (10.0, 1.0),
+        (14.0, 1.0),
+        (14.0, 0.0),
+        (16.0, 0.0),
+        (16.0, 2.0),
+        (19.0, 2.0),
+    ];
+    let times = Arrivals::Constant
+        .times(&Rate::new(100.0, 9.0), &steps)
+        .unwrap();
+    let within = |from: f64, to: f64| {
+        let due = |seconds: f64| times.partition_point(|&due| (due as f64) < seconds * 1e9);
+        due(to) - due(from)
+    };
+    assert_eq!(
+        [within(0.0, 4.0), within(4.0, 6.0), within(6.0, 9.0)],
+        [360, 0, 540]
+    );
+    let level = Arrivals::Constant
+        .times(&rate, &[(0.0, 2.0), (1.0, 2.0)])
+        .unwrap();
     assert!(level
         .iter()
         .zip(0..)
@@ -177,14 +230,26 @@ fn wrong_arrivals_are_refused() {
             "schedule.arrivals.smoothness is 1; it must be absent beside burst",
         ),
         (
+            r#", "arrivals": {"switching": {"ratio": 0.5, "calm_s": 1, "busy_s": 1}, "seed": 1}"#,
+            9.0,
+            "schedule.arrivals.switching.ratio is 0.5; it must be a number from 1 to 1000",
+        ),
+        (
             r#", "arrivals": {"burst": 0.5}"#,
             400.0,
             "schedule.arrivals.burst is 0.5; it must be a number from 1 to 10000",
         ),
         (
-            r#", "ramp": [0, 0]"#,
+            r#", "ramp": [[0, 0], [1, 0]]"#,
             400.0,
-            "schedule.ramp is [0,0]; it must be 2 to 1000 rates from 0 to 1e7, one of them above 0",
+            "schedule.ramp is [[0,0],[1,0]]; it must be 2 to 1000 pairs of a time, ascending, and a \
+             rate from 0 to 1e7, not all 0",
+        ),
+        (
+            r#", "ramp": [[0, 1], [2, 1], [1, 1]]"#,
+            9.0,
+            "schedule.ramp is [[0,1],[2,1],[1,1]]; it must be 2 to 1000 pairs of a time, ascending, \
+             and a rate from 0 to 1e7, not all 0",
         ),
         (
             r#", "arrivals": {"smoothness": 1, "seed": 1}, "duration_s": 3"#,

@@ -94,6 +94,8 @@ STUDIES: dict[str, dict[str, Any]] = {
 GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
+# Two requests in 11 s, and a POST.
+LOG = ROOT / "tests/fixtures/access.csv"
 AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
 M = "playbooks/matrix.yml -e endpoint=hello -e framework"
 COMMANDS: list[tuple[str, str]] = [
@@ -276,6 +278,22 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e arrivals=random", "arrivals: 'random' is none of constant, poisson, gamma:<smoothn"),
     (f"{A} -e arrivals=gamma", "arrivals: 'gamma' has no number, or one out of range. Give a smoo"),
     (f"{A} -e arrivals=gamma:nan", "Give a smoothness from 0.25 to 100, for example -e arrivals="),
+    (
+        f"{A} -e arrivals=mmpp:9:2",
+        "arrivals: 'mmpp:9:2' has other numbers than these three: busy r",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:0.5:2:1",
+        "arrivals: 'mmpp:0.5:2:1' has other numbers than these three",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:9:-2:1",
+        "arrivals: 'mmpp:9:-2:1' has other numbers than these three: ",
+    ),
+    (
+        f"{A} -e arrivals=mmpp:nan:2:1",
+        "arrivals: 'mmpp:nan:2:1' has other numbers than these three",
+    ),
     (f"{A} -e arrivals=bursts:1", "Give a number of requests from 2 to 10000, for example -e arr"),
     (
         f"{A} -e arrivals=poisson -e rate=1e6 -e duration=60",
@@ -339,9 +357,115 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
     ),
-    (f"{A} -e ramp=100", "ramp: '100' is no ramp. Give 2 to 1,000 rates from 0 to 1,000,000 requ"),
-    (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp."),
-    (f"{A} -e ramp=0..0", "rate: 0.0 is out of range. Give a number from 0.1 to 1000000"),
+    (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench. Or "),
+    (f"{A} -e load=./nosuch.yml", "nosuch.yml' is no file. Give a name of files/loads/, or the pa"),
+    (
+        f"{A} -e load={ROOT}/files/studies/quick.yml",
+        "quick.yml: Expected `bool | int | float |",
+    ),
+    (f"{A} -e load={ROOT}/apps/flask/app.yml", "app.yml has description, which is no option of a"),
+    (
+        f"{A} -e load=crud -e endpoint=index",
+        "endpoint: the mix crud_read:75,crud_update:15,crud_cr",
+    ),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e load=crud",
+        "has no place in a matrix: candidat",
+    ),
+    (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
+    (
+        f"{A} -e replay={LOG} -e speed=-1",
+        "speed: -1 is out of range. Give a number from 0.01 to 1000",
+    ),
+    (f"{A} -e speed=2", "speed: '2' is of a log, and there is none. Give one with -e replay=<log>"),
+    (f"{A} -e replay={LOG} -e rate=5", "rate: the log of replay has its own. Leave rate or replay"),
+    *(
+        (
+            f"{A} -e replay={LOG} -e {given}",
+            f"{given.partition('=')[0]}: '{given.partition('=')[2]}' has no place beside replay",
+        )
+        for given in ("endpoint=index", "mix=index:1,hello:1", "ramp=1..2", "arrivals=poisson")
+    ),
+    (
+        f"{A} -e replay={LOG} -e generator=wrk2",
+        "replay: generator=wrk2 follows no log. Give -e generator=metronome, without http2, or le",
+    ),
+    (
+        f"{A} -e replay={LOG} -e keep_requests=false",
+        "replay: the time and the kind of a request are in its record, and keep_requests=false ke",
+    ),
+    (
+        f"{A} -e replay={LOG} -e duration=10",
+        "replay: the log lasts 11 s at speed 1, and 10 s is the most of duration. Give -e speed=",
+    ),
+    (
+        f"{A} -e replay={LOG} -e speed=0.1",
+        "replay: at speed 0.1 the log has 0.018 requests per second, and 0.1 is the least. Give a ",
+    ),
+    (f"{A} -e replay={LOG} -e curve=true", "curve: it cannot be measured: its rates follow a clos"),
+    (
+        "playbooks/ab.yml -e framework=aiohttp -e replay=x -e base=workers=1 -e head=workers=2",
+        "replay: 'x' has no place beside base and head: variants are compared at one endpoint",
+    ),
+    (
+        "playbooks/matrix.yml -e framework=aiohttp -e replay=x",
+        "replay: 'x' has no place in a matrix: candidates are compared at one endpoint",
+    ),
+    (f"{A} -e ramp=100", "ramp: '100' is no ramp, as it has 1 rate. Give 2 to 1,000 rates from 0 "),
+    (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp. Give 2 to 1,000 rates from 0 to 1,"),
+    (f"{A} -e ramp=0..0", "ramp: '0..0' asks for no request: its rates are 0, or it has no length"),
+    (f"{A} -e ramp=5:10,5:20", "ramp: '5:10,5:20' asks for no request: its rates are 0, or it ha"),
+    (f"{A} -e ramp=0:10,-5:20", "ramp: '0:10,-5:20' is no ramp. Give 2 to 1,000 rates from 0 to 1"),
+    (f"{A} -e ramp=0:1,9:5,8:5", "ramp: '0:1,9:5,8:5' goes back from second 9 to 8. Give the sec"),
+    (
+        f"{A} -e ramp=0:1,1:nan",
+        "ramp: '0:1,1:nan' is no ramp. Give 2 to 1,000 rates from 0 to 1,00",
+    ),
+    (
+        f"{A} -e ramp=0:0.02,60:0.06",
+        "rate: 0.04 is out of range. Give a number from 0.1 to 1000000",
+    ),
+    (
+        f"{A} -e ramp=0:100,0.5:100",
+        "duration: 0.5 is out of range. Give a number from 1 to 86400 s",
+    ),
+    (
+        f"{A} -e overload=true -e rate=1,2",
+        "overload: it cannot be measured: it belongs to",
+    ),
+    (
+        f"{A} -e overload=true -e generator=wrk",
+        "overload: it cannot be measured: it belongs to",
+    ),
+    (
+        f"{A} -e overload=true -e generator=oha",
+        "overload: it cannot be measured: generator=oha",
+    ),
+    (
+        f"{A} -e overload=true -e mix=index:1,agents:1",
+        "overload: it cannot be measured: it fol",
+    ),
+    (
+        f"{A} -e overload=true -e keep_requests=false",
+        "overload: it cannot be measured: the time",
+    ),
+    (f"{A} -i three -e overload=true", "overload: it cannot be measured: 3 clients offer the load"),
+    (
+        f"{AB} -e overload=true -e base=workers=1 -e head=workers=2",
+        "overload: 'true' has no place beside base and he",
+    ),
+    (
+        "playbooks/study.yml -e study=quick -e overload=true",
+        "overload: it cannot be measured: a study or lesson has the cells of its file alone",
+    ),
+    (
+        f"{A} -i three -e arrivals=mmpp:9:2:0.5",
+        "arrivals: 3 clients offer the load, and mmpp:9:2:0.5 of each would not be mmpp:9:2:0.5",
+    ),
+    (
+        f"{A} -e ramp=absent.csv",
+        "ramp: 'absent.csv' cannot be read: No such file or directory. Giv",
+    ),
     (f"{A} -e ramp=1..3 -e rate=2", "rate: the ramp 1..3 has a mean rate. Leave rate or ramp out."),
     (f"{A} -e ramp=1..3 -e slo=errors=0", "ramp: an slo searches one rate, and a ramp has many."),
     (f"{A} -e ramp=1..3 -e generator=wrk2 ", "ramp: generator=wrk2 sends at a constant rate alon"),

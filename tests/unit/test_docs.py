@@ -23,6 +23,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 CATALOGUES = {
     "framework": "apps",
     "lesson": "files/lessons",
+    "load": "files/loads",
     "network": "files/network",
     "study": "files/studies",
     "tuning": "files/tuning",

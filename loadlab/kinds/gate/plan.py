@@ -46,8 +46,10 @@ _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
     "slo": "all variants are measured at one rate. Give -e rate=",
     "mix": "variants are compared at one endpoint. Give one with -e endpoint=",
+    "replay": "variants are compared at one endpoint. Give one with -e endpoint=",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",
     "trace": "a trace belongs to one stack. Give it to lab.yml",
+    "overload": "an overload belongs to one stack. Give it to lab.yml",
     "study": "the variants are the cells. Give one of both",
     "lesson": "the variants are the cells. Give one of both",
 }

@@ -172,7 +172,7 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
         """Return whether a saturation has no valid measurement and no tries left."""
         if valid(cell_id, records):
             return False
-        if not self._is_of_curve:
+        if not self._is_of_curve and self.item.purpose != "overload":
             tries = tries_of(cell_id, records, saturation_tries(repetitions))
             return len(measured(cell_id, records)) >= tries
         blocks = range(1, repetitions + 1)

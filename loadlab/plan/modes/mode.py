@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Item, Purpose, Record
 from loadlab.model.base import Count, Positive
-from loadlab.plan.modes.stopping import ONCE
+from loadlab.plan.modes.stopping import ONCE, ONCE_VALID
 from loadlab.plan.records import Records, measured
 
 
@@ -69,7 +69,8 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     def tries(self, item: Item, repetitions: int) -> int:
         """Return how often the item is measured until a measurement is valid, in a block or, where
         it is measured once, in the run."""
-        return 1 if item.purpose in ONCE and item.purpose != "check" else self.void_tries
+        once = item.purpose in ONCE and item.purpose not in ONCE_VALID
+        return 1 if once else self.void_tries
 
     def map_items(self, change: Callable[[Item], Item]) -> Experiment:
         """Return it with each item changed."""

@@ -34,9 +34,12 @@ PART_MAX = 0.5
 LOWEST = 1.0  # requests/s, of a search
 # A cell measured once more, beside a program that slows the server.
 OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
-# No statistics use these, so one measurement is enough. A check measures the hosts as they are at
-# that moment, and needs a valid measurement.
-ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check", "cross_check")
+# No statistics use these, so one measurement is enough.
+ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check", "cross_check", "overload")
+
+# Of these one that must be valid: a check measures the hosts as they are at that moment, and an
+# overload is the only one of its cell.
+ONCE_VALID: tuple[Purpose, ...] = ("check", "overload")
 
 
 def saturation_tries(repetitions: int) -> int:

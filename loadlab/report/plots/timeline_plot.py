@@ -202,14 +202,17 @@ def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> No
         parts = [values[at : at + wide] for at in range(0, len(values), wide)]
         return [sum(part) / len(part) for part in parts]
 
-    scheduled, ok = means(series.scheduled), means(series.ok)
-    top = 1.15 * max([*scheduled, *ok, 1])
+    scheduled, ok, came = means(series.scheduled), means(series.ok), means(series.came or ())
+    top = 1.15 * max([*scheduled, *ok, *came, 1])
     marker = "o" if len(x) == 1 else None
-    for text, values, colour, width in (
-        ("begun" if batch else "asked", scheduled, svg.ASKED, 4.0),
-        ("verified", ok, svg.INK, 1.2),
+    for text, values, colour, width, style in (
+        ("begun" if batch else "asked", scheduled, svg.ASKED, 4.0, "-"),
+        ("verified", ok, svg.INK, 1.2, "-"),
+        *([("came", came, svg.BLUE, 1.2, (0, (1, 1)))] if came else []),
     ):
-        (line,) = axes.plot(x, values, color=colour, linewidth=width, marker=marker, markersize=3)
+        (line,) = axes.plot(
+            x, values, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=3
+        )
         plot.curve(line, f"{text}, requests/s", 1)
     if not batch:
         lost = [(at, a - b) for at, a, b in zip(x, scheduled, ok, strict=True) if a > b]

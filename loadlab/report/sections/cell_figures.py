@@ -240,6 +240,7 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
     return (
         f"{shown} the {names} of the {whose} {interval}, {basis}. Verified: answered 2xx with the "
         "right body length; red: the others."
+        + (" Blue dots: right answers that came in each second." if series.came else "")
     )
 
 

@@ -42,8 +42,10 @@ from loadlab.report.sections import (
     clients,
     latency_columns,
     observed_section,
+    stages_section,
 )
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
+from loadlab.report.words import labels
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words import repetitions_words as repetitions
 from loadlab.report.words.labels import Entry
@@ -239,9 +241,17 @@ def _kinds(cell: CellSummary) -> Table | None:
         Number("errors", lambda load: formatting.count(cell_outcome.total(load.errors))),
         Number("unsent", lambda load: formatting.count(load.unsent)),
     ]
+    log = cell.cell.load.replay
+    way = (
+        f"{labels.replay(log)} Each is sent once, in order and at its time; the weight is the "
+        "number of lines of a path. An answer is right if it is the verified one of the endpoint, "
+        "or else of the class of status that the log has."
+        if log
+        else f"Each block of {block:,} requests has so many of each kind as its weight, in an "
+        "order by the seed."
+    )
     return table(
-        f"Each block of {block:,} requests has so many of each kind as its weight, in an order by "
-        "the seed. All share the connections: a slow kind delays the others. Goodput is the median "
+        f"{way} All share the connections: a slow kind delays the others. Goodput is the median "
         "of the repetitions." + latency_columns.NO_VALUE,
         columns,
         loads,
@@ -424,6 +434,7 @@ def section(
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
             *titled("Kinds of request", _kinds(cell)),
+            *stages_section.of_cell(cell),
             *observed_section.flame_graph(run_dir, cell, cells),
             *present(cross_check(cell, cells)),
             *observed_section.kernel_trace(cell, cells),

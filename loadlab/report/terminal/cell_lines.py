@@ -21,6 +21,7 @@ from loadlab.report.sections import (
     latency_columns,
     python_clients_section,
     ranking_section,
+    stages_section,
     sweeps_searches_section,
 )
 from loadlab.report.terminal import text_columns
@@ -44,8 +45,8 @@ _PURPOSES = {
 
 # A longer name than this has a letter in the table, and stands below it.
 _LONGEST = 40
-# What a search and a curve measured has a line of its own.
-_APART = ("probe", "curve")
+# What a search, a curve and an overload measured has a line of its own.
+_APART = ("probe", "curve", "overload")
 
 
 def result(repetition: Repetition) -> str:
@@ -88,12 +89,16 @@ def table(summary: Summary, paths: Paths) -> str:
         *text_columns.table(_CLIENT_COLUMNS, batches),
         *(f"{letter}: {name}" for name, letter in keys.items()),
         *([labels.common([cell.cell for cell in cells], paths)] if cells else []),
+        *dict.fromkeys(labels.replay(log) for cell in cells if (log := cell.cell.load.replay)),
         *_limits(cells),
         *comparison_section.lines(
             summary.comparisons, paths, comparison_section.ablation_lines(summary)
         ),
         *sweeps_searches_section.lines(summary, paths),
         *curves_section.lines(summary, paths),
+        *stages_section.lines(
+            labels.entries([cell for cell in summary.cells if cell.purpose == "overload"], paths)
+        ),
     ])  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from loadlab.model import (
     Injection,
     LabRevision,
     Load,
+    Replay,
     SearchSummary,
     SweepSummary,
 )
@@ -25,6 +27,9 @@ from loadlab.run import formatting
 from loadlab.stacks.contract import Contract, Contracts
 
 # Measurements of one stack at several loads.
+# Rates of a ramp that its words have; of more, the lowest and the highest.
+RAMP_SHOWN = 6
+
 S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
@@ -245,7 +250,9 @@ def _path(contract: Contract) -> str:
 
 
 def path_of(cell: Cell, paths: Paths) -> str:
-    """Return a cell's path, or those of its mix with their weights."""
+    """Return a cell's path, or those of its mix with their weights; of a log how many it has."""
+    if cell.load.replay:
+        return f"{formatting.plural(len(cell.kinds), 'path')} of a log"
     kinds = [(paths.get(name, f"/{name}"), weight) for name, weight in cell.kinds.items()]
     if len(kinds) == 1:
         return kinds[0][0]
@@ -275,6 +282,7 @@ def objective(slo: Mapping[str, float]) -> str:
 def load(load: Load) -> str:
     """Return the generator and what is asked of it: wrk2, 1,000/s."""
     shape = [arrivals(load.arrivals)] if load.arrivals else []
+    shape += [replayed(load.replay)] if load.replay else []
     return ", ".join([load.generator, pace(load), *shape])
 
 
@@ -337,6 +345,8 @@ def load_parts(load: Load) -> dict[str, str]:
     }
     if load.arrivals:
         words["arrivals"] = arrivals(load.arrivals)
+    if load.replay:
+        words["replay"] = replayed(load.replay)
     if load.burst_every_s:
         words["bursts"] = f"a burst every {load.burst_every_s:g} s"
     if load.injection:
@@ -348,6 +358,25 @@ def load_parts(load: Load) -> dict[str, str]:
     return words
 
 
+def replayed(log: Replay) -> str:
+    """Return that a log is followed, in words: a log at speed 10."""
+    return f"a log at speed {log.speed:g}"
+
+
+def replay(log: Replay) -> str:
+    """Return in a sentence what of a log is sent, and what is not."""
+    sent = (
+        f"Of {formatting.plural(log.lines, 'line')} of the log {log.requests:,} are sent"
+        f"{', with their queries' if log.query else ', without queries'}"
+    )
+    words = {"malformed": "malformed", "no endpoint": "of no endpoint of the application"}
+    left = [
+        f"{count:,} {words.get(name, f'{name} without a body')}"
+        for name, count in log.left_out.items()
+    ]
+    return f"{sent}; left out: {', '.join(left)}." if left else f"{sent}; none is left out."
+
+
 def arrivals(shape: Arrivals) -> str:
     """Return how requests come, in words: Poisson arrivals."""
     words = []
@@ -356,8 +385,17 @@ def arrivals(shape: Arrivals) -> str:
     elif shape.smoothness:
         gamma = f"gamma arrivals of smoothness {shape.smoothness:g}"
         words.append("Poisson arrivals" if shape.smoothness == 1 else gamma)
+    elif shape.switching:
+        calm_s, busy_s = shape.switching.calm_s, shape.switching.busy_s
+        words.append(
+            f"Poisson arrivals, {shape.switching.ratio:g} times as many for {busy_s:g} s as for "
+            f"{calm_s:g} s before"
+        )
     if shape.ramp:
-        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shape.ramp)}")
+        # A rate that stays is there twice.
+        steps = [rate for rate, _ in groupby(rate for _, rate in shape.ramp)]
+        shown = steps if len(steps) <= RAMP_SHOWN else [min(steps), max(steps)]
+        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shown)}")
     return ", ".join(words)
 
 

@@ -1,7 +1,7 @@
 """Words for a planned run: the line that announces it, its applications, needs and lacks."""
 
 from loadlab.model import AblationPower
-from loadlab.plan.plan_document import HostNeeds, Needs, Plan
+from loadlab.plan.plan_document import HostNeeds, Needs, Plan, items
 from loadlab.report import words
 from loadlab.report.words import labels
 from loadlab.run import formatting
@@ -23,11 +23,25 @@ def line(plan: Plan, usd: float | None) -> str:
     scale = f", {study.name} at scale {study.scale}" if study and study.scale else ""
     frameworks = dict.fromkeys(stack.framework for stack in plan.stacks.values())
     at = f"a mix of {plan.options.mix}" if plan.options.mix else ", ".join(plan.endpoints)
+    if plan.options.replay:
+        at = "the requests of a log"
     price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
     return (
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "
         f"{', '.join(frameworks)} at {at} ({plan.remaining:,} remaining), "
         f"about {formatting.lasting(plan.load_seconds)} of load{price}"
+    )
+
+
+def replay(plan: Plan) -> str:
+    """Return what of a log is sent, how fast, and what is left out; empty without one."""
+    load = next((item.cell.load for item in items(plan.experiments) if item.cell.load.replay), None)
+    if load is None or load.replay is None:
+        return ""
+    return (
+        f"Replay at speed {load.replay.speed:g}: {formatting.rate(load.rate)} requests/s on "
+        f"average for {load.duration_s:g} s, {load.replay.busiest:,.0f} in the busiest second. "
+        f"{labels.replay(load.replay)}"
     )
 
 

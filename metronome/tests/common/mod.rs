@@ -136,8 +136,9 @@ pub struct Load {
     pub turns: &'static str,
     /// The kinds of a mix in JSON; empty for the one kind that follows.
     pub kinds: &'static str,
-    /// In place of a rate.
+    /// In place of a rate, as is the file of a replay; empty for none.
     pub closed: bool,
+    pub replay: String,
     pub method: &'static str,
     pub body: String,
     pub status: &'static str,
@@ -161,6 +162,7 @@ pub fn load(url: &str) -> Load {
         turns: "",
         kinds: "",
         closed: false,
+        replay: String::new(),
         method: "GET",
         body: String::new(),
         status: "200",
@@ -228,6 +230,8 @@ impl Load {
             kinds,
             if self.closed {
                 "\"closed\": true".to_string()
+            } else if !self.replay.is_empty() {
+                format!("\"replay\": \"{}\"", self.replay)
             } else {
                 format!("\"rate\": {}", self.rate)
             },
@@ -363,11 +367,12 @@ impl Measured {
             for (position, row) in read.iter().enumerate() {
                 let number = if several { row[11] } else { position as u64 };
                 let due = (number as f64 * 1e9 / rate).round() as u64;
-                let rounded = if text.contains("\"arrivals\": {") {
-                    row[11] * 100
-                } else {
-                    (due + 50) / 100 * 100
-                };
+                let rounded =
+                    if text.contains("\"arrivals\": {") || text.contains("\"replay\": true") {
+                        row[11] * 100
+                    } else {
+                        (due + 50) / 100 * 100
+                    };
                 let issued = rounded + row[4] * 100;
                 let sent = issued + row[5] * 100;
                 let first = sent + row[6] * 100;

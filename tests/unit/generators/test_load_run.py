@@ -177,6 +177,19 @@ def test_each_kind_of_a_mix_is_verified_and_sent() -> None:
     assert (found.record.body_bytes, found.record.wire_bytes) == (None, None)
 
 
+def test_a_log_is_played_with_the_host_of_the_application() -> None:
+    replay = {"log_sha256": "ab" * 32, "speed": 2, "query": False, "lines": 5, "requests": 4}
+    more = {"busiest": 3, "kinds": [("/a", 3), ("other paths", 1)], "left_out": {"POST": 1}}
+    load = {**CONSTANT, "generator": "metronome", "replay": {**replay, **more}}
+    found = run(load, request={"headers": {"Host": "localhost", "X-A": "1"}})
+    plan = json.loads(shlex.split(variables(found.offers[0])["MEASURE"])[3])
+    assert plan["schedule"]["replay"] == "/usr/local/lib/loadlab/replay"
+    headers = [dict(kind["headers"]) for kind in plan["kinds"]]
+    assert headers == [{"Host": "localhost"}, {"Host": "localhost", "X-A": "1"}]
+    # The answers differ in length.
+    assert (found.record.body_bytes, found.record.wire_bytes) == (None, None)
+
+
 def test_several_clients_share_the_load_and_begin_together() -> None:
     several = {**CONSTANT, "clients": 2}
     found = run(several, clients=["client", "clientb"], beside="http://10.0.0.1/hello")
@@ -244,6 +257,18 @@ def test_the_bursts_of_a_closed_loop_reach_its_script() -> None:
         assert argv[2:5] == ["env", "LAB_BURST_EVERY_MS=2000", "wrk"]
         assert argv[-2:] == ["-H", "A: b"]
     assert "env" not in shlex.split(variables(run(closed).offers[0])["MEASURE"])
+
+
+def test_a_ramp_is_warmed_up_at_its_first_rate() -> None:
+    def rates(ramp: list[tuple[float, float]]) -> list[tuple[float, bool]]:
+        load = {**CONSTANT, "generator": "metronome", "rate": 60, "arrivals": {"ramp": ramp}}
+        given = variables(run(load).offers[0])
+        plans = [json.loads(shlex.split(given[name])[-1]) for name in ("WARM_UP", "MEASURE")]
+        return [(plan["schedule"]["rate"], "ramp" in plan["schedule"]) for plan in plans]
+
+    assert rates([(0, 2), (5, 2), (5, 6), (10, 6)]) == [(30, False), (60, True)]
+    # Where that is 0, at the mean.
+    assert rates([(0, 0), (10, 3)]) == [(60, False), (60, True)]
 
 
 def test_only_a_snap_has_no_sandbox() -> None:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from loadlab.generators import merge, metronome, metronome_files
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.generator import Kind, Lanes, Request
+from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.model import Arrivals, LaneTurns
+from loadlab.model import Arrivals, LaneTurns, Switching
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -224,6 +224,7 @@ def test_another_load_is_refused(folder: Path) -> None:
         metronome.measure(folder, FLAKY)
 
 
+RAMP = [(0.0, 1.0), (1.0, 3.0)]
 POISSON = Schedule(200, 2, 8, Arrivals(smoothness=1))
 
 
@@ -256,8 +257,12 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
     ("arrivals", "planned"),
     [
         (Arrivals(smoothness=0.5), {"arrivals": {"smoothness": 0.5, "seed": 7}}),
-        (Arrivals(burst=2, ramp=[1, 3]), {"arrivals": {"burst": 2}, "ramp": [1, 3]}),
-        (Arrivals(ramp=[0, 30]), {"ramp": [0, 30]}),
+        (Arrivals(burst=2, ramp=RAMP), {"arrivals": {"burst": 2}, "ramp": [[0, 1], [1, 3]]}),
+        (
+            Arrivals(switching=Switching(ratio=9, calm_s=2, busy_s=0.5)),
+            {"arrivals": {"switching": {"ratio": 9, "calm_s": 2, "busy_s": 0.5}, "seed": 7}},
+        ),
+        (Arrivals(ramp=RAMP), {"ramp": [[0, 1], [1, 3]]}),
     ],
 )
 def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, object]) -> None:
@@ -322,6 +327,49 @@ def test_a_mix_that_was_not_sent_is_told() -> None:
 def test_another_mix_is_refused(name: str, schedule: Schedule, words: str) -> None:
     with pytest.raises(GeneratorError, match=words):
         measured(name, schedule)
+
+
+REPLAY = Schedule(40, 2, 4, kinds={"/": 48, "/missing": 16, "other paths": 16}, replay=True)
+
+
+def test_a_log_says_what_is_due_and_which_answers_are_right() -> None:
+    measurement = measured("replay", REPLAY)
+    counts = {name: (own.scheduled, own.ok) for name, own in measurement.kinds.items()}
+    assert counts == {"/": (48, 48), "/missing": (16, 16), "other paths": (16, 12)}
+    assert {name: count for name, count in measurement.errors.items() if count} == {"status_5xx": 4}
+    assert measurement.per_second is not None
+    assert measurement.per_second.scheduled == [30, 50]
+    assert measurement.per_second.responses == [30, 50]
+    sent = measurement.sent_shape
+    assert sent is not None
+    assert (sent.seed, sent.mix_off) == (None, 0)
+
+
+def test_another_log_is_refused() -> None:
+    with pytest.raises(GeneratorError, match=r"of a mix \{'/': 48, .*, not of \{'/': 49"):
+        measured("replay", replaced(REPLAY, kinds={"/": 49, "/missing": 15, "other paths": 16}))
+    with pytest.raises(GeneratorError, match=r"metronome\.json is of a log"):
+        measured("replay", replaced(REPLAY, replay=False))
+
+
+def test_a_plan_has_its_log() -> None:
+    """The first of the kinds has the headers of the requests that the log alone names."""
+    request = Request(
+        url="http://10.0.0.1/index",
+        connections=1,
+        threads=1,
+        timeout_s=2,
+        body_bytes=17,
+        rate=10,
+        body_file="answer.body",
+        replay=Replayed("/log", {"Host": "localhost"}),
+    )
+    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    assert plan["schedule"] == {"replay": "/log", "duration_s": 6}
+    assert [(kind["path"], kind["headers"], kind["answer"]) for kind in plan["kinds"]] == [
+        ("/", [["Host", "localhost"]], {"status": 200, "bytes": None, "body": None}),
+        ("/index", [], {"status": 200, "bytes": 17, "body": "answer.body"}),
+    ]
 
 
 def test_a_plan_has_its_mix() -> None:

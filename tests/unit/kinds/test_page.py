@@ -476,6 +476,63 @@ def test_each_repetition_tells_how_its_arrivals_were_kept(run: Path) -> None:
     )
 
 
+def overload(run: Path, recovery: dict[str, Any]) -> str:
+    """Add the overload of a cell, and return the page."""
+    result = json.loads((run / INDEX / "rep-1" / "result.json").read_text())
+    stages = [(0, 10, 500, 500, 1100), (10, 20, 2000, 940, 9_960_000), (20, 45, 500, 700, 1200)]
+    fields = ("begin_s", "end_s", "rate", "goodput", "p99_us")
+    counts = {"scheduled": 5000, "failed": 3, "p50_us": 700}
+    result |= {
+        "base": result["cell_id"],
+        "cell_id": f"{result['cell_id']}-overload",
+        "purpose": "overload",
+        "stages": [dict(zip(fields, stage, strict=True)) | counts for stage in stages],
+        "recovery": {"limit_us": 1210, "window_s": 3, "waiting": 10_600, **recovery},
+    }
+    place = RunDir(run).repetition(result["cell_id"], 1)
+    place.path.mkdir(parents=True, exist_ok=True)
+    documents.write(place.result, documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    return " ".join(page(run).split())
+
+
+def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
+    shown = overload(run, {"recovered_s": 14, "drained_s": 12})
+    told = (
+        "Of 2,000 requests/s asked for, 940 came back right, with p99 9,960 ms and 3 requests "
+        "failed; 14 s after the fall to 500/s p99 was back within 10 % of the 1.10 ms before. "
+        "10,600 requests waited then; 12 s later no more than before."
+    )
+    assert f'<a href="#overload-1">/index, overload: {told}' in shown
+    assert shown.count('id="overload-1"') == 1
+    assert shown.count("Overload and recovery") == 1
+    assert '<th class="n" scope="row">20 to 45</th><td class="n">500</td>' in shown
+    assert told in " ".join(cell_lines.table(summary(run), {}).split())
+
+
+@pytest.mark.parametrize(
+    ("recovery", "told"),
+    [
+        (
+            {"recovered_s": None, "window_s": None, "drained_s": None},
+            "p99 did not come back within 10 % of the 1.10 ms before in the 25 s at 500/s that "
+            "followed. 10,600 requests waited then, and more than before to the end.",
+        ),
+        ({"recovered_s": 0, "drained_s": 0}, "at 500/s p99 was within 10 % of the 1.10 ms before"),
+        (
+            {
+                **{"limit_us": None, "recovered_s": None, "window_s": None, "drained_s": 9},
+                "reason": {"code": "few_answers", "value": 500, "limit": 1000,
+                           "facts": {"percentile": "p99"}},
+            },
+            "whether p99 came back at 500/s is not known: ",
+        ),
+    ],
+)  # fmt: skip
+def test_an_overload_may_not_recover(run: Path, recovery: dict[str, Any], told: str) -> None:
+    assert told in overload(run, recovery)
+
+
 def test_what_a_server_said_is_escaped(run: Path) -> None:
     bad = '<script>alert(1)</script>\x1b[31m\n"&{{ 7*7 }}'
     repetition(run, INDEX, 1, failed(bad))

@@ -249,7 +249,7 @@ def test_waits_that_are_long_or_differ_are_no_backlog(waits_ms: tuple[float, ...
 def test_latency_that_follows_a_ramp_is_no_backlog() -> None:
     growing = by_second(10, 60, 110, 160, 210)
     assert codes(judged(growing).findings) == ["backlog"]
-    ramp = msgspec.structs.replace(CONSTANT, arrivals=Arrivals(ramp=[100, 1900]))
+    ramp = msgspec.structs.replace(CONSTANT, arrivals=Arrivals(ramp=[(0, 100), (1, 1900)]))
     assert judged(growing, load=ramp).findings == []
 
 

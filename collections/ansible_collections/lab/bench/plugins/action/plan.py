@@ -2,8 +2,9 @@
 
 Its result: ``plan`` (class Plan in loadlab/plan/plan_document.py), ``cross_checked``: the plan if
 every client has the generator of cross-checks, None if it is the same, and in words: ``notes`` on
-what a matrix compares and why there is no curve, the ``applications`` from outside the tree, and
-what is ``unlike`` the run to repeat. loadlab/kinds/plan_run.py does the work.
+what a matrix compares, what a replay leaves out and why there is no curve, the ``applications``
+from outside the tree, and what is ``unlike`` the run to repeat. loadlab/kinds/plan_run.py does the
+work.
 """
 
 from __future__ import annotations
@@ -55,7 +56,11 @@ class ActionModule(ControllerAction):
         planned = plan(request)
         checked = planned if request.cross_check else plan(replace(request, cross_check=True))
         more = len(checked.experiments) > len(planned.experiments)
-        notes = [all_kinds.of_plan(planned).announcement(planned), planned_words.no_curve(planned)]
+        notes = [
+            all_kinds.of_plan(planned).announcement(planned),
+            planned_words.replay(planned),
+            planned_words.no_curve(planned),
+        ]
         return {
             "plan": for_ansible(planned),
             "cross_checked": for_ansible(checked) if more else None,

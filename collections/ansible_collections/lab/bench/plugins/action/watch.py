@@ -90,6 +90,8 @@ class ActionModule(ControllerAction):
         kinds = item.cell.kinds
         # The paths of a mix would leave no room for the seconds.
         path = args.path if len(kinds) == 1 else f"a mix of {len(kinds)} requests"
+        if item.cell.load.replay:
+            path = "the requests of a log"
         title = progress.measurement(item, path, args.server)
         repetition = RepetitionDir(args.dir)
         resume = plan_document.resume_args(repetition.run_dir.path)

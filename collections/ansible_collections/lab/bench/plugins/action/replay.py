@@ -1,0 +1,47 @@
+"""Action plugin lab.bench.replay: writes the schedule of a replay on the controller.
+
+Its result has the ``path`` of the file. loadlab/generators/access_log.py does the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from msgspec import Struct
+
+from loadlab.generators import access_log
+from loadlab.plan import plan_document
+from loadlab.plan.replay import log_of
+from loadlab.stacks.application import is_own
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The top directory of the lab, and the run's folder."""
+
+    root: Path
+    run_dir: Path
+
+
+class ActionModule(ControllerAction):
+    def work(self, args: Arguments) -> dict[str, Any]:
+        plan = plan_document.read(args.run_dir).plan
+        loads = [item.cell.load for item in plan_document.items(plan.experiments)]
+        replay = next(load.replay for load in loads if load.replay)
+        assert plan.stack is not None
+        log = log_of(
+            args.root,
+            plan.options.replay or "",
+            plan.endpoints,
+            is_own(plan.stack.app),
+            replay.speed,
+            replay.query,
+        )
+        # Whatever the schedule follows from.
+        content = [msgspec.to_builtins(replay), sorted(plan.endpoints), log.own]
+        name = hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+        path = args.root / ".cache" / "replays" / name
+        return {"changed": access_log.write(log, replay, path), "path": str(path)}

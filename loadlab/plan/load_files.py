@@ -1,0 +1,57 @@
+"""The option load: a file of options of a load, in files/loads/ or anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from loadlab.generators import registry
+from loadlab.model import GivenOptions
+from loadlab.run.catalog import known, load_yaml, names
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import one_line
+
+OPTION, FOLDER = "load", "files/loads"
+# Options of a load that every generator has.
+_COMMON = ("endpoint", "request_timeout")
+
+
+def expanded(root: Path, options: GivenOptions) -> GivenOptions:
+    """Return the options, and those of the load that they name where they say nothing.
+
+    Raises PlanError for a file that is absent or has anything else than options of a load.
+    """
+    name = options.get(OPTION)
+    if name in (None, ""):
+        return options
+    path = _path(root, str(name))
+    try:
+        content = msgspec.convert(load_yaml(path), GivenOptions)
+    except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as problem:
+        raise PlanError(
+            f"{OPTION}: {path}: {one_line(str(problem))}. Give lines of an option and its value, "
+            "such as mix: index:70,agents:30."
+        ) from None
+    allowed = sorted({*registry.get(registry.first("constant")).options, *_COMMON})
+    if other := [key for key in content if key not in allowed]:
+        raise PlanError(
+            f"{OPTION}: {path} has {other[0]}, which is no option of a load. These are: "
+            f"{', '.join(allowed)}. Give {other[0]} with -e."
+        )
+    given = {key: value for key, value in options.items() if value not in (None, "")}
+    return {**options, **content, **given}
+
+
+def _path(root: Path, name: str) -> Path:
+    if "/" not in name and not name.endswith((".yml", ".yaml")):
+        known(OPTION, name, names(root / FOLDER, "*.yml"), " Or give the path of a file.")
+        return root / FOLDER / f"{name}.yml"
+    path = root / name
+    if not path.is_file():
+        raise PlanError(
+            f"{OPTION}: '{path}' is no file. Give a name of {FOLDER}/, or the path of a file with "
+            "options of a load."
+        )
+    return path

@@ -1,0 +1,153 @@
+"""What a load brought in each stage of its ramp, and how its stack came back from an overload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from loadlab.model import CellSummary, Recovery, Repetition, StageLoad
+from loadlab.report import words
+from loadlab.report.html import (
+    Block,
+    Column,
+    Group,
+    Heading,
+    Headline,
+    Number,
+    Table,
+    Text,
+    link,
+    table,
+)
+from loadlab.report.sections import cell_figures
+from loadlab.report.words import repetitions_words as repetitions
+from loadlab.report.words.labels import Entry
+from loadlab.run import formatting
+from loadlab.run.run_dir import HERE, RESULT
+
+EXPLAINED = (
+    "Each stage of the load: seconds in which the rate stays. Goodput is of the right answers that "
+    "came in the stage, latency and failures are of the requests that were due in it, whenever "
+    "they were answered. Latency counts from when a request was due, so a backlog is in it."
+)
+
+
+class _Stage(NamedTuple):
+    repetition: Repetition
+    stage: StageLoad
+
+
+_COLUMNS: Sequence[Column[_Stage]] = [
+    Number("seconds", lambda row: f"{row.stage.begin_s} to {row.stage.end_s}"),
+    Number("asked, /s", lambda row: formatting.rate(row.stage.rate)),
+    Number("goodput, /s", lambda row: formatting.rate(row.stage.goodput)),
+    Number("p50, ms", lambda row: formatting.ms(row.stage.p50_us)),
+    Number("p99, ms", lambda row: formatting.ms(row.stage.p99_us)),
+    Number("failed", lambda row: formatting.count(row.stage.failed)),
+]
+
+
+def _staged(cell: CellSummary) -> list[Repetition]:
+    """Return the valid repetitions that have stages."""
+    return [rep for rep in cell.repetitions if rep.validity.valid and rep.stages]
+
+
+def of_cell(cell: CellSummary) -> list[Block]:
+    """Return the stages of a cell, and how each repetition recovered; none without stages."""
+    staged = _staged(cell)
+    if not staged:
+        return []
+    sentences = [recovery(rep) for rep in staged if rep.recovery]
+    return [Heading("Stages"), *map(Text, sentences), _table(cell, staged)]
+
+
+def _table(cell: CellSummary, staged: Sequence[Repetition]) -> Table:
+    several: list[Column[_Stage]] = [
+        Number("repetition", lambda row: str(row.repetition.repetition))
+    ]
+    return table(
+        EXPLAINED,
+        [*several, *_COLUMNS] if len(staged) > 1 else _COLUMNS,
+        [_Stage(rep, stage) for rep in staged for stage in rep.stages or []],
+        sources=[
+            link(HERE.repetition(cell.cell_id, rep.repetition).result, RESULT) for rep in staged
+        ],
+    )
+
+
+def overload(run_dir: Path, entry: Entry) -> list[Block]:
+    """Return the section of a cell's overload."""
+    cell, headline, staged = entry.cell, of_entry(entry), _staged(entry.cell)
+    figures = cell_figures.of_cell(run_dir, entry, None, "h4")
+    return [
+        Heading("Overload and recovery"),
+        Text(headline.text, css=f"verdict {headline.state}", anchor=entry.anchor),
+        *(
+            [Group([Group([_table(cell, staged)]), Group(figures.over_time)], "grid")]
+            if staged
+            else []
+        ),
+    ]
+
+
+def of_entry(entry: Entry) -> Headline:
+    """Return the sentence of a cell's overload."""
+    staged = _staged(entry.cell)
+    if not staged:
+        codes = [reason.code for rep in entry.cell.repetitions for reason in rep.validity.reasons]
+        void = repetitions.void(len(entry.cell.repetitions), codes)
+        return Headline("void", f"{entry.title}: the overload has no valid measurement: {void}.")
+    rep = staged[-1]
+    back = rep.recovery and rep.recovery.recovered_s is not None
+    text = f"{entry.title}, overload: {recovery(rep)}"
+    return Headline("held" if back else "missed", text, anchor=entry.anchor)
+
+
+def recovery(rep: Repetition) -> str:
+    """Return what the highest stage brought, and when p99 was back."""
+    stages, after = rep.stages or [], rep.recovery
+    highest = max(stages, key=lambda stage: stage.rate)
+    failed = formatting.plural(highest.failed, "request")
+    brought = (
+        f"Of {formatting.rate(highest.rate)} requests/s asked for, "
+        f"{formatting.rate(highest.goodput)} came back right, with p99 "
+        f"{formatting.ms(highest.p99_us)} ms and {failed} failed"
+    )
+    if after is None:
+        return f"{brought}."
+    first, last = stages[0], stages[-1]
+    return f"{brought}; {_back(after, first, last)}. {_drained(after, last)}"
+
+
+def _back(after: Recovery, first: StageLoad, last: StageLoad) -> str:
+    rate, length = formatting.rate(last.rate), last.end_s - last.begin_s
+    if after.reason is not None or after.limit_us is None or first.p99_us is None:
+        why = words.reason(after.reason) if after.reason else ""
+        return f"whether p99 came back at {rate}/s is not known: {why}"
+    more = formatting.part_of(round(after.limit_us / first.p99_us - 1, 2))
+    limit = f"within {more} of the {formatting.ms(first.p99_us)} ms before"
+    if after.recovered_s is None:
+        return f"p99 did not come back {limit} in the {length} s at {rate}/s that followed"
+    if after.recovered_s == 0:
+        return f"at {rate}/s p99 was {limit} at once"
+    return f"{after.recovered_s} s after the fall to {rate}/s p99 was back {limit}"
+
+
+def _drained(after: Recovery, last: StageLoad) -> str:
+    waited = formatting.plural(after.waiting, "request")
+    if after.drained_s is None:
+        return f"{waited} waited then, and more than before to the end."
+    if after.drained_s == 0:
+        return f"{waited} waited then, no more than before."
+    return f"{waited} waited then; {after.drained_s} s later no more than before."
+
+
+def headlines(entries: Sequence[Entry]) -> list[Headline]:
+    """Return the sentence of each overload."""
+    return list(map(of_entry, entries))
+
+
+def lines(entries: Sequence[Entry]) -> list[str]:
+    """Return the sentence of each overload, for the terminal."""
+    return [headline.text for headline in headlines(entries)]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loadlab.plan.plan_document import items
+from tests.unit import builders
+
+ROOT = builders.ROOT
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "files/loads").iterdir()), ids=lambda path: path.stem
+)
+def test_each_ready_load_can_be_planned_and_names_its_source(path: Path) -> None:
+    planned = builders.plan(framework="django", load=path.stem)
+    item = items(planned.experiments)[0]
+    load = item.cell.load
+    assert len(item.cell.kinds) > 1 or (load.arrivals and load.arrivals.ramp)
+    assert path.read_text().startswith("# ")
+
+
+def test_what_is_given_has_precedence_and_a_run_is_repeated_without_the_file(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text("mix: index:3,hello:1\nrate: 200\nduration: 7\n")
+    planned = builders.plan(load=str(path), rate=300)
+    options = planned.options
+    assert (options.mix, options.rate, options.duration) == ("index:3,hello:1", [300], 7)
+    again = {name: planned.given_options[name] for name in ("mix", "rate", "duration")}
+    assert builders.plan(**again).options.mix == options.mix
