@@ -46,6 +46,9 @@ class CellSummary(Record, kw_only=True, frozen=True):
     #: Why its repetitions count as void more often than those of the cells with the same endpoint,
     #: network and load; absent where they do not.
     void_share: Reason | None = None
+    #: That the answers of its repetitions have other lengths; absent where they have the same, or
+    #: it is unknown.
+    answers: Reason | None = None
     #: What limited the cell, and where the time of its requests went; absent where every repetition
     #: failed.
     limit: CellLimit | None = None

@@ -112,6 +112,9 @@ class Processes(Record, kw_only=True, frozen=True):
     #: CPU time of the thread that used most, as a fraction of one core's time; absent where it was
     #: not recorded.
     busiest_thread: NotNegative | None = None
+    #: Run-queue wait of the thread that waited longest, as a fraction of the load's time; absent
+    #: where it was not recorded.
+    longest_wait: NotNegative | None = None
 
 
 class Frequency(Record, kw_only=True, frozen=True):

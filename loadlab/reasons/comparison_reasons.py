@@ -148,9 +148,10 @@ COMPARISONS: ReasonTable = {
         "not known.",
     ),
     "percentile_withheld": ReasonRow(
-        "the {percentile:percentile} may be the generator's own in a repetition",
+        "the {percentile:percentile} of a repetition may be the generator's or others'",
         _GENERATOR_CORES,
-        meaning="The generator made too much of the percentile (own_part, late_tail).",
+        meaning="The generator (own_part, late_tail) or others on a host (disturbed_tail) may have "
+        "made the percentile.",
     ),
     "side_failed": ReasonRow(
         "{value:part} of the requests of the {side} failed, and the latencies are of the "
@@ -227,5 +228,13 @@ VOIDS: ReasonTable = {
         "{rivals_measured:g}, p {value:two}",
         _VOID,
         meaning="The cell's repetitions were void more often than those of its rivals.",
-    )
+    ),
+    "answers_changed": ReasonRow(
+        "its answers changed: {bytes:n byte} each in repetition {longest:g}, and "
+        "{least_bytes:n byte} in repetition {shortest:g}, with headers and packets",
+        "Verify what the endpoint answers: a cache, or an error with status 200. Say in "
+        "requests.yml what is right, with schema or pattern",
+        meaning="The server sent more bytes for each answer in one repetition than in another.",
+        thresholds=("answers_change",),
+    ),
 }

@@ -299,6 +299,17 @@ LIMITS: dict[str, LimitRow] = {
         "Processes waited for memory (PSI), pages were swapped, or the kernel killed a process.",
         "fewer -e workers=, or a host or a unit (MemoryMax=) with more memory",
     ),
+    "cpu_quota": LimitRow(
+        lambda reason: (
+            f"CPU time that {SERVICES[str(reason.facts['service'])]} may not use: its thread was "
+            f"ready to run and had no core {shown(reason, 'percent')} of the time, while the "
+            f"server's CPU was {formatting.percent(1 - fact(reason, 'busy'))} idle"
+        ),
+        "a thread's wait for a core {value:percent}",
+        "A thread of a service was ready to run while a core was idle: a quota (CPUQuota=, "
+        "cpu.max), or cores that it may not use (CPUAffinity=).",
+        "the same cell without the quota: systemctl show <unit> has CPUQuotaPerSecUSec",
+    ),
     "reverse_proxy_connections": LimitRow(
         "the reverse proxy's connections: {value:,.0f} times none was free, "
             "{failed:n failed request}",

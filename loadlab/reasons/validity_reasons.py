@@ -71,10 +71,15 @@ def _own_part(reason: Reason) -> str:
     )
 
 
-def _withheld(reason: Reason) -> str:
+def _percentiles(reason: Reason) -> str:
+    """Return the percentiles that a reason withholds."""
     names = reason.facts["percentiles"]
     assert isinstance(names, list)
-    return f"{' and '.join(map(percentile, names))} withheld: {_own_part(reason)}"
+    return f"{' and '.join(map(percentile, names))} withheld"
+
+
+def _withheld(reason: Reason) -> str:
+    return f"{_percentiles(reason)}: {_own_part(reason)}"
 
 
 # How requests failed, by the names of metronome.
@@ -209,9 +214,7 @@ def _link(reason: Reason) -> str:
 
 
 def _late_tail(reason: Reason) -> str:
-    names = reason.facts["percentiles"]
-    assert isinstance(names, list)
-    return f"{_late(reason)}; {' and '.join(map(percentile, names))} withheld"
+    return f"{_late(reason)}; {_percentiles(reason)}"
 
 
 # Which resource of the server was used up, by the fact `resource`.
@@ -456,6 +459,16 @@ FINDINGS: ReasonTable = {
         meaning="The generator made requests later: p99.9 or p99.99 may be its own and are "
         "withheld.",
         thresholds=("late_max",),
+    ),
+    "disturbed_tail": ReasonRow(
+        lambda reason: (
+            f"{_percentiles(reason)}: others had a core of the {reason.facts['host']} for "
+            f"{100 * number(reason.value):.2g} % of the load, in disturbed seconds"
+        ),
+        "Stop other work on the hosts, or load for longer",
+        meaning="Others had a core in disturbed seconds for a larger part of the load than p99.9 "
+        "or p99.99 leaves out, so they are withheld.",
+        thresholds=("foreign_cpu_disturbing", "steal_disturbing"),
     ),
     "late_hidden": ReasonRow(
         "{value} requests without an answer, {limit} connections: they may have held every "

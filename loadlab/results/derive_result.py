@@ -229,10 +229,14 @@ def _measured(
         latency, own = _own(whole.measurement, together)
         whole = replace_evidence(whole, latency=latency, own=own, censored_s=_total_s(together))
         result = _together(setup, offered, whole, validities, waits, censored, calibrations)
+    disturbed = _disturbed(offered, thresholds)
+    kinds = _kinds(offered, merged, setup.cell.kinds, thresholds) if merged.kinds else None
     return replace(
         result,
         reverse_proxy_requests=client_part.counted(offered),
-        kinds=_kinds(offered, merged, setup.cell.kinds, thresholds) if merged.kinds else None,
+        latency_us=result.latency_us and _without(result.latency_us, disturbed),
+        kinds=kinds
+        and [replace(kind, latency_us=_without(kind.latency_us, disturbed)) for kind in kinds],
         py_spy=profile,
         trace=trace,
         telemetry=Telemetry(
@@ -343,6 +347,18 @@ def _latency(measurement: Measurement, censored: Histogram, thresholds: Threshol
     if own is not None:
         names += exceeding(whole, own, thresholds)
     return over_due(measurement.latency_us, measurement.histogram, censored, names)
+
+
+def _disturbed(offered: Sequence[ClientPart], thresholds: Thresholds) -> list[str]:
+    """Return the percentiles that others on one of the hosts may have made."""
+    hosts = {"server": offered[0].server, **{part.name: part.client for part in offered}}
+    return disturbance.tail(hosts, thresholds).withheld
+
+
+def _without(latency: Latency, names: Sequence[str]) -> Latency:
+    """Return latencies with these percentiles withheld."""
+    at_least = [name for name in latency.at_least if name not in names]
+    return replace(latency, **dict.fromkeys(names), at_least=at_least)
 
 
 def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPart | None]:

@@ -30,7 +30,15 @@ from loadlab.model import (
 from loadlab.plan import ablation, records, repeats
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan, items
-from loadlab.results import comparison, curves, metrics, ranking, response_time, sweeps_searches
+from loadlab.results import (
+    answer_lengths,
+    comparison,
+    curves,
+    metrics,
+    ranking,
+    response_time,
+    sweeps_searches,
+)
 from loadlab.results.latencies_due import over_due, own_part
 from loadlab.results.limits import judge_limits as limits
 from loadlab.results.validity import voids
@@ -321,6 +329,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         repetitions=[short(result) for result in results],
         statistics=statistics,
         cost=CellCost(),
+        answers=answer_lengths.changed(results),
         limit=limits.pooled(limits.of_cell(first.cell, results), statistics),
     )
     return replace(summary, cost=metrics.cost(summary))

@@ -29,6 +29,8 @@ class ComparisonRule(Record, kw_only=True, frozen=True):
     #: Largest fraction of failed requests with which the latencies of the answers are compared, and
     #: by which a cell of lower response time may have failed more.
     failed_max: Fraction
+    #: Change of the bytes of an answer above which two repetitions had other answers.
+    answers_change: Above0
     #: Standard deviation of a repetition, a fraction, before anything is measured.
     planned_noise: Above0
     power: Fraction  #: Probability with which an ablation is to find a key that has an effect.

@@ -145,11 +145,14 @@ def read(path: Path) -> Recording:
     return Recording(int(head[1]), int(head[2]), readings)
 
 
-def busiest(readings: Sequence[_Group], far: float) -> tuple[float, float] | tuple[None, None]:
-    """Return the seconds on a core of the process and of the thread with most of them.
+def busiest(
+    readings: Sequence[_Group], far: float, spent: Callable[[Process], Mapping[int, int]]
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the seconds that the process and the thread with most of them spent.
 
     Both are None where no thread's time was recorded. ``readings``: processes by number;
-    ``far``: how far between the first two the load began, 0 to 1.
+    ``far``: how far between the first two the load began, 0 to 1; ``spent``: of a process, ns by
+    thread.
     """
     by_process: defaultdict[tuple[int, int], float] = defaultdict(float)
     by_thread: defaultdict[tuple[int, int, int], float] = defaultdict(float)
@@ -158,8 +161,8 @@ def busiest(readings: Sequence[_Group], far: float) -> tuple[float, float] | tup
         for number, process in after.items():
             earlier = before.get(number)
             same = earlier is not None and earlier.started == process.started
-            for thread, ns in process.ran.items():
-                rise = ns - (earlier.ran.get(thread, 0) if earlier and same else 0)
+            for thread, ns in spent(process).items():
+                rise = ns - (spent(earlier).get(thread, 0) if earlier and same else 0)
                 by_process[number, process.started] += part * rise
                 by_thread[number, process.started, thread] += part * rise
     if not by_thread:
@@ -245,7 +248,8 @@ def _group(
     cpu_s = _cpu_s(readings, far, recording.ticks)
     ended_s = used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = whole and ended_s <= ENDED_MAX * cpu_s
-    process_s, thread_s = busiest(during, loaded[2])
+    process_s, thread_s = busiest(during, loaded[2], lambda process: process.ran)
+    _, waited_s = busiest(during, loaded[2], lambda process: process.waited)
 
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
         return _of_threads(readings, far, count)
@@ -265,6 +269,7 @@ def _group(
         run_queue_wait_s=_thread_s(readings, far, lambda process: process.waited),
         busiest_process=None if process_s is None else process_s / seconds,
         busiest_thread=None if thread_s is None else thread_s / seconds,
+        longest_wait=None if waited_s is None else waited_s / seconds,
     )
 
 

@@ -1,314 +1,233 @@
-"""Cells whose limit is known: the lab names it, or says that it does not know.
+"""Cells whose limit is injected: the lab names it, or says that it does not know. And healthy ones
+with a stray event each: it does not name that.
 
-`pytest tests/lab/test_limits.py -k disk` measures one. A case takes about a minute, of which its
-load is `seconds`; a stack that is not deployed yet takes half a minute more.
+`pytest tests/lab/test_limits.py -k queues` measures the cases of one run. A case takes about ten
+seconds, a stack that is not deployed yet half a minute more. `python -m tests.limits_page` writes
+docs/limits.md from the runs.
 """
 
-import json
+import itertools
 import shutil
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
-from loadlab.model import CellLimit
+from loadlab.model import CellLimit, CellSummary, Repetition, Validity
 from loadlab.report.words import limits_words as words
 from loadlab.results import summarize
 from loadlab.results.limits import judge_limits
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
-from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh
-from .figures import figures
+from .conftest import ROOT, STATE, finish, playbook
+from .figures import Measured, figures
+from .limit_cases import CASES, EVENTS, HEALTHY, NOT_OURS, Case
 
 pytestmark = pytest.mark.lab
 
-CONF = "/etc/nginx/nginx.conf"
-PSQL = "runuser -u postgres -- psql -q -d loadlab -c"
-WRK = {"generator": "wrk", "duration": 8, "warmup": 1}
-HEALTHY = 20
-
-# The control group of the application, in the version 2 tree of this machine.
-APPLICATION = f"{STATE.name.replace('.', '-')}-server/payload/system.slice/loadlab-app.service"
-# Without the controller in that tree, the limit is that of a group of version 1. It counts what is
-# allocated from then on, so the workers are killed, and the master starts new ones.
-SHORT_OF_MEMORY = f"""
-cd /sys/fs/cgroup/{APPLICATION} 2>/dev/null || cd /sys/fs/cgroup/unified/{APPLICATION}
-if [ -e memory.max ]; then echo 8M >memory.max; exit; fi
-read -r -a pids -d '' <cgroup.procs || true
-own=$(sed -n 's/^[0-9]*:memory://p' "/proc/${{pids[0]}}/cgroup")
-group=/sys/fs/cgroup/memory${{own%/loadlab-limits}}/loadlab-limits
-mkdir -p "$group"
-echo 8M >"$group/memory.limit_in_bytes"
-for pid in "${{pids[@]}}"; do echo "$pid" >"$group/cgroup.procs" || [ ! -e "/proc/$pid" ]; done
-kill -KILL "${{pids[@]:1}}"
-"""
-ENOUGH_MEMORY = f"""
-cd /sys/fs/cgroup/{APPLICATION} 2>/dev/null || cd /sys/fs/cgroup/unified/{APPLICATION}
-if [ -e memory.max ]; then echo max >memory.max; exit; fi
-cd "$(find /sys/fs/cgroup/memory -name loadlab-limits)"
-while read -r pid <cgroup.procs; do echo "$pid" >../cgroup.procs || [ ! -e "/proc/$pid" ]; done
-cd .. && rmdir loadlab-limits
-"""
+Undo = Callable[[], None]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A cell and its limit.
-
-    - cell: of the lesson ``lesson``, by its name there; otherwise a cell of a study with
-      ``options``, and ``pool`` for the size of its application's pool
-    - command: what is done to the server when the load begins; after: when it is over; empty for
-      nothing. ``here``: done by this machine, by root, and not on the server
-    """
-
-    code: str
-    cell: str = "cell"
-    lesson: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
-    pool: int | None = None
-    command: str = ""
-    after: str = ""
-    here: bool = False
-
-    def do(self, command: str) -> None:
-        """Run one of its commands."""
-        if command and self.here:
-            subprocess.run(["bash", "-euc", command], check=True, timeout=60)
-        elif command:
-            ssh(SERVER, command)
+def run_id(name: str) -> str:
+    """The run of the cases with this run, of one case, or of the healthy cells."""
+    return f"limits-{name.replace('_', '-')}"
 
 
-CASES = {
-    # The lessons' failures, and cures of which the limit is known.
-    "knee": Case("too_few_threads", "n400", "knee"),
-    "listen_backlog": Case("accept_queue", "short", "listen_backlog"),
-    "listen_backlog_cured": Case("cores_busy", "long", "listen_backlog"),
-    "syn_queue": Case("syn_queue", "no_cookies", "syn_queue"),
-    "syn_queue_cured": Case("none", "cookies", "syn_queue"),
-    "keepalive": Case("cores_busy", "unkept", "keepalive"),
-    "keepalive_timeouts": Case("upstream_closed", "short", "keepalive_timeouts"),
-    "unix_or_tcp": Case("reverse_proxy_cpu", "tcp", "unix_or_tcp"),
-    "nagle": Case("delayed_ack", "held", "nagle"),
-    "slow_start": Case("link", "restarted", "slow_start_after_idle"),
-    "bufferbloat": Case("link", "deep", "bufferbloat"),
-    "ephemeral_ports": Case("client", "few", "ephemeral_ports"),
-    "file_descriptors": Case("client", "shell", "file_descriptors"),
-    "connection_pool": Case("database_cpu", "each", "connection_pool"),
-    "connection_pool_cured": Case("cores_busy", "pool", "connection_pool"),
-    "disk": Case("disk", "waits", "synchronous_commit"),
-    "event_loop": Case("worker_cpu", "blocked", "event_loop_blocked"),
-    "event_loop_cured": Case("none", "executor", "event_loop_blocked"),
-    "neighbour": Case("neighbour", "beside", "noisy_neighbour"),
-    "neighbour_gone": Case("none", "alone", "noisy_neighbour"),
-    # Others.
-    "one_worker": Case(
-        "worker_cpu",
-        options={"framework": "aiohttp", "workers": 1, "endpoint": "cpu", "connections": 8, **WRK},
-    ),
-    "slow_upstream": Case(
-        "too_few_threads",
-        options={
-            "framework": "flask",
-            "server": "gunicorn",
-            "worker_class": "gthread",
-            "workers": 1,
-            "threads": 4,
-            "endpoint": "upstream",
-            "connections": 32,
-            **WRK,
-        },
-    ),
-    "pool_of_one": Case(
-        "pool_wait",
-        options={
-            "framework": "aiohttp",
-            "workers": 1,
-            "endpoint": "write",
-            "tuning": "slow-flush",
-            "connections": 32,
-            **WRK,
-        },
-        pool=1,
-    ),
-    "database_connections": Case(
-        "database_connections",
-        options={
-            "framework": "django",
-            "server": "gunicorn",
-            "worker_class": "gthread",
-            "workers": 1,
-            "threads": 32,
-            "endpoint": "agents",
-            "connections": 64,
-            **WRK,
-        },
-        command=f"{PSQL} 'ALTER DATABASE loadlab CONNECTION LIMIT 2'",
-        after=f"{PSQL} 'ALTER DATABASE loadlab CONNECTION LIMIT -1'",
-    ),
-    "database_lock": Case(
-        "database_lock",
-        options={
-            "framework": "aiohttp",
-            "workers": 1,
-            "endpoint": "write",
-            "connections": 32,
-            **WRK,
-        },
-        command="systemd-run --quiet --collect --property=RuntimeMaxSec=20 "
-        f"{PSQL} 'LOCK TABLE visits IN EXCLUSIVE MODE; SELECT pg_sleep(6)'",
-    ),
-    "reverse_proxy_connections": Case(
-        "reverse_proxy_connections",
-        options={"framework": "aiohttp", "endpoint": "hello", "connections": 64, **WRK},
-        # Of a second load too, it is the first file that comes back.
-        command=f"[ -e /root/nginx.conf ] || cp {CONF} /root/; "
-        f"sed -i 's/worker_connections .*/worker_connections 24;/' {CONF} && "
-        "nginx -t && systemctl reload nginx",
-        after=f"cat /root/nginx.conf >{CONF} && rm /root/nginx.conf && systemctl reload nginx",
-    ),
-    "memory": Case(
-        "memory",
-        options={
-            "framework": "flask",
-            "server": "gunicorn",
-            "worker_class": "sync",
-            "workers": 2,
-            "endpoint": "hello",
-            "connections": 16,
-            **WRK,
-        },
-        command=SHORT_OF_MEMORY,
-        after=ENOUGH_MEMORY,
-        here=True,
-    ),
-    "nginx_alone": Case(
-        "reverse_proxy_cpu",
-        options={"framework": "nginx", "endpoint": "hello", "connections": 32, **WRK},
-    ),
-    "generator": Case(
-        "client",
-        options={
-            "framework": "nginx",
-            "endpoint": "hello",
-            "generator": "oha",
-            # More than oha reaches, and less than wrk, above which the lab offers no load.
-            "rate": 80_000,
-            "duration": 5,
-            "warmup": 1,
-        },
-    ),
-    "link_of_100_megabits": Case(
-        "link",
-        options={
-            "framework": "nginx",
-            "endpoint": "page",
-            "network": "fast_ethernet",
-            "connections": 16,
-            **WRK,
-        },
-    ),
-}
-
-
-def content(case: Case, tmp: Path) -> dict[str, Any]:
-    """A study of the case's cell alone. An application with another pool is put into ``tmp``."""
-    if case.lesson:
-        lesson = yaml.safe_load((ROOT / f"files/lessons/{case.lesson}.yml").read_text())
-        options = lesson["options"]
-        (cell,) = (one for one in lesson["cells"] if one["name"] == case.cell)
-    else:
-        options, cell = case.options, {"name": case.cell, "options": {}}
-    if case.pool is not None:
-        app = tmp / "app"
-        shutil.copytree(ROOT / "apps" / str(options["framework"]), app, dirs_exist_ok=True)
-        manifest = yaml.safe_load((app / "app.yml").read_text())
-        (app / "app.yml").write_text(yaml.safe_dump({**manifest, "pool_size": case.pool}))
-        options = {**options, "app": str(app)}
-    return {"description": "a test's", "options": options, "cells": [cell], "aa_controls": False}
+def content(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """The content of a study's file with these cells."""
+    return {"description": "a test's", "options": {}, "cells": cells, "aa_controls": False}
 
 
 @contextmanager
-def study(case: Case, tmp: Path) -> Iterator[str]:
-    """The name of a study of the case's cell alone."""
+def study(cells: list[dict[str, Any]]) -> Iterator[str]:
+    """The name of a study of the test's own."""
     path = ROOT / "files" / "studies" / "of-a-test.yml"
-    path.write_text(yaml.safe_dump(content(case, tmp)))
+    path.write_text(yaml.safe_dump(content(cells)))
     try:
         yield path.stem
     finally:
         path.unlink()
 
 
-def measure(case: Case, run_id: str, tmp: Path, **options: Any) -> str:
-    """What the lab printed that measured a case; its command runs in each load of the cell."""
-    loads = STATE / f"hosts/client/root/var/lib/loadlab-runs/{run_id}/cells"
-    shutil.rmtree(loads, ignore_errors=True)
-    with study(case, tmp) as name:
-        # Long enough for the burst that a shaped link lets through not to count.
-        iperf3 = {"iperf3_seconds": 3} if case.code == "link" else {}
-        process = playbook("lab.yml", study=name, run_id=run_id, **iperf3, **options)
+def measured_cells(name: str) -> dict[str, CellSummary]:
+    """The cells of a run by the names that they have in its study."""
+    folder = ROOT / "results" / run_id(name)
+    cells = {cell.cell_id: cell for cell in summarize.summary(folder).cells}
+    named = documents.load(RunDir(folder).plan)["plan"]["study"]["cells"]
+    return {name: cells[ids[0]] for name, ids in named.items() if ids[0] in cells}
 
-        def disturb() -> set[Path]:
-            disturbed: set[Path] = set()
-            while case.command and process.poll() is None:
-                for progress in set(loads.glob("*/rep-*/progress.txt")) - disturbed:
-                    if progress.read_text().strip() == "measuring":
-                        disturbed.add(progress)
-                        case.do(case.command)
+
+def measure(
+    name: str, cells: list[dict[str, Any]], begun: Callable[[str], Undo], **options: Any
+) -> str:
+    """Measure cells in one run; return what the lab printed.
+
+    ``begun``: called with the name of a cell when a load of it begins, while it goes on; returns
+    what to do when that load is over.
+    """
+    folder = ROOT / "results" / run_id(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    loads = STATE / f"hosts/client/root/var/lib/loadlab-runs/{run_id(name)}/cells"
+    shutil.rmtree(loads, ignore_errors=True)
+    with study(cells) as file, ThreadPoolExecutor() as beside:
+        process = playbook(
+            "lab.yml", study=file, run_id=run_id(name), **{"repetitions": 1, **options}
+        )
+
+        def disturb() -> list[Exception]:
+            under_way: dict[Path, Undo] = {}
+            names: dict[str, str] = {}
+            failed: list[Exception] = []
+
+            def attempt(act: Callable[[], Undo | None]) -> Undo | None:
+                # The others are measured in any case.
+                try:
+                    return act()
+                except Exception as problem:
+                    failed.append(problem)
+                    return None
+
+            while process.poll() is None:
+                measuring = set(_measuring(loads))
+                for path in measuring - set(under_way):
+                    if not names:
+                        plan = documents.load(RunDir(folder).plan)["plan"]
+                        named = plan["study"]["cells"].items()
+                        names = {cell_id: cell for cell, ids in named for cell_id in ids}
+                    undo = attempt(partial(begun, names[path.parts[-3]]))
+                    under_way[path] = undo or (lambda: None)
+                for path in set(under_way) - measuring:
+                    attempt(under_way.pop(path))
                 time.sleep(0.05)
-            return disturbed
+            for undo in under_way.values():
+                attempt(undo)
+            return failed
 
         # Beside what reads the output, which would fill its pipe.
-        with ThreadPoolExecutor() as beside:
-            disturbing = beside.submit(disturb)
-            try:
-                output = finish(process)
-                assert bool(disturbing.result()) == bool(case.command)
-            finally:
-                if disturbing.exception() or disturbing.result():
-                    case.do(case.after)
+        disturbing = beside.submit(disturb)
+        output = finish(process)
+        if failed := disturbing.result():
+            raise ExceptionGroup("commands failed", failed)
     return output
 
 
-def limit(run_id: str) -> CellLimit:
-    """The limit of the run's one cell, as summary.json has it."""
-    found = summarize.summary(ROOT / "results" / run_id)
-    (cell,) = (one for one in found.cells if one.purpose == "measure")
-    written = json.loads(RunDir(ROOT / "results" / run_id).summary.read_text())
-    (same,) = (one for one in written["cells"] if one["purpose"] == "measure")
-    assert cell.limit is not None
-    assert same["limit"]["limit"]["code"] == cell.limit.limit.code
-    return cell.limit
+def _measuring(loads: Path) -> Iterator[Path]:
+    for progress in loads.glob("*/rep-*/progress.txt"):
+        try:
+            if progress.read_text().strip() == "measuring":
+                yield progress
+        # A load that is over is fetched and removed.
+        except FileNotFoundError:
+            continue
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_limit_that_is_known_is_named(name: str, run_id: str, tmp_path: Path) -> None:
-    case = CASES[name]
-    output = measure(case, run_id, tmp_path)
-    found = limit(run_id)
-    print(f"{name}: {words.whole(found)}")
-    assert words.whole(found) in " ".join(output.split())
-    assert case.code not in found.unrecorded
+def apart(rep: Repetition) -> Repetition:
+    """A repetition without what others' work on this machine brought about."""
+    reasons, findings = (
+        [reason for reason in some if reason.code not in NOT_OURS]
+        for some in (rep.validity.reasons, rep.validity.findings)
+    )
+    return replace(rep, validity=Validity(valid=not reasons, reasons=reasons, findings=findings))
+
+
+def measure_cases(name: str, cases: Mapping[str, Case], tmp: Path) -> str:
+    """Measure cases in one run; return what the lab printed."""
+
+    def begun(cell: str) -> Undo:
+        case = cases[cell]
+        case.do(case.command)
+        return lambda: case.do(case.after)
+
+    cells = [case.of_study(cell, tmp) for cell, case in cases.items()]
+    # Long enough for the burst that a shaped link lets through not to count.
+    link = {"iperf3_seconds": 3} if any(case.run == "link" for case in cases.values()) else {}
+    return measure(name, cells, begun, **link)
+
+
+class Named(Measured[tuple[CellSummary, str]]):
+    """A case's cell and the output of its run; measured again, in a run of it alone."""
+
+    def __init__(self, name: str, run: Measured[str], tmp: Path) -> None:
+        def alone() -> tuple[CellSummary, str]:
+            output = measure_cases(name, {name: CASES[name]}, tmp)
+            return measured_cells(name)[name], output
+
+        super().__init__(lambda: (measured_cells(CASES[name].run)[name], run.found))
+        self.alone = alone
+
+    def again(self) -> None:
+        self._measure = self.alone
+        super().again()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Measured[str]]:
+    def run(name: str) -> Measured[str]:
+        cases = {key: case for key, case in CASES.items() if case.run == name}
+        return Measured(lambda: measure_cases(name, cases, tmp_path_factory.mktemp(name)))
+
+    return {name: run(name) for name in dict.fromkeys(case.run for case in CASES.values())}
+
+
+@pytest.fixture
+def named(request: pytest.FixtureRequest, runs: dict[str, Measured[str]], tmp_path: Path) -> Named:
+    name = request.param
+    return Named(name, runs[CASES[name].run], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("named", "name"),
+    [pytest.param(name, name, id=f"{case.run}-{name}") for name, case in CASES.items()],
+    indirect=["named"],
+)
+def test_limit_is_named_or_not_known(named: Named, name: str) -> None:
+    cell, output = named.found
+    limit = cell.limit
+    assert limit is not None
+    print(f"{name}: {words.whole(limit)}")
+    assert words.sentence(limit) in " ".join(output.split())
     with figures():
-        assert found.limit.code == case.code, documents.encode(found).decode()
+        assert limit.limit.code == CASES[name].code, documents.encode(limit).decode()
 
 
-def test_no_limit_is_named_of_healthy_cells(run_id: str, tmp_path: Path) -> None:
-    """A rate that the stack and the generator keep easily, over and over."""
-    load = {"rate": 5000, "duration": 3, "warmup": 1}
-    case = Case("none", options={"framework": "aiohttp", "endpoint": "hello", **load})
-    measure(case, run_id, tmp_path, repetitions=HEALTHY)
-    found = summarize.summary(ROOT / "results" / run_id)
-    (cell,) = (one for one in found.cells if one.purpose == "measure")
-    valid = [one for one in cell.repetitions if one.validity.valid]
-    with figures():
-        assert len(valid) >= HEALTHY // 2, [one.validity for one in cell.repetitions]
-        judged = [judge_limits.judge(cell.cell, one) for one in valid]
-        assert {one.limit.code for one in judged if one} == {"none"}
+def strays(name: str) -> dict[str, CellLimit]:
+    """Stray event -> what limited the healthy cell in the repetition with it."""
+    cell = measured_cells("healthy")[name]
+    limits = {
+        event: judge_limits.of_cell(cell.cell, [apart(rep)])
+        for event, rep in zip(EVENTS, cell.repetitions, strict=False)
+    }
+    return {event: limit for event, limit in limits.items() if limit is not None}
+
+
+def test_a_stray_event_is_no_limit() -> None:
+    """The same two healthy loads, over and over, each time with another event."""
+    events = {name: itertools.cycle(EVENTS.values()) for name in HEALTHY}
+
+    def begun(cell: str) -> Undo:
+        where, command = next(events[cell])
+        Case("", "", "", where=where).do(command)
+        return lambda: None
+
+    cells = [
+        {
+            "name": name,
+            "options": {**options, "duration": 4, "warmup": 1},
+            "expected_void": list(NOT_OURS),
+        }
+        for name, (options, _) in HEALTHY.items()
+    ]
+    measure("healthy", cells, begun, repetitions=len(EVENTS))
+    for name, (_, limits) in HEALTHY.items():
+        seen = strays(name)
+        assert seen.keys() == EVENTS.keys()
+        with figures():
+            assert {event for event, one in seen.items() if one.limit.code not in limits} == set()

@@ -1,7 +1,7 @@
 """Words for a comparison of variants: sentences, terminal lines and comment.md."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from loadlab.model import (
     Answer,
@@ -22,10 +22,10 @@ from loadlab.run import formatting
 from loadlab.run.formatting import percent
 
 _MARKS: dict[Answer, str] = {
-    "slower": "❌ slower",
-    "undecided": "⚠️ undecided",
-    "faster": "✅ faster",
-    "no difference": "✅ no difference",
+    "slower": "❌",
+    "undecided": "⚠️",
+    "faster": "✅",
+    "no difference": "✅",
 }
 
 # The folders before the last part of an absolute path.
@@ -81,6 +81,19 @@ def answer(row: VerdictRow) -> str:
     return {"slower": gate.slower, "faster": gate.faster}.get(row.answer, row.answer)
 
 
+def _overall(shared: Answer, rows: Iterable[VerdictRow]) -> str:
+    """Return the answer of a head in words. A head of which no time or goodput is worse is not
+    slower: it takes more memory, say, and the words are more memory."""
+    parts = [(answer(row), GATES[row.metric].label) for row in rows if row.answer == shared]
+    if not parts or shared in dict(parts):
+        return shared
+    return " and ".join(dict.fromkeys(f"{word} {label}" for word, label in parts))
+
+
+def _marked(shared: Answer, rows: Iterable[VerdictRow]) -> str:
+    return f"{_MARKS[shared]} {_overall(shared, rows)}"
+
+
 def _why(row: VerdictRow) -> str:
     return words.reason(row.reason, REASONS.rows)
 
@@ -114,7 +127,9 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
     after = (
         f"{formatting.plural(verdict.blocks, 'block')} in {formatting.lasting(verdict.measured_s)}"
     )
-    return " ".join([f"{sides}: {head.answer} after {after}: {'; '.join(parts)}.", *void])
+    return " ".join(
+        [f"{sides}: {_overall(head.answer, head.rows)} after {after}: {'; '.join(parts)}.", *void]
+    )
 
 
 def _voids(head: HeadVerdict) -> str:
@@ -182,7 +197,8 @@ def _so_far(rows: list[VerdictRow]) -> str:
 
 def comment(verdict: Verdict, manifest: Manifest | None) -> str:
     """Return comment.md, a comment for a pull request."""
-    paragraphs = [f"### Load test: {_MARKS[verdict.answer]}", ""]
+    rows = (row for head in verdict.heads for row in head.rows)
+    paragraphs = [f"### Load test: {_marked(verdict.answer, rows)}", ""]
     for head in verdict.heads:
         paragraphs += _head(verdict, head)
     margin = next(row.margin for head in verdict.heads for row in head.rows if row.relative)
@@ -203,7 +219,7 @@ def comment(verdict: Verdict, manifest: Manifest | None) -> str:
 
 def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
     """Return the part of comment.md on one head."""
-    mark = f": {_MARKS[head.answer]}" if len(verdict.heads) > 1 else ""
+    mark = f": {_marked(head.answer, head.rows)}" if len(verdict.heads) > 1 else ""
     base = f"`{_option(verdict.base)}`" + (f" of `{verdict.baseline}`" if verdict.baseline else "")
     paragraphs = [
         f"{_name(head).capitalize()} `{_option(head)}` against base {base}{mark}, "

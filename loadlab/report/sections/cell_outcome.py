@@ -44,10 +44,12 @@ def valid_or_void(validity: Validity) -> str:
 
 
 def skipped(cells: Sequence[CellSummary]) -> str:
-    """Return a sentence on the repetitions left out, after a space; empty where there are none."""
+    """Return a sentence on the repetitions left out, and on those that had other answers, after a
+    space; empty where there are none."""
     counted = repetitions_words.counted([rep for cell in cells for rep in cell.repetitions])
-    shares = dict.fromkeys(words.reason(cell.void_share) for cell in cells if cell.void_share)
-    return f" {', '.join([counted, *shares])}." if counted else ""
+    marks = [mark for cell in cells for mark in (cell.void_share, cell.answers) if mark]
+    parts = [*([counted] if counted else []), *dict.fromkeys(map(words.reason, marks))]
+    return f" {', '.join(parts)}." if parts else ""
 
 
 def void(cell: CellSummary, subject: str) -> Headline:

@@ -301,8 +301,9 @@ def remarks(cell: CellSummary) -> list[Remark]:
         notes.append(
             Remark("found", "lab", f"{len(labs)} revisions measured this cell: {revisions}")
         )
-    if cell.void_share:
-        notes.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
+    for mark in (cell.void_share, cell.answers):
+        if mark:
+            notes.append(Remark("found", mark.code, words.reason(mark)))
     kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
     repetitions_by_remark: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
     for rep in cell.repetitions:

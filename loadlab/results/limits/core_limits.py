@@ -1,12 +1,15 @@
 """Limits of the server's cores and memory."""
 
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
+from loadlab.telemetry.processes import GROUPS
 
 # A process with several threads that computes on one core at a time: a little above 1, as the
 # kernel's numbers and the end of the load do not lie at the same moment.
 _ONE_CORE = 1.1
 # From so many database connections for each request on, each request opens one.
 _EACH = 0.5
+# A thread that waits by so much more of the time than others are on cores may not use them.
+_WITHHELD = 0.2
 _CODES = {
     "reverse_proxy": "reverse_proxy_cpu",
     "application": "worker_cpu",
@@ -120,8 +123,10 @@ def _opened(evidence: Evidence) -> str | None:
 def memory(evidence: Evidence) -> Check | None:
     """Look for memory that processes waited for, or were killed for."""
     pressure, limit = evidence.server.memory_pressure, evidence.rule.limit_pressure
-    if evidence.server.oom_kills:
-        return check("memory", True, pressure, limit, killed=evidence.server.oom_kills)
+    killed = evidence.server.oom_kills
+    # The kernel counts those of the whole machine; a killed worker fails its requests.
+    if killed and (evidence.affects(evidence.failed) or (pressure or 0.0) >= limit):
+        return check("memory", True, pressure, limit, killed=killed)
     swapped = evidence.server.swap_pages
     if evidence.affects(swapped):
         return check("memory", True, pressure, limit, swapped=swapped)
@@ -130,7 +135,32 @@ def memory(evidence: Evidence) -> Check | None:
     return check("memory", pressure >= limit, pressure, limit)
 
 
+def cpu_quota(evidence: Evidence) -> Check | None:
+    """Look for a thread that waited for a core while one was idle: it may not use it."""
+    waits = {
+        name: used
+        for name in GROUPS
+        if (used := evidence.service(name)) is not None and used.longest_wait is not None
+    }
+    if not waits:
+        return None
+    name = max(waits, key=lambda service: waits[service].longest_wait or 0.0)
+    # The kernel's numbers and the end of the load do not lie at the same moment.
+    wait, own = min(1.0, waits[name].longest_wait or 0.0), waits[name].busiest_thread or 0.0
+    # Where it may use every core, it waits at most while others are on one.
+    withheld = wait + own > evidence.busy + _WITHHELD
+    return check(
+        "cpu_quota",
+        not evidence.full and wait >= evidence.rule.limit_waiting and withheld,
+        wait,
+        evidence.rule.limit_waiting,
+        service=name,
+        busy=evidence.busy,
+    )
+
+
 RULES: tuple[LimitCheck, ...] = (
     memory,
+    cpu_quota,
     full,
 )

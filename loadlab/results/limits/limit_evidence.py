@@ -148,6 +148,14 @@ class Evidence:
             return None
         return sum(queue.mean_depth for queue in queues if queue.service == service)
 
+    def waiting_seconds(self, service: str) -> float:
+        """Return the part of the seconds in which a connection waited in a service's queues."""
+        depths = [
+            queue.depth for queue in self.server.accept_queues or [] if queue.service == service
+        ]
+        seconds = [any(second) for second in zip(*depths, strict=True)]
+        return sum(seconds) / len(seconds) if seconds else 0.0
+
     @cached_property
     def in_use(self) -> float | None:
         """Mean connections of the database that were not idle; None where not recorded."""

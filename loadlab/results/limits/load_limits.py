@@ -14,7 +14,7 @@ _CLIENT = (
 )
 _CLIENT_LIMITS = ("open_files", "local_ports")
 SEGMENT = 1448  # bytes of an answer in one Ethernet frame
-# A mean round trip so many times as long as the fastest request was spent in a queue.
+# A mean round trip, or a mean request, so many times as long as the fastest was spent in a queue.
 _QUEUED = 3
 
 
@@ -135,6 +135,9 @@ def connections(evidence: Evidence) -> Check | None:
     server's parts explain the time of a request.
     """
     load = evidence.cell.load
+    fastest = evidence.rep.latency_us.min if evidence.rep.latency_us else None
+    # More connections would make the queue longer, and bring no more answers.
+    queued = bool(fastest and evidence.mean_us and evidence.mean_us >= _QUEUED * fastest)
     if load.mode == "constant":
         saturated = first(evidence.reasons("saturated"))
         if saturated is None or saturated.facts["resource"] != "connections":
@@ -144,7 +147,7 @@ def connections(evidence: Evidence) -> Check | None:
         )
         return check(
             "connections",
-            not evidence.full and not evidence.failed,
+            not evidence.full and not evidence.failed and not queued,
             used / usable,
             connections=load.connections,
             busy=evidence.busy,

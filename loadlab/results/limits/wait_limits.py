@@ -22,7 +22,11 @@ def reverse_proxy_connections(evidence: Evidence) -> Check | None:
 
 def open_files(evidence: Evidence) -> Check | None:
     """Look for a reverse proxy without a free file descriptor."""
-    return _logged("open_files", "open_files", evidence)
+    found = _logged("open_files", "open_files", evidence)
+    # nginx then accepts nothing for half a second, so a line is of all connections that wait.
+    connections = evidence.rule.limit_waiting * evidence.cell.load.connections
+    stuck = (evidence.waiting("reverse_proxy") or 0.0) >= connections
+    return found and found._replace(is_limit=found.is_limit or bool(found.evidence.value and stuck))
 
 
 def upstream_closed(evidence: Evidence) -> Check | None:
@@ -104,8 +108,10 @@ def too_few_threads(evidence: Evidence) -> Check | None:
         )
     if queue is None or not evidence.under_way:
         return None
-    # The others under way may wait for something else.
+    # The others under way may wait for something else; and where connections waited for a part of
+    # the load alone, the workers stood still in that.
     many = queue >= rule.limit_queue and queue >= rule.limit_waiting * evidence.under_way
+    many = many and evidence.waiting_seconds("application") > 0.5
     return check(
         "too_few_threads",
         not evidence.full and many,

@@ -4,11 +4,13 @@ loadlab/reasons/validity_reasons.py has the words of the reasons.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason, Thresholds
 from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
+from loadlab.stats import histograms, percentiles
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
@@ -17,6 +19,15 @@ RTO_US = 200_000
 RTO_TO_US = 300_000
 # Part of the highest traffic of any second from which iperf3 was running.
 TRAFFIC_MIN = 0.1
+
+
+class Tail(NamedTuple):
+    """The host on which others had a core for the largest part of the load in disturbed seconds;
+    that part; and the percentiles that are withheld for it."""
+
+    host: str
+    time: float
+    withheld: list[str]
 
 
 def marked(host: HostTelemetry, thresholds: Thresholds) -> HostTelemetry:
@@ -151,6 +162,39 @@ def _foreign(
                 },
             )
             return
+
+
+def tail(hosts: Mapping[str, HostTelemetry], thresholds: Thresholds) -> Tail:
+    """Return the percentiles that others may have made: those that leave out a smaller part of the
+    requests than others had of the load. Up to the p99 none is: the repetition is void instead."""
+    times = {role: _disturbed_time(host, thresholds) for role, host in hosts.items()}
+    role = max(times, key=times.__getitem__)
+    names = [
+        name
+        for name, percentile in histograms.PERCENTILES.items()
+        if percentile > 99 and times[role] > (100 - percentile) / 100 * (1 + 1e-9)
+    ]
+    return Tail(role, times[role], names)
+
+
+def _disturbed_time(host: HostTelemetry, thresholds: Thresholds) -> float:
+    """Return for which part of the load others had a core in disturbed seconds."""
+    series = host.per_second
+    if series is None or not series.t:
+        return 0.0
+    foreign = [host.cores * used for used in series.foreign_cpu or []]
+    taken = sum(cores for cores in foreign if cores > thresholds.foreign_cpu_disturbing)
+    stolen = sum(used for used in series.cpu_steal if used > thresholds.steal_disturbing)
+    return (taken + host.cores * stolen) / len(series.t)
+
+
+def disturbed_tail(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where a percentile that the load supports is withheld, as others may have
+    made it."""
+    found, answers = tail(client.hosts, client.thresholds), client.measurement.responses
+    if names := [name for name in found.withheld if percentiles.refusal(answers, name) is None]:
+        facts: Facts = {"host": found.host, "percentiles": names}
+        yield Reason(code="disturbed_tail", value=found.time, facts=facts)
 
 
 def emulated(client: ClientEvidence) -> Iterator[Reason]:

@@ -95,6 +95,7 @@ FINDING: tuple[ClientRule, ...] = (
     disturbance.retransmits,
     disturbance.packet_drops,
     disturbance.link_disturbed,
+    disturbance.disturbed_tail,
     disturbance.uncalibrated,
     request_rules.listen_overflows,
     schedule_rules.send_delay,

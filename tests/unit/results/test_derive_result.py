@@ -477,3 +477,12 @@ def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
     assert found.reverse_proxy_requests is None
     assert "uncounted" in codes(found.validity.findings)
     assert not [name for name in found.raw_sha256 if name.startswith("reverse_proxy")]
+
+
+def test_percentiles_that_others_may_have_made_are_not_told(wrk_dir: Path) -> None:
+    """Of the recording every second with steal counts as disturbed."""
+    before = present(build(wrk_dir).latency_us)
+    assert before.p99_9 is not None
+    strict = replace(LIMITS, steal_disturbing=0.0)
+    found = present(derive_result.build(wrk_dir, strict, None).latency_us)
+    assert (found.p99, found.p99_9, found.p99_99) == (before.p99, None, None)

@@ -27,6 +27,11 @@ CLOSED = (
     "error +0100 1970/01/01 01:01:40 [error] 7#7: *1 recv() failed (104: Connection reset by peer) "
     "while reading response header from upstream, client: 10.77.1.12",
 )
+# Its connection was not closed before it was used.
+BROKEN_OFF = (
+    "error +0100 1970/01/01 01:01:40 [error] 7#7: *1 upstream prematurely closed connection while "
+    "reading upstream, client: 10.77.1.12"
+)
 # The client's own reset is no error of the application.
 CLIENT = (
     "error +0100 1970/01/01 01:01:40 [info] 7#7: *1 recv() failed (104: Connection reset by peer) "
@@ -50,7 +55,7 @@ def test_requests_of_the_load_have_their_mean_times() -> None:
 
 
 def test_errors_are_counted_by_their_kind() -> None:
-    found = summarised([PLAIN, *FULL, QUEUE, *CLOSED, CLIENT], 100.0, 102.0)
+    found = summarised([PLAIN, *FULL, QUEUE, *CLOSED, BROKEN_OFF, CLIENT], 100.0, 102.0)
     assert found.errors == {"accept_queue": 1, "upstream_closed": 2, "connections": 2}
 
 

@@ -108,13 +108,14 @@ def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
 
 
 def test_a_request_that_hangs_does_not_make_a_service_busier(tmp_path: Path) -> None:
-    """nginx uses half a core for 3 s of load, and from then on to the last answer."""
+    """nginx uses half a core for 3 s of load, and from then on to the last answer; it waits for the
+    core for a quarter of that time."""
     stat = "S 1 7 7 0 -1 0 0 0 0 0 {user} 0 0 0 20 0 1 0 9 100 10 0"
     processes, groups = ["# ticks 100 page 4096"], ["# ticks 100"]
     for t in range(14):
         line = f"/proc/7/stat:7 (nginx) {stat.format(user=50 * t)}"
         processes += [f"# reading {t}.0", "# nginx 7", line]
-        processes += [f"/proc/7/task/7/schedstat:{50 * t * 10**7} 0 3"]
+        processes += [f"/proc/7/task/7/schedstat:{50 * t * 10**7} {25 * t * 10**7} 3"]
         groups += [
             f"# reading {t}.0",
             f"own /sys/fs/cgroup/system.slice/nginx.service {500_000 * t} 0",
@@ -131,6 +132,7 @@ def test_a_request_that_hangs_does_not_make_a_service_busier(tmp_path: Path) -> 
         assert used.cpu_s == pytest.approx(5.5)
         assert used.cpu == pytest.approx(0.5)
         assert used.busiest_process == used.busiest_thread == pytest.approx(0.5)
+        assert used.longest_wait == pytest.approx(0.25)
 
 
 def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() -> None:

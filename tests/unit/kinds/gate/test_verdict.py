@@ -362,7 +362,7 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     found = documents.read(RunDir(tmp_path).verdict, Verdict)
     assert answers(found)["cpu"] == "slower"
     comment = words.comment(found, builders.manifest())
-    assert "### Load test: ❌ slower" in comment
+    assert "### Load test: ❌ more CPU per request\n" in comment
     (cpu,) = (line for line in comment.splitlines() if line.startswith("| CPU per request |"))
     assert "| **more** |" in cpu
     assert "µs" in cpu
@@ -371,9 +371,27 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     head, cpu, *_ = words.lines(found)
     assert head.startswith("head against base")
     assert cpu.startswith("CPU per request")
-    assert f"slower after {found.blocks} blocks in " in words.sentence(found)
+    assert f": more CPU per request after {found.blocks} blocks in " in words.sentence(found)
     told = words.after_block(9, {"head": found.heads[0].rows})
     assert told.startswith("After block 9: CPU per request more (+")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"memory": 1.3}, "❌ more memory"),
+        ({"memory": 0.7}, "✅ less memory"),
+        ({"memory": 1.3, "cpu": 1.3}, "❌ more CPU per request and more memory"),
+        ({"memory": 1.3, "p50": 1.3}, "❌ slower"),
+        ({}, "✅ no difference"),
+    ],
+)
+def test_only_a_worse_time_or_goodput_is_called_slower(
+    changed: dict[str, float], told: str
+) -> None:
+    found = Machine(plan(), changed).run()
+    assert words.comment(found, None).startswith(f"### Load test: {told}\n")
+    assert f": {told.split(maxsplit=1)[1]} after " in words.sentence(found)
 
 
 def test_reason_of_several_metrics_is_told_once() -> None:
@@ -402,7 +420,7 @@ def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate(
     monkeypatch.undo()
     comment = words.comment(found, None)
     assert "Head 1 `workers=2` against base `workers=1`: ✅ no difference" in comment
-    assert "Head 2 `workers=3` against base `workers=1`: ❌ slower" in comment
+    assert "Head 2 `workers=3` against base `workers=1`: ❌ more CPU per request" in comment
     tables = {head.name: head.rows for head in found.heads}
     assert "head1: no difference in 6 of 6 | head2: CPU" in words.after_block(9, tables)
 

@@ -118,6 +118,19 @@ def void(code: str, **facts: Any) -> Validity:
 
 
 FULL = {"cpu_busy": 0.99}
+# The most connections in the queue of each second.
+STOPPED = [0, 126, 126, 0, 0]
+SATURATED = Validity(
+    valid=True,
+    reasons=[],
+    findings=[
+        Reason(
+            code="saturated",
+            value=0.53,
+            facts={"resource": "connections", "connections_used": 8.0, "connections_usable": 8},
+        )
+    ],
+)
 CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
     "a worker's thread fills the only core": (
         "worker_cpu",
@@ -267,21 +280,8 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
             50_000,
             rate_achieved=160.0,
             goodput=160.0,
-            validity=Validity(
-                valid=True,
-                reasons=[],
-                findings=[
-                    Reason(
-                        code="saturated",
-                        value=0.53,
-                        facts={
-                            "resource": "connections",
-                            "connections_used": 8.0,
-                            "connections_usable": 8,
-                        },
-                    )
-                ],
-            ),
+            latency_us=replace(present(builders.repetition().latency_us), min=49_000.0),
+            validity=SATURATED,
         ),
         builders.cell(load=replace(CLOSED, mode="constant", rate=300.0, connections=8)),
     ),
@@ -316,6 +316,17 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         slow(ok=5000, server={"reverse_proxy": log(errors={"open_files": 900})}),
         None,
     ),
+    "nginx has no file left for most connections, which wait to be accepted": (
+        "open_files",
+        slow(
+            ok=5976,
+            server={
+                "reverse_proxy": log(errors={"open_files": 48}),
+                "accept_queues": [queue("reverse_proxy", 46.8, 47)],
+            },
+        ),
+        None,
+    ),
     "the application closes connections": (
         "upstream_closed",
         slow(ok=5000, server={"reverse_proxy": log(errors={"upstream_closed": 900})}),
@@ -332,6 +343,56 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         builders.cell(load=replace(CLOSED, connections=1)),
     ),
     "nothing explains the wait": ("unknown", slow(), None),
+    "a quota leaves the application a tenth of a core": (
+        "cpu_quota",
+        slow(
+            server={
+                "cpu_busy": 0.2,
+                "processes": ServiceProcesses(
+                    reverse_proxy=None,
+                    application=processes(cpu=0.1, busiest_thread=0.1, longest_wait=0.86),
+                    postgresql=None,
+                ),
+            }
+        ),
+        None,
+    ),
+    "others are on the core that a thread waits for": (
+        "unknown",
+        slow(
+            server={
+                "cpu_busy": 0.85,
+                "processes": ServiceProcesses(
+                    reverse_proxy=None,
+                    application=processes(cpu=0.35, busiest_thread=0.35, longest_wait=0.45),
+                    postgresql=None,
+                ),
+            }
+        ),
+        None,
+    ),
+    # Recorded: tests/lab/limit_cases.py has the injected causes.
+    "the application is stopped for 2 of 5 s": (
+        "unknown",
+        slow(
+            220_898,
+            rate_achieved=200.0,
+            latency_us=replace(present(builders.repetition().latency_us), p99=1_900_000.0),
+            server={"accept_queues": [replace(queue("application", 43.4, 0), depth=STOPPED)]},
+        ),
+        builders.cell(server="native", worker_class=None),
+    ),
+    "a queue in the application fills all connections of a rate": (
+        "unknown",
+        slow(
+            794_609,
+            rate_achieved=125.0,
+            goodput=125.0,
+            latency_us=replace(present(builders.repetition().latency_us), min=8160.0),
+            validity=SATURATED,
+        ),
+        builders.cell(load=replace(CLOSED, mode="constant", rate=200.0, connections=128)),
+    ),
 }
 
 
@@ -414,6 +475,7 @@ STRAYS: dict[str, dict[str, Any]] = {
     "a refused connection": {"tcp": {"listen_overflows": 1, "listen_drops": 1}},
     "a dropped SYN": {"tcp": {"listen_drops": 1}},
     "a swapped page": {"swap_pages": 1},
+    "a killed process of somebody else": {"oom_kills": 1},
     **{
         kind: {"reverse_proxy": log(errors={kind: 1})}
         for kind in ("connections", "open_files", "accept_queue", "upstream_closed")
@@ -421,7 +483,8 @@ STRAYS: dict[str, dict[str, Any]] = {
 }
 WEIGHED = {
     *("accept_queue", "syn_queue", "reverse_proxy_connections", "open_files", "memory"),
-    "upstream_closed",
+    # Whoever fails so many requests may be what was killed.
+    *("upstream_closed", "database_connections"),
 }
 
 

@@ -98,6 +98,20 @@ def test_steal_voids_by_its_seconds_too() -> None:
     assert judged(server=seconds(cpu_steal=some(1, 0.09))).valid
 
 
+@pytest.mark.parametrize("disturbed", [{"foreign_cpu": 0.15}, {"cpu_steal": 0.09}])
+def test_a_p99_9_that_others_may_have_made_is_withheld(disturbed: dict[str, float]) -> None:
+    """A second of 20, which voids nothing; a p99.99 needs more answers."""
+    ((name, part),) = disturbed.items()
+    found = judged(server=seconds(**{name: some(1, part)}))
+    assert found.valid
+    assert codes(found.findings) == ["disturbed_tail"]
+    assert words.reason(found.findings[0]) == (
+        f"p99.9 withheld: others had a core of the server for {5 * part:.2g} % of the load, in "
+        "disturbed seconds"
+    )
+    assert judged(server=seconds(**{name: some(20, 0.04)})).findings == []
+
+
 def test_a_client_is_judged_by_its_full_seconds() -> None:
     """The mean of .94 .98 .98 .99 .16 is .81, below the limit."""
     busy = [0.94, 0.98, 0.98, 0.99, 0.16]
