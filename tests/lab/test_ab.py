@@ -48,7 +48,7 @@ def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
         base="backlog=4096",
         head="backlog=1024",
         rate=600,
-        budget="15s",
+        budget="30s",
         run_id=run_id,
     )
     output, _ = process.communicate(timeout=900)
