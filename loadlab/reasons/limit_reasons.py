@@ -291,7 +291,12 @@ LIMITS: dict[str, LimitRow] = {
             "{failed:n failed request}; the server's cores were {busy:percent} busy",
         lambda reason: "the objective was missed",
         "The rate came back within the objective: of the requests due at most 1 % failed.",
-        "-e slo=p99_ms=100,errors=0 finds the highest rate",
+        # A log has its own rates.
+        lambda reason: (
+            f"-e speed={2 * fact(reason, 'speed'):g} sends the log twice as fast"
+            if "speed" in reason.facts
+            else "-e slo=p99_ms=100,errors=0 finds the highest rate"
+        ),
         part_of=None,
     ),
     "memory": LimitRow(

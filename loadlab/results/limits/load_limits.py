@@ -125,6 +125,7 @@ def none(evidence: Evidence) -> Check | None:
         busy=evidence.busy,
         rate=load.rate,
         failed=evidence.failed,
+        **({"speed": load.replay.speed} if load.replay else {}),
     )
 
 

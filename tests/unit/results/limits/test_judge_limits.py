@@ -16,6 +16,7 @@ from loadlab.model import (
     Facts,
     Reason,
     Repetition,
+    Replay,
     ReverseProxyLog,
     ServiceProcesses,
     Sessions,
@@ -524,6 +525,26 @@ def test_a_cell_without_a_limit_is_told_with_the_figures_of_its_statistics() -> 
     told = words.sentence(present(judge_limits.pooled(own, statistics)))
     assert "500 requests/s came back with p99 3.12 ms" in told
     assert "2 failed requests" in told
+
+
+def test_a_replay_without_a_limit_is_next_played_faster() -> None:
+    kinds = [("/hello", 6000)]
+    log = Replay(
+        log_sha256="0" * 64,
+        speed=5,
+        query=False,
+        lines=6000,
+        requests=6000,
+        busiest=1000,
+        kinds=kinds,
+        left_out={},
+    )
+    played = builders.cell()
+    played = replace(played, load=replace(played.load, replay=log))
+    latency = replace(present(builders.repetition().latency_us), p99=3000.0)
+    rep = slow(server={}, ok=6000, latency_us=latency)
+    assert words.following(limit(rep, played)) == "-e speed=10 sends the log twice as fast"
+    assert "-e slo=" in words.following(limit(rep, builders.cell()))
 
 
 def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
