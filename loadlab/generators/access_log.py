@@ -384,7 +384,7 @@ def _write(log: Log, read: Survey, target: BinaryIO) -> None:
 
 
 def _form(request: Request, endpoints: list[str]) -> list[object]:
-    """Return how metronome is told a request: its entry among the plan's kinds, of which the first
+    """Return how a plan describes a request: its entry among the plan's kinds, of which the first
     has the headers of the requests that are no endpoint's."""
     if request.endpoint is not None:
         return [1 + endpoints.index(request.endpoint)]
