@@ -33,10 +33,10 @@ def refuse_beside(values: GivenOptions) -> None:
                     f"{OPTION}=<log>, or leave {name} out."
                 )
         return
-    given = [name for name in _REPLACED if values.get(name)]
+    replaced = [name for name in _REPLACED if values.get(name)]
     if str(values.get("arrivals", "constant")) != "constant":
-        given.append("arrivals")
-    for name in given:
+        replaced.append("arrivals")
+    for name in replaced:
         raise PlanError(
             f"{name}: '{values[name]}' has no place beside {OPTION}: the log says what is sent "
             f"when. Leave {name} or {OPTION} out."
@@ -130,8 +130,8 @@ def _up(speed: float) -> str:
 
 
 def endpoint(log: Survey, names: Sequence[str]) -> str:
-    """Return what a cell's endpoint is: those that the log names with their requests, or the first
-    of ``names``, which is verified before the load, where it names none."""
+    """Return the endpoint of a cell: the endpoints that the log names, with their requests. Where
+    it names fewer than two, the first of ``names``, which is verified before the load."""
     if len(log.endpoints) < 2:
         return names[0]
     return ",".join(f"{name}:{count}" for name, count in log.endpoints.items())

@@ -44,8 +44,8 @@ def valid_or_void(validity: Validity) -> str:
 
 
 def skipped(cells: Sequence[CellSummary]) -> str:
-    """Return a sentence on the repetitions left out, and on those that had other answers, after a
-    space; empty where there are none."""
+    """Return a sentence on the repetitions that were left out or had other answers, after a space;
+    empty where there are none."""
     counted = repetitions_words.counted([rep for cell in cells for rep in cell.repetitions])
     marks = [mark for cell in cells for mark in (cell.void_share, cell.answers) if mark]
     parts = [*([counted] if counted else []), *dict.fromkeys(map(words.reason, marks))]

@@ -123,8 +123,8 @@ def recovery(rep: Repetition) -> str:
 def _back(after: Recovery, first: StageLoad, last: StageLoad) -> str:
     rate, length = formatting.rate(last.rate), last.end_s - last.begin_s
     if after.reason is not None or after.limit_us is None or first.p99_us is None:
-        why = words.reason(after.reason) if after.reason else ""
-        return f"whether p99 came back at {rate}/s is not known: {why}"
+        cause = words.reason(after.reason) if after.reason else ""
+        return f"whether p99 came back at {rate}/s is not known: {cause}"
     more = formatting.part_of(round(after.limit_us / first.p99_us - 1, 2))
     limit = f"within {more} of the {formatting.ms(first.p99_us)} ms before"
     if after.recovered_s is None:

@@ -22,11 +22,13 @@ def reverse_proxy_connections(evidence: Evidence) -> Check | None:
 
 def open_files(evidence: Evidence) -> Check | None:
     """Look for a reverse proxy without a free file descriptor."""
-    found = _logged("open_files", "open_files", evidence)
+    shortage = _logged("open_files", "open_files", evidence)
     # nginx then accepts nothing for half a second, so a line is of all connections that wait.
     connections = evidence.rule.limit_waiting * evidence.cell.load.connections
     stuck = (evidence.waiting("reverse_proxy") or 0.0) >= connections
-    return found and found._replace(is_limit=found.is_limit or bool(found.evidence.value and stuck))
+    return shortage and shortage._replace(
+        is_limit=shortage.is_limit or bool(shortage.evidence.value and stuck)
+    )
 
 
 def upstream_closed(evidence: Evidence) -> Check | None:

@@ -165,8 +165,9 @@ def _foreign(
 
 
 def tail(hosts: Mapping[str, HostTelemetry], thresholds: Thresholds) -> Tail:
-    """Return the percentiles that others may have made: those that leave out a smaller part of the
-    requests than others had of the load. Up to the p99 none is: the repetition is void instead."""
+    """Return the percentiles that other programs may have made: they leave out a smaller part of
+    the requests than other programs had of the load. Up to the p99 none is: the repetition is void
+    instead."""
     times = {role: _disturbed_time(host, thresholds) for role, host in hosts.items()}
     role = max(times, key=times.__getitem__)
     names = [
