@@ -111,6 +111,7 @@ class Item(Struct):
     base: str | None = None
     input_hashes: InputHashes | None = None
     block: int | None = None
+    blocks: int | None = None
     seed: int = 0
 
 
@@ -336,6 +337,7 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         cell_id=item.cell_id,
         repetition=item.repetition,
         block=item.block,
+        blocks=item.blocks,
         purpose=item.purpose,
         base=item.base,
         cell=item.cell,

@@ -5,6 +5,7 @@ import re
 from msgspec import Struct
 
 from loadlab.run.errors import PlanError
+from loadlab.stats.sequential import Turns
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -28,6 +29,18 @@ def seconds(option: str | None) -> float:
             "example -e budget=20m."
         )
     return budget_s
+
+
+def more_blocks(left: float, done: int, turns: Turns) -> int:
+    """Return how many blocks follow those done. ``left``: how many the budget has time for.
+
+    The last look has most of the error. So no block follows what was to be the last, and one that
+    was to follow does where there is time for half of it.
+    """
+    turn = turns.get(done)
+    if turn is not None and turn.end <= done:
+        return 0
+    return max(int(left), int(left >= 0.5))
 
 
 def next_step(resume: str, budget: str | None) -> str:

@@ -51,6 +51,8 @@ class RepetitionSetup(Record, kw_only=True, frozen=True):
     repetition: Positive  #: Number of the repetition, 1 or more.
     #: Number of the block of the schedule that it belongs to; absent outside the schedule.
     block: Positive | None = None
+    #: How many blocks the schedule had when it was measured; absent outside the schedule.
+    blocks: Positive | None = None
     purpose: Purpose  #: What the measurement is for.
     #: cell_id of the cell that this one repeats, probes or limits; absent for `measure`.
     base: str | None = None

@@ -217,6 +217,8 @@ class Repetition(Record, kw_only=True, frozen=True):
     repetition: Positive  #: Number of the repetition, 1 or more.
     #: Number of the block of the schedule that it belongs to; absent outside the schedule.
     block: Positive | None = None
+    #: How many blocks the schedule had when it was measured; absent outside the schedule.
+    blocks: Positive | None = None
     server: str  #: Inventory name of the server of the pair that measured it.
     #: Input hashes of the cell and revision of the lab; absent for a calibration.
     input_hashes: InputHashes | None = None

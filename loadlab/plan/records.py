@@ -10,6 +10,7 @@ from msgspec import Struct
 from loadlab.model import Calibration, Cell, Purpose, Repetition, Result, TuningLedger
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
+from loadlab.stats.sequential import Turn
 
 
 class UnderWay(Struct, kw_only=True, frozen=True):
@@ -75,6 +76,21 @@ def latest_block(records: Records) -> int:
     """Return the highest block that has a measurement, finished or not failed; 0 without any."""
     blocks = (block for cell_id in records for block in by_block(cell_id, records))
     return max(blocks, default=0)
+
+
+def turns(records: Records) -> dict[int, Turn]:
+    """Return the turn of each block that has a measurement.
+
+    Its end is the fewest blocks that the schedule had while the block was measured, the latest
+    block where no result has that number.
+    """
+    latest = latest_block(records)
+    planned: dict[int, list[int]] = {}
+    for cell_id in records:
+        for block, repetitions in by_block(cell_id, records).items():
+            ends = [rep.blocks for rep in repetitions if rep.blocks is not None]
+            planned.setdefault(block, []).extend(ends)
+    return {block: Turn(block, min(ends, default=latest)) for block, ends in planned.items()}
 
 
 def lasted_s(cell_ids: Iterable[str], records: Records) -> float:

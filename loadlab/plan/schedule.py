@@ -61,6 +61,7 @@ class NextMeasurement(Item, kw_only=True, frozen=True):
 
     repetition: Positive  #: The next number that no record has.
     block: Positive | None = None  #: Block that it belongs to; absent for a saturation.
+    blocks: Positive | None = None  #: How many there are to be; absent for a saturation.
     seed: Count  #: Seed of random arrivals: the same for all cells of the same repetition.
     #: All items of the load, this one first; empty where the load is of one stack.
     lanes: list[PlacedItem] = field(default_factory=list)
@@ -208,6 +209,7 @@ def next_item(
             repetition=number,
             seed=random.Random(f"{plan.options.seed} {number}").getrandbits(31),
             block=None if item.purpose == "saturation" else block,
+            blocks=None if item.purpose == "saturation" else plan.options.repetitions,
             lanes=lanes,
             switch=Switch(stack=None, tuning=None, network=None),
             **asdict(outlook(plan, records, pair, failures)),

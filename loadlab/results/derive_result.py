@@ -81,6 +81,7 @@ def _failed(setup: RepetitionSetup, error: str) -> Result:
         cell_id=setup.cell_id,
         repetition=setup.repetition,
         block=setup.block,
+        blocks=setup.blocks,
         purpose=setup.purpose,
         base=setup.base,
         cell=setup.cell,

@@ -5,13 +5,8 @@ the starts, order of the slices. So the variants change places from block to blo
 is the logarithm of a ratio, and sequential.compare has its intervals, which hold at every look.
 """
 
-import math
 import random
-import statistics
-from collections.abc import Mapping, Sequence
-
-from loadlab.stats import sequential
-from loadlab.stats.inference import Estimate
+from collections.abc import Sequence
 
 
 def places(seed: int, block: int, variants: Sequence[str]) -> list[str]:
@@ -23,32 +18,3 @@ def places(seed: int, block: int, variants: Sequence[str]) -> list[str]:
     group, turn = divmod(block, len(variants))
     order = random.Random(f"{seed} {group}").sample(variants, len(variants))
     return order[turn:] + order[:turn]
-
-
-def bias(
-    blocks: Mapping[int, Sequence[str]], values: Mapping[str, Mapping[int, float]], error: float
-) -> list[Estimate]:
-    """Return of each place how much more it has than the mean of all, a fraction.
-
-    ``blocks``: block -> the variants in the order of their places. ``values``: variant -> block ->
-    value above 0, of a metric. What a variant differs by in the mean of its blocks is left out, so
-    give whole groups of blocks. ``error``: as in sequential.width.
-    """
-    logs = {
-        block: {name: math.log(values[name][block]) for name in order}
-        for block, order in blocks.items()
-    }
-    apart = {
-        block: {name: log - statistics.fmean(of_block.values()) for name, log in of_block.items()}
-        for block, of_block in logs.items()
-    }
-    own = {name: statistics.fmean(of_block[name] for of_block in apart.values()) for name in values}
-    return [
-        sequential.as_ratio(
-            sequential.interval(
-                [apart[block][name] - own[name] for block, name in zip(blocks, names, strict=True)],
-                error,
-            )
-        )
-        for names in zip(*blocks.values(), strict=True)
-    ]

@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from loadlab.kinds.gate import analyse
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
-from loadlab.stats.sequential import Look
+from loadlab.stats.sequential import Look, Turn
 
 Floats = npt.NDArray[np.float64]
 # Draws a block noise of the machine, and the noises of base, head and control within the block, as
@@ -119,11 +120,18 @@ def _moments(logs: Floats) -> tuple[Floats, Floats]:
 
 def _estimates(moments: tuple[Floats, Floats], error: float) -> list[Estimate]:
     """Return the relative difference after each block."""
-    each = zip(*(moment.tolist() for moment in moments), strict=True)
+    means, deviations = (moment.tolist() for moment in moments)
+    taken = _looks(len(means), error)
     return [
-        sequential.as_ratio(sequential.around(mean, deviation, count, error))
-        for count, (mean, deviation) in enumerate(each, 1)
+        sequential.as_ratio(sequential.around(mean, deviation, taken[: at + 1]))
+        for at, (mean, deviation) in enumerate(zip(means, deviations, strict=True))
     ]
+
+
+@cache
+def _looks(blocks: int, error: float) -> sequential.Looks:
+    turns = {block: Turn(block, blocks) for block in range(1, blocks + 1)}
+    return sequential.looks(turns.keys(), turns, error)
 
 
 def recorded(metric: str, hosts: str) -> Floats:

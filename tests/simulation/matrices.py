@@ -72,14 +72,14 @@ class Machine:
                 return analyse.build("run", self.plan, self.kept)
             done += 1
             while load := self.load(analyse.matrix_of(made), done):
-                self.measure(load, done)
+                self.measure(load, done, made.options.repetitions)
 
     def load(self, matrix: Matrix, block: int) -> list[Item]:
         """Return the items of a block's next load."""
         item = matrix.next_item(block, self.kept)
         return matrix.together(block, self.kept) or ([item] if item else [])
 
-    def measure(self, load: Sequence[Item], block: int) -> None:
+    def measure(self, load: Sequence[Item], block: int, blocks: int) -> None:
         together = load[0].cell.load.lanes is not None
         numbered = [*self.found] if together else [load[0].cell_id]
         repetition = 1 + max(
@@ -88,7 +88,7 @@ class Machine:
         self.begin(load, block)
         for item in load:
             several = self.found.setdefault(item.cell_id, [])
-            several.append(self.result(item, repetition, block))
+            several.append(replace(self.result(item, repetition, block), blocks=blocks))
             self.kept[item.cell_id] = cell_records(several)
 
     def begin(self, load: Sequence[Item], block: int) -> None:

@@ -132,7 +132,7 @@ def test_blocks_of_variants_are_added_until_they_are_decided(
             run.begin(lane)
             result = machine.measure(stack, stack.repetition, planned.block)
             folder = RunDir(tmp_path).repetition(stack.cell_id, stack.repetition)
-            folder.result.write_bytes(documents.encode(result))
+            folder.result.write_bytes(documents.encode(replace(result, blocks=planned.blocks)))
         last = run.next(0, last)
     assert last["left"] == 0
     assert "  base (A/A control): 20," in "\n".join(run.printed)
@@ -163,7 +163,7 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
             machine.found.setdefault(stack.cell_id, [])
             result = machine.result(stack, stack.repetition, planned.block or 0)
             folder = RunDir(tmp_path).repetition(stack.cell_id, stack.repetition)
-            folder.result.write_bytes(documents.encode(result))
+            folder.result.write_bytes(documents.encode(replace(result, blocks=planned.blocks)))
         last = run.next(0, last)
     assert last["left"] == 0
     blocks = [line for line in run.printed if line.startswith("After block ")]

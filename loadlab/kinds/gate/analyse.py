@@ -141,7 +141,7 @@ def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
     if reason is None:
         now = _median(base)
         compared = sequential.compare(
-            base, control, {}, sequential.MISS_RATE, relative=gate.relative
+            base, control, {}, sequential.MISS_RATE, cells.turns, relative=gate.relative
         )
         floor = inference.noise_floor([compared.control])
         reason = Reason(code="two_sittings", facts={"noise_floor": floor})
@@ -192,7 +192,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         look = Look("undecided", reason)
     else:
         compared, shared = (
-            sequential.compare(base, control, head, rate, relative=gate.relative)
+            sequential.compare(base, control, head, rate, cells.turns, relative=gate.relative)
             for rate in (sequential.MISS_RATE, share)
         )
         difference, twin = compared

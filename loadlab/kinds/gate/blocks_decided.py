@@ -4,13 +4,14 @@ spent."""
 from collections.abc import Mapping
 from itertools import chain
 
+from loadlab.kinds import budget
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse
 from loadlab.model import PlannedGate
 from loadlab.plan import schedule
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.records import Records, latest_block
+from loadlab.plan.records import Records, latest_block, turns
 
 
 def _can_be_decided(planned: PlannedGate, records: Records, failures: Mapping[str, int]) -> bool:
@@ -33,8 +34,10 @@ def blocks(plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace
     if begun or plan.gate.baseline is not None or _can_be_decided(plan.gate, records, failures):
         own, spent = done - pace.blocks_before, pace.now - pace.began
         # Before the first block of an invocation its pace is not known.
-        planned = max(1, plan.options.repetitions - done)
-        more = int((plan.gate.budget_s - spent) / (spent / own)) if own > 0 else planned
+        more = max(1, plan.options.repetitions - done)
+        if own > 0:
+            left = (plan.gate.budget_s - spent) / (spent / own)
+            more = budget.more_blocks(left, done, turns(records))
     if plan.gate.blocks is not None:
         more = min(more, max(plan.gate.blocks - done, 0))
     return done + max(more, int(begun))

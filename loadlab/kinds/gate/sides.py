@@ -10,6 +10,7 @@ from loadlab.model.metric_rows import GATES, LatencyOf, Reading
 from loadlab.plan import records as recorded
 from loadlab.plan.records import Records
 from loadlab.results import effect, metrics
+from loadlab.stats.sequential import Turns
 
 ByBlock = dict[int, list[Repetition]]
 
@@ -21,6 +22,7 @@ class Cells(Struct, frozen=True):
     base: ByBlock
     head: ByBlock
     control: ByBlock
+    turns: Turns  # of the run's blocks
     # For base and head, if all of its repetitions are void: the codes of their reasons.
     void: dict[str, list[str]]
 
@@ -52,6 +54,7 @@ def of_cells(base: str, head: str, control: str, records: Records) -> Cells:
         base=_valid(base, records, shared),
         head=_valid(head, records, shared),
         control=_valid(control, records, shared),
+        turns=recorded.turns(records),
         void=void,
     )
 

@@ -1,7 +1,7 @@
 """matrix.json: the best candidate, those within its noise, and what each costs.
 
 What the rounds measured chose the finalists, so it does not decide between them: the contenders are
-compared by the blocks after the rounds alone, with the confidence sequences of stats/sequential.py.
+compared by the blocks after the rounds alone, with the intervals of stats/sequential.py.
 All pairs share the error rate, as the best is not named beforehand.
 """
 
@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from loadlab.model import MatrixLead, MatrixRow, MatrixVerdict, PlannedCandidate, Reason, Repetition
 from loadlab.plan import records as recorded
-from loadlab.plan.modes.matrix_order import Matrix, Standing, goodputs, ranked
+from loadlab.plan.modes.matrix_order import Matrix, Standing, goodput_turns, goodputs, ranked
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.results import metrics
@@ -51,6 +51,7 @@ class _Sides(Struct, kw_only=True, frozen=True):
     first: str
     own: ByBlock
     control: ByBlock
+    turns: sequential.Turns  #: of the keys of all of these
 
     @property
     def share(self) -> float:
@@ -60,8 +61,7 @@ class _Sides(Struct, kw_only=True, frozen=True):
     @property
     def twin(self) -> Estimate:
         """Return the difference of the A/A control."""
-        compared = sequential.compare(self.own, {}, self.control, self.share, relative=True)
-        return compared.head
+        return self._compare(self.own, {}, self.control)
 
     def over(self, name: str, other: str) -> Estimate:
         """Return by which fraction one contender has more than another.
@@ -70,10 +70,12 @@ class _Sides(Struct, kw_only=True, frozen=True):
         """
         above, below = self.values[name], self.values[other]
         if name == self.first:
-            less = sequential.compare(above, self.control, below, self.share, relative=True).head
-            return _inverse(less)
-        control = self.control if other == self.first else {}
-        return sequential.compare(below, control, above, self.share, relative=True).head
+            return _inverse(self._compare(above, self.control, below))
+        return self._compare(below, self.control if other == self.first else {}, above)
+
+    def _compare(self, base: ByBlock, control: ByBlock, head: ByBlock) -> Estimate:
+        compared = sequential.compare(base, control, head, self.share, self.turns, relative=True)
+        return compared.head
 
 
 def _inverse(less: Estimate) -> Estimate:
@@ -152,6 +154,7 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
         first=by_id[first].name,
         own=measured(first),
         control=measured(now.control.cell_id) if now.control else {},
+        turns=goodput_turns(kept, after),
     )
     best = _best(sides)
     candidates = {candidate.name: candidate for candidate in plan.matrix.candidates}

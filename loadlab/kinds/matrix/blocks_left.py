@@ -4,10 +4,11 @@ spent."""
 import statistics
 from itertools import pairwise
 
+from loadlab.kinds import budget
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.matrix import analyse
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.records import Records, latest_block, measured
+from loadlab.plan.records import Records, latest_block, measured, turns
 
 # Loads whose starts show how long one takes. The first of each candidate takes longer.
 _LATEST = 25
@@ -32,7 +33,10 @@ def blocks(plan: Plan, records: Records, pace: Pace) -> int:
     ):
         # Of each block one load may be void and made again.
         loads = matrix.loads(len(standing.final)) + 1
-        more = max(0, int(left / (period(plan, records) * loads)))
+        fit = left / (period(plan, records) * loads)
+        # What a round or an earlier budget was to end with is not the last block of this one.
+        earlier = max(pace.blocks_before, sum(matrix.rounds))
+        more = budget.more_blocks(fit, done, turns(records) if done > earlier else {})
     return done + max(more, int(latest > done))
 
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, takewhile
 from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from loadlab.model import Item
+from loadlab.model import Item, Repetition
 from loadlab.model.base import Count, Positive
 from loadlab.plan import cell_ids as ids
 from loadlab.plan.modes.mode import Experiment, again
@@ -33,8 +33,10 @@ from loadlab.plan.records import (
     finished,
     latest_block,
     measured,
+    turns,
     valid,
 )
+from loadlab.stats.sequential import Turn
 
 
 class Standing(Struct, kw_only=True, frozen=True):
@@ -303,11 +305,29 @@ def goodputs(cell_id: str, records: Records, blocks: Iterable[int]) -> dict[int,
     Of lanes it is by the number of the load, which all of its lanes have; of an item with a load of
     its own by block, the median there.
     """
-    cell = records[cell_id].cell if cell_id in records else None
-    among, in_lanes = set(blocks), cell is not None and cell.load.lanes is not None
+    among = set(blocks)
     values: dict[int, list[float]] = {}
-    for repetition in valid(cell_id, records):
+    for key, repetition in _keyed(cell_id, records):
         if repetition.block in among and repetition.goodput is not None:
-            key = repetition.repetition if in_lanes else repetition.block
             values.setdefault(key, []).append(repetition.goodput)
     return {key: statistics.median(several) for key, several in values.items()}
+
+
+def goodput_turns(records: Records, blocks: Iterable[int]) -> dict[int, Turn]:
+    """Return the turn of each key that the goodputs of any cell in these blocks have."""
+    among = set(blocks)
+    of_block = {block: turn for block, turn in turns(records).items() if block in among}
+    return {
+        key: of_block[repetition.block]
+        for cell_id in records
+        for key, repetition in _keyed(cell_id, records)
+        if repetition.block in of_block
+    }
+
+
+def _keyed(cell_id: str, records: Records) -> Iterator[tuple[int, Repetition]]:
+    cell = records[cell_id].cell if cell_id in records else None
+    in_lanes = cell is not None and cell.load.lanes is not None
+    for repetition in valid(cell_id, records):
+        if repetition.block is not None:
+            yield repetition.repetition if in_lanes else repetition.block, repetition

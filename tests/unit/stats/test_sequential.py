@@ -9,6 +9,7 @@ import scipy
 from loadlab.model.metric_rows import Better
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
+from loadlab.stats.sequential import Turn
 from tests.simulation import gates
 
 MARGIN = 0.05
@@ -16,46 +17,84 @@ MARGIN = 0.05
 QUIET = Estimate(0.0, -0.2, 0.2)
 
 
-def t_at(values: list[float], mean: float) -> float:
-    return float(abs(scipy.stats.ttest_1samp(values, mean).statistic))
+def turns(blocks: int, end: int | None = None, first: int = 1) -> dict[int, Turn]:
+    """Return the turns of so many blocks of one budget, which was to end with this block."""
+    numbers = range(first, first + blocks)
+    return {block: Turn(block, end or numbers[-1]) for block in numbers}
 
 
-def likelihood_ratio(values: list[float], mean: float) -> float:
-    """The likelihood of t with effects as the mixture has them, over that without, by
-    quadrature."""
-    count = len(values)
-    t = t_at(values, mean)
-
-    def weighted(effect: float) -> float:
-        prior = scipy.stats.norm.pdf(effect, 0, sequential.EFFECT)
-        return float(prior * scipy.stats.nct.pdf(t, count - 1, effect * math.sqrt(count)))
-
-    above, _ = scipy.integrate.quad(weighted, -8, 8, limit=200)
-    return float(above / scipy.stats.t.pdf(t, count - 1))
+def looks(blocks: int, end: int | None = None, error: float = 0.05) -> sequential.Looks:
+    return sequential.looks(turns(blocks).keys(), turns(blocks, end), error)
 
 
-def test_interval_ends_where_the_mixed_likelihood_ratio_is_the_spent_part_of_the_error() -> None:
-    values = np.random.default_rng(1).normal(0.1, 0.05, 12).tolist()
-    found = sequential.interval(values, 0.01)
-    assert found.low is not None
-    assert found.high is not None
-    for bound in (found.low, found.high):
-        assert likelihood_ratio(values, bound) == pytest.approx(67, rel=0.01)
+def test_only_look_is_the_interval_of_student() -> None:
+    values = dict(enumerate(np.random.default_rng(1).normal(0.1, 0.05, 12).tolist(), start=1))
+    only = looks(12)[-1:]
+    estimate = sequential.interval(values, only)
+    level = 1 - sequential.NORMAL * sequential.SPENT * 0.05
+    expected = scipy.stats.ttest_1samp([*values.values()], 0).confidence_interval(level)
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("end", [6, 9])
+def test_limits_are_crossed_with_the_probability_that_is_spent(end: int) -> None:
+    """By the joint distribution of the sums, integrated by SciPy."""
+    taken = [look for look in looks(6, end) if look[0] >= sequential.LEAST]
+    counts = np.array([count for count, _ in taken])
+    limits = [
+        scipy.stats.norm.isf(
+            scipy.stats.t.sf(sequential.width(tuple(taken[: at + 1])), counts[at] - 1)
+        )
+        for at in range(len(taken))
+    ]
+    covariance = np.sqrt(np.minimum.outer(counts, counts) / np.maximum.outer(counts, counts))
+    within = scipy.stats.multivariate_normal(np.zeros(len(taken)), covariance).cdf(
+        np.array(limits), lower_limit=-np.array(limits), rng=np.random.default_rng(1)
+    )
+    assert 1 - within == pytest.approx(sequential.NORMAL * taken[-1][1], rel=0.03)
+
+
+def test_budget_spends_three_quarters_of_the_error_that_is_left_most_of_it_last() -> None:
+    first, second = turns(10), turns(8, first=11)
+    assert [error for _, error in looks(10)] == pytest.approx(
+        [0.05 * 0.75 * (block / 10) ** 2 for block in range(1, 11)]
+    )
+    # The blocks of the first budget count, its looks do not.
+    both = sequential.looks({*range(1, 19)}, {**first, **second}, 0.05)
+    assert [count for count, _ in both] == [*range(11, 19)]
+    assert both[-1][1] == pytest.approx(0.05 * 0.25 * 0.75)
+    # A block that was not to be the last ends no budget.
+    longer = sequential.looks({*range(1, 19)}, {**turns(10, end=12), **second}, 0.05)
+    assert len(longer) == 18
+    assert longer[-1][1] == pytest.approx(0.05 * 0.75)
+
+
+def test_block_without_a_value_is_no_look_and_the_next_has_its_error() -> None:
+    taken = sequential.looks({1, 2, 3, 5, 6}, turns(6), 0.05)
+    assert [count for count, _ in taken] == [1, 2, 3, 4, 5]
+    assert taken[3] == (4, looks(6)[4][1])
+
+
+def test_loads_of_one_block_are_one_look() -> None:
+    loads = {load: Turn(block, 3) for load, block in enumerate([1, 1, 2, 2, 3, 3], start=11)}
+    taken = sequential.looks({11, 12, 13, 15, 16}, loads, 0.05)
+    assert [count for count, _ in taken] == [2, 3, 5]
 
 
 def test_there_is_no_interval_of_too_few_blocks() -> None:
-    found = sequential.interval([0.1, 0.11, 0.12], 0.004)
-    assert found.value == pytest.approx(0.11)
-    assert (found.low, found.high) == (None, None)
-    assert sequential.decide(found, found, QUIET, MARGIN, "lower").is_open
+    estimate = sequential.interval({1: 0.1, 2: 0.11, 3: 0.12}, looks(3))
+    assert estimate.value == pytest.approx(0.11)
+    assert (estimate.low, estimate.high) == (None, None)
+    assert sequential.decide(estimate, estimate, QUIET, MARGIN, "lower").is_open
 
 
 def test_blocks_that_one_side_lacks_are_left_out() -> None:
     base = dict.fromkeys(range(12), 10.0)
     head = {**dict.fromkeys(range(11), 11.0), 99: 50.0}
-    found = sequential.compare(base, base, head, 0.01, relative=True).head
+    planned = {block: Turn(block, 99) for block in [*range(12), 99]}
+    found = sequential.compare(base, base, head, 0.01, planned, relative=True).head
     assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
-    shift = sequential.compare(base, base, head, 0.01, relative=False).head
+    shift = sequential.compare(base, base, head, 0.01, planned, relative=False).head
     assert shift.value == pytest.approx(1)
 
 
@@ -66,11 +105,11 @@ def test_head_is_compared_with_base_and_control_while_these_do_not_differ() -> N
         return dict(enumerate(np.exp(random.normal(math.log(mean), 0.03, 20)).tolist()))
 
     base, control, head = side(10), side(10), side(11)
-    found = sequential.compare(base, control, head, 0.004, relative=True).head
+    found = sequential.compare(base, control, head, 0.004, turns(20, first=0), relative=True).head
     logs = [math.log(head[n] / math.sqrt(base[n] * control[n])) for n in base]
     assert found.value == pytest.approx(math.expm1(np.mean(logs)))
     # Of a control that differs, nothing is taken.
-    found = sequential.compare(base, side(12), head, 0.004, relative=True).head
+    found = sequential.compare(base, side(12), head, 0.004, turns(20, first=0), relative=True).head
     assert found.value == pytest.approx(
         math.expm1(np.mean([math.log(head[n] / base[n]) for n in base]))
     )
@@ -80,9 +119,10 @@ def test_few_blocks_that_differ_by_the_same_are_no_narrower_than_base_and_contro
     base = {block: 10 + block % 2 for block in range(10)}
     control = {block: 11 - block % 2 for block in range(10)}
     head = dict.fromkeys(range(10), 12.0)
-    found = sequential.compare(base, control, head, 0.004, relative=False).head
+    planned = turns(10, first=0)
+    found = sequential.compare(base, control, head, 0.004, planned, relative=False).head
     assert found.value == pytest.approx(1.5)
-    half = sequential.width(10, 0.004) * math.sqrt(3 / 4 * 10 / 9 / 10)
+    half = sequential.width(looks(10, error=0.004)) * math.sqrt(3 / 4 * 10 / 9 / 10)
     assert (found.low, found.high) == pytest.approx((1.5 - half, 1.5 + half))
 
 
@@ -136,17 +176,24 @@ def test_interval_of_the_error_rate_tells_apart_and_the_narrower_one_what_is_ali
 
 
 @pytest.mark.parametrize("error", [sequential.MISS_RATE, gates.ERROR])
-def test_intervals_of_all_looks_hold_the_truth_as_often_as_asked(error: float) -> None:
-    random = np.random.default_rng(5)
-    runs, blocks = 40_000, 100
+@pytest.mark.parametrize("ends", [(8,), (10, 20), (26,)])
+def test_intervals_of_all_looks_hold_the_truth_as_often_as_asked(
+    error: float, ends: tuple[int, ...]
+) -> None:
+    random, runs = np.random.default_rng(5), 40_000
     sums, squares, missed = np.zeros(runs), np.zeros(runs), np.zeros(runs, dtype=bool)
-    for count in range(1, blocks + 1):
-        values = random.normal(0, 1, runs)
-        sums, squares = sums + values, squares + values**2
-        if count > 1:
-            deviations = np.sqrt((squares - sums**2 / count) / (count - 1))
-            missed |= np.abs(sums) > sequential.width(count, error) * deviations * count**0.5
-    assert 0.7 * error < missed.mean() < error
+    planned: dict[int, Turn] = {}
+    for end in ends:
+        for block in range(len(planned) + 1, end + 1):
+            planned[block] = Turn(block, end)
+            values = random.normal(0, 1, runs)
+            sums, squares = sums + values, squares + values**2
+            deviations = np.sqrt(np.maximum(squares - sums**2 / block, 0) / max(1, block - 1))
+            width = sequential.width(sequential.looks(planned.keys(), planned, error))
+            if not math.isinf(width):
+                missed |= np.abs(sums) > width * deviations * block**0.5
+    spent = error * (1 - (1 - sequential.SPENT) ** len(ends))
+    assert 0.8 * spent < missed.mean() < error
 
 
 @pytest.mark.parametrize("noise", [gates.normal(0.05), gates.heavy(0.1), gates.drifting(0.02)])

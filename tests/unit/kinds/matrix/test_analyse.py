@@ -191,7 +191,7 @@ def test_interrupted_run_goes_on_where_it_was() -> None:
         item = schedule.next_item(made, cut.kept, {}, None, 0)
         assert item is not None
         assert item.position == position
-        cut.measure(item.measured, item.block or 0)
+        cut.measure(item.measured, item.block or 0, item.blocks or 0)
         if position == 12:
             made = plan(budget="30m", server="gunicorn")
     whole.run()
