@@ -269,8 +269,8 @@ VOID: ReasonTable = {
     "generator_cpu": ReasonRow(
         _generator_cpu,
         "Give the client more cores, offer the load from several clients, or ask for less",
-        meaning="The client's CPU was full: with a constant rate always, in a closed loop where "
-        "the server's was not.",
+        meaning="The lab filled the client's CPU: with a constant rate always, in a closed loop "
+        "where the server's was not full. The part of other programs is that of foreign_cpu.",
         thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
         cause="hosts",
         brief="the client's CPU was full ({} busy)",

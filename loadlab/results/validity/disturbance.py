@@ -80,10 +80,18 @@ def server_full(evidence: LoadEvidence) -> bool:
 
 
 def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason where the client was full on average, or in too many of the seconds."""
+    """Yield a reason where the lab filled the client on average, or in too many of the seconds.
+
+    Where other programs did, foreign_cpu says so.
+    """
     thresholds, client = client_evidence.thresholds, client_evidence.client
-    limit = thresholds.generator_cpu_max
-    seconds = client.per_second.cpu_busy if client.per_second else []
+    limit, series = thresholds.generator_cpu_max, client.per_second
+    own = client.cpu_busy - (client.foreign_cpu or 0.0)
+    seconds = list(series.cpu_busy) if series else []
+    if series and series.foreign_cpu:
+        seconds = [
+            busy - foreign for busy, foreign in zip(seconds, series.foreign_cpu, strict=True)
+        ]
     facts: Facts = {}
     if client_evidence.cell.load.mode == "closed":
         facts = {
@@ -91,8 +99,8 @@ def _full_client(client_evidence: ClientEvidence) -> Iterator[Reason]:
             "server_cpu_full": thresholds.server_cpu_full,
             "failing": _most_failed(client_evidence),
         }
-    if client.cpu_busy > limit:
-        yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
+    if own > limit:
+        yield Reason(code="generator_cpu", value=own, limit=limit, facts=facts)
     else:
         yield from _in_seconds(
             "generator_cpu", seconds, limit, thresholds.generator_cpu_seconds_max, facts

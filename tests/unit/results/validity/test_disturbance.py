@@ -125,6 +125,12 @@ def test_a_client_is_judged_by_its_full_seconds() -> None:
     assert judged(client=calm).valid
 
 
+def test_other_programs_that_fill_the_client_are_not_the_generator() -> None:
+    busy = series(5, cpu_busy=[0.98] * 5, foreign_cpu=[0.5] * 5)
+    found = judged(client=host(cpu_busy=0.98, foreign_cpu=0.5, per_second=busy))
+    assert codes(found.reasons) == ["foreign_cpu"]
+
+
 def test_a_closed_loop_may_fill_both_hosts_by_the_second() -> None:
     client = host(cpu_busy=0.8, per_second=series(cpu_busy=some(15, 0.99)))
     found = judged(CLOSED, load=CLOSED_LOOP, client=client, server=host(cpu_busy=0.95))
