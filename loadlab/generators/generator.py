@@ -55,7 +55,9 @@ class Request:
     - rate: requests/s, None of a closed loop or batch
     - arrivals: how requests come at that rate, None where evenly; seed: of random ones and of a
       mix, 0 or more
-    - connections: those kept open or under way at once
+    - connections: those kept open or under way at once; at most, where on_demand
+    - on_demand: whether a connection is opened when a request is due and none is free; only
+      metronome can
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
     - burst_every_s: seconds between the bursts of a closed loop, 0 for none
@@ -84,6 +86,7 @@ class Request:
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     burst_every_s: float = 0
+    on_demand: bool = False
     keepalive: bool = True
     http2: bool = False
     status: int = 200
@@ -154,6 +157,7 @@ class Generator:
     keep: Keep | None = None
     discard: Discard | None = None
     http2: bool = False  #: Whether it can use HTTP/2.
+    on_demand: bool = False  #: Whether it can open connections when requests need them.
     whole: bool = False  #: Whether it takes only whole rates and seconds.
     duration_min_s: int = 0  #: Shortest duration it can measure.
     duration_min_why: str = ""  #: Why, in words.

@@ -389,6 +389,7 @@ def _offer(
         arrivals=load.arrivals,
         seed=inputs.item.seed + at,
         connections=share.connections,
+        on_demand=load.on_demand is True,
         threads=min(len(inputs.hosts[share.name].cpus), share.connections),
         timeout_s=_timeout_s(inputs),
         burst_every_s=load.burst_every_s or 0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadlab.model import PerSecond, PythonClient, Reason, Saturated, Stops
+from loadlab.model import Opened, PerSecond, PythonClient, Reason, Saturated, Stops
 from loadlab.run.errors import LabError
 from loadlab.stats.histograms import Histogram, Integers, Summary
 
@@ -94,6 +94,8 @@ class Measurement:
     #: (start, end) in unix seconds of the client's clock; None where the generator does not report
     #: them and its process's times are used.
     span: tuple[float, float] | None = None
+    #: Connections that were opened on demand; None where a number is kept open.
+    opened: Opened | None = None
     #: The closed loop after a load of several lanes; None where there was none.
     saturated: Saturated | None = None
     #: What a Python client under test used; None for a load generator.

@@ -6,8 +6,10 @@ never averaged; without histograms the merged result has none.
 
 from collections.abc import Sequence
 
+import msgspec
+
 from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total
-from loadlab.model import PerSecond, Stops
+from loadlab.model import Opened, PerSecond, Stops
 from loadlab.stats import histograms, latency_bins
 from loadlab.stats.histograms import Histogram
 
@@ -42,8 +44,18 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         ideal=_ideal([part.ideal for part in parts]),
         stops=_longest([part.stops for part in parts]),
         per_second=_series([part.per_second for part in parts]),
+        opened=_opened([part.opened for part in parts]),
         kinds={name: merge([part.kinds[name] for part in parts]) for name in parts[0].kinds},
     )
+
+
+def _opened(parts: Sequence[Opened | None]) -> Opened | None:
+    """Add the connections that each client opened on demand; None where they are kept open."""
+    recorded = [part for part in parts if part is not None]
+    if not recorded:
+        return None
+    sums = map(sum, zip(*map(msgspec.structs.astuple, recorded), strict=True))
+    return Opened(**dict(zip(Opened.__struct_fields__, sums, strict=True)))
 
 
 def _lateness(parts: Sequence[Lateness | None]) -> Lateness | None:

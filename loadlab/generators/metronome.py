@@ -57,7 +57,7 @@ from loadlab.generators.metronome_files import (
     read_summary,
 )
 from loadlab.generators.tally import AnswerSeries
-from loadlab.model import Load, PerSecond, Reason, Saturated, Stops, Thresholds
+from loadlab.model import Load, Opened, PerSecond, Reason, Saturated, Stops, Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 
@@ -224,6 +224,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         answers=reader.answers,
         due_us=reader.due_us,
         polling_s=summary.polling_by_second,
+        opened=_opened(summary),
         findings=[
             *_failure_kinds(summary),
             *(
@@ -299,6 +300,14 @@ def _sent_shape(summary: Summary, mix_off: int | None) -> SentShape | None:
     error = shape.gap_error_us
     seed = planned.seed if planned and planned.seed is not None else summary.mix_seed
     return SentShape(seed, (error["p50"], error["p99"]), shape.off_by_second, mix_off)
+
+
+def _opened(summary: Summary) -> Opened | None:
+    """Return the connections that were opened on demand; None of a number that is kept open."""
+    connects = summary.connects
+    if not summary.plan.on_demand or connects is None:
+        return None
+    return Opened(count=connects.count, most=connects.most_open, waited=connects.waited)
 
 
 def _failure_kinds(summary: Summary) -> Iterator[Reason]:
@@ -389,6 +398,7 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         "kinds": kinds,
         "schedule": {**way, "duration_s": seconds, **turns, **shape},
         "connections": request.connections,
+        "on_demand": request.on_demand,
         "threads": request.threads,
         "keepalive": request.keepalive,
         "timeout_s": request.timeout_s,
@@ -478,6 +488,7 @@ GENERATORS = (
         row_bytes=16,
         row_memory_bytes=64,
         memory_rows_max=6_000_000,
+        on_demand=True,
         rows_max=20_000_000,
         row_kept_bytes=16,
     ),

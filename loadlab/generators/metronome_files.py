@@ -94,11 +94,13 @@ class PlannedArrivals(Struct):
 
 class Planned(Struct):
     """The plan, as the summary repeats it. arrivals: None where they are constant; ramp: empty
-    where the rate does not change; replay: whether a log says what is sent when."""
+    where the rate does not change; replay: whether a log says what is sent when; on_demand: whether
+    connections are opened when requests need them."""
 
     arrivals: PlannedArrivals | None = None
     ramp: list[tuple[float, float]] = []
     replay: bool = False
+    on_demand: bool = False
 
     @property
     def come(self) -> Arrivals | None:
@@ -109,6 +111,15 @@ class Planned(Struct):
             return None
         smoothness, burst, switching, ramp = fields
         return Arrivals(smoothness=smoothness, burst=burst, switching=switching, ramp=ramp)
+
+
+class Connects(Struct):
+    """Connections that were opened; most_open: at once. waited: requests due while none was
+    free."""
+
+    count: int
+    most_open: int = 0
+    waited: int = 0
 
 
 class PlannedKind(Struct):
@@ -160,6 +171,7 @@ class Summary(Struct, kw_only=True):
     receive_stamps: bool
     plan: Planned
     shape: Sends | None = None
+    connects: Connects | None = None
     lanes: int = 1
     closed: Closed | None = None
     kinds: list[PlannedKind] = []

@@ -54,6 +54,11 @@ def readers(option: str) -> list[str]:
     return [entry.name for entry in GENERATORS.values() if option in entry.options]
 
 
+def opening_on_demand() -> str:
+    """Return the first generator that can open connections on demand."""
+    return next(entry.name for entry in GENERATORS.values() if entry.on_demand)
+
+
 def outputs() -> set[str]:
     """Return the names of the files that generators leave in a repetition's folder."""
     return {entry.output for entry in GENERATORS.values()}

@@ -19,6 +19,7 @@ from loadlab.kinds.study.study_files import filled
 from loadlab.model import GivenOptions, Options, Study
 from loadlab.plan import (
     ablation,
+    cells,
     check_options,
     cross_check,
     experiments,
@@ -197,7 +198,9 @@ def _of_cells(
                     *(load.replay.busiest for load in loads if load.replay),
                 ]
             ),
-            connections=max(planned.options.connections),
+            connections=cells.closed_connections(
+                max(planned.options.connections), on_demand=planned.options.on_demand
+            ),
         ),
         # One pair may have calibrated more often than the others.
         calibration_repetition=max(calibrations, default=0) + 1,

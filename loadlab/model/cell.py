@@ -238,8 +238,12 @@ class Load(Record, kw_only=True, frozen=True):
     #: Names of the study's cells that fraction refers to, or of a curve the cell_id of the closed
     #: loop; absent where the rate was given.
     of_saturation: list[str] | None = None
-    #: Connections kept open, 1 or more. For a batch: most requests under way at once.
+    #: Connections kept open, 1 or more; on demand: most connections at once. For a batch: most
+    #: requests under way at once.
     connections: Positive
+    #: Whether a connection is opened when a request is due and none is free; absent where all are
+    #: kept open.
+    on_demand: bool | None = None
     #: Clients of the server that offer the load together, 2 or more; rate and connections are
     #: totals over all clients. Absent where there is one client.
     clients: Annotated[int, Meta(ge=2)] | None = None

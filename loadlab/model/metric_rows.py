@@ -28,6 +28,7 @@ PER_REQUEST = Unit(name="per request")
 MIB = Unit(name="MiB", after="MiB", stored="bytes", size=2**20)
 MJ_PER_REQUEST = Unit(name="mJ/request", after="mJ", stored="joules", size=1e-3)
 FRACTION = Unit(name="fraction", stored="fraction")
+CONNECTIONS = Unit(name="connections", stored="connections")
 RATIO = Unit(name="ratio", stored="ratio")
 
 
@@ -265,6 +266,28 @@ _ROWS = (
                 path=f"{_APPLICATION}.pss_before_bytes",
                 column="memory_before_pss_mib",
                 meaning="The same before the load, MiB.",
+            ),
+        ),
+    ),
+    MetricRow(
+        name="opened",
+        label="connections opened",
+        unit=CONNECTIONS,
+        readings=(
+            Reading(
+                path="opened.count",
+                column="connections_opened",
+                meaning="Connections that were opened on demand.",
+            ),
+        ),
+    ),
+    MetricRow(
+        name="most_open",
+        label="most connections at once",
+        unit=CONNECTIONS,
+        readings=(
+            Reading(
+                path="opened.most", column="connections_most", meaning="Most of these at once."
             ),
         ),
     ),

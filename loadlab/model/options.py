@@ -41,7 +41,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     duration: float  #: Seconds measured.
     warmup: float  #: Seconds of warm-up.
     request_timeout: int | None  #: Request timeout, seconds; null: timeout_s of files/validity.yml.
-    connections: list[int]  #: Connections, ascending.
+    connections: list[int]  #: Connections, ascending; on_demand: the most at once.
     #: Objective of a search: p50_ms and so on in ms, errors as a fraction; else null.
     slo: dict[str, float] | None
     curve: bool  #: Whether a run at one rate has a curve.
@@ -72,6 +72,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     run_id: str | None  #: Name of the run's folder; null: by time.
     untune: bool  #: Whether the hosts' settings are restored at the end.
     clients: int  #: Clients of each server, from the inventory.
+    on_demand: bool = False  #: Whether connections are opened when requests need them.
     #: A study's rate that is not known yet; else null.
     saturation_rate: SaturationRate | None = None
     like: str | None  #: Bundle or run that the run repeats; null: none.

@@ -145,6 +145,14 @@ class Saturated(Record, kw_only=True, frozen=True):
     cut: Count  #: Slices that were over before all of their requests.
 
 
+class Opened(Record, kw_only=True, frozen=True):
+    """The connections of a load that opens one whenever a request is due and none is free."""
+
+    count: Count  #: Connections that were opened, or tried to.
+    most: Count  #: Those at once, at most; with several clients, each client's added.
+    waited: Count  #: Requests that were due while none was free and no more could be opened.
+
+
 class KindLoad(Record, kw_only=True, frozen=True):
     """One kind of request of a mix: its part of the load, and its results."""
 
@@ -268,6 +276,8 @@ class Repetition(Record, kw_only=True, frozen=True):
     #: How the arrivals of the schedule were kept; absent where the generator does not report it, as
     #: for several clients together or several stacks side by side.
     shape: Shape | None = None
+    #: Connections that were opened on demand; absent of a load that keeps a number of them open.
+    opened: Opened | None = None
     #: Times in which the generator stood still; absent where it does not report them.
     stops: Stops | None = None
     #: Requests that oha itself made markedly later than an ideal generator, to the median or above,

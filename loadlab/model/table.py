@@ -50,7 +50,9 @@ class _BeforeCost(Record, kw_only=True, frozen=True):
     mode: Literal["constant", "closed", "batch"]  #: Constant rate, closed loop or batch.
     rate_per_s: Above0 | None  #: Requested rate, requests/s; empty without a constant rate.
     arrivals: Word | None  #: How requests come at that rate; empty where evenly, or without one.
-    connections: Positive  #: Connections; of a batch: most requests at once.
+    #: Connections; on demand: most at once; of a batch: most requests at once.
+    connections: Positive
+    on_demand: bool  #: Whether connections are opened when requests need them.
     #: Seconds between the bursts of a closed loop; empty where it has none.
     burst_every_s: Above0 | None
     clients: Positive  #: Clients that offered the load together, 1 or more.

@@ -104,7 +104,8 @@ def _timed(load: Load) -> list[str]:
     elif load.mode == "constant" and load.rate is not None:
         pace = f"{plain(round(load.rate, 3))}rps"
     seconds = f"{plain(load.duration_s or 0)}s"
-    return [pace, f"c{load.connections}", seconds, f"w{plain(load.warmup_s)}s"]
+    connections = f"{'upto' if load.on_demand else 'c'}{load.connections}"
+    return [pace, connections, seconds, f"w{plain(load.warmup_s)}s"]
 
 
 def _digest(text: str) -> str:

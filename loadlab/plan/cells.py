@@ -22,6 +22,8 @@ from loadlab.stacks.stacks import Stack, default_driver
 # Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
 CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
+# Connections of the closed loop beside a load that opens its own on demand.
+CLOSED_LOOP_CONNECTIONS = 64
 
 
 def endpoints(
@@ -93,6 +95,7 @@ def loads(options: Options, log: Survey | None = None) -> list[Load]:
             fraction=rule.fraction if rule is not None else None,
             of_saturation=rule.of if rule is not None else None,
             connections=connections,
+            on_demand=options.on_demand or None,
             clients=options.clients if options.clients > 1 else None,
             duration_s=options.duration,
             warmup_s=options.warmup,
@@ -128,11 +131,17 @@ def _batch(options: Options) -> Load:
     )
 
 
+def closed_connections(most: int, *, on_demand: bool) -> int:
+    """Return how many connections a closed loop keeps beside a load of at most ``most``."""
+    return min(most, CLOSED_LOOP_CONNECTIONS) if on_demand else most
+
+
 def closed_loop(load: Load) -> Load:
     """Return the load of the short closed loop that shows a cell's limit.
 
-    ``load`` is the cell's own load, which the result follows in connections, TLS and headers. The
-    generator of the closed loop uses HTTP/1.1 only.
+    ``load`` is the cell's own load, which the result follows in connections, TLS and headers.
+    Connections on demand are a fixed number there. The generator of the closed loop uses HTTP/1.1
+    only.
     """
     return replace(
         load,
@@ -142,6 +151,8 @@ def closed_loop(load: Load) -> Load:
         arrivals=None,
         fraction=None,
         of_saturation=None,
+        connections=closed_connections(load.connections, on_demand=load.on_demand is True),
+        on_demand=None,
         duration_s=min(load.duration_s or 0, CLOSED_LOOP_DURATION_S),
         warmup_s=min(load.warmup_s, CLOSED_LOOP_WARMUP_S),
         burst_every_s=None,

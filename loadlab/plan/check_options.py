@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate, ramp_text
-from loadlab.plan import arrivals, mix, replay
+from loadlab.plan import arrivals, connections, mix, replay
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -37,7 +37,7 @@ BOUNDS: dict[str, tuple[float, float, str]] = {
     "warmup": (0, 3_600, "seconds"),
     # wrk reserves 8 MB for each second.
     "request_timeout": (1, 300, "seconds"),
-    "connections": (1, 60_000, "connections"),
+    "connections": (1, connections.LIMIT_MAX, "connections"),
     "repetitions": (1, 1_000, "repetitions"),
     "workers": (1, 1_024, "processes"),
     "threads": (1, 1_024, "threads"),
@@ -119,6 +119,8 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
                 checked[name] = [own.connections]
         elif name == "rate" and isinstance(value, dict):
             checked |= {"rate": [], "saturation_rate": saturation_rate(value)}
+        elif name == connections.OPTION and (limit := connections.limit(value)) is not None:
+            checked |= {name: [limit], "on_demand": True}
         else:
             checked[name] = convert(name, value, spec)
     if checked["http2"] and not values.get("generator"):
@@ -159,6 +161,9 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
         return ramp_text(arrivals.points(str(value)))
     if name == arrivals.OPTION:
         return str(arrivals.parse(str(value)) or spec.default)
+    if name == connections.OPTION:
+        # Its other form, a word, is in the spec.
+        return _list(name, value, Spec(type="list", elements="int", default=spec.default))
     if spec.type == "dict":
         return {**slo.parse(value)}
     if spec.type == "list":
@@ -259,6 +264,7 @@ def refuse(root: Path, options: Options) -> None:
     _refuse_levels(options)
     _refuse_slo(options)
     _refuse_generator(options)
+    connections.refuse(options)
     arrivals.refuse(options)
     mix.refuse(options)
     replay.refuse(options)

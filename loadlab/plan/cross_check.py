@@ -49,7 +49,11 @@ def _doubled(experiment: PlannedExperiment) -> Doubled | None:
     last = experiment.items[-1]
     closed = last.purpose == "measure" and last.cell.load.mode == "closed"
     is_ceiling = closed or isinstance(experiment, Search)
-    if not is_ceiling or 2 * last.cell.load.connections > BOUNDS["connections"][1]:
+    if (
+        not is_ceiling
+        or last.cell.load.on_demand
+        or 2 * last.cell.load.connections > BOUNDS["connections"][1]
+    ):
         return None
     return Doubled(of=experiment)
 
@@ -69,9 +73,10 @@ def _item(item: Item, contracts: Contracts) -> Item | None:
     """Return the cross-check of an item; None where it has none.
 
     From a snap, the generator reads no file with a method and a body, so a cell of another method
-    than GET has none. Nor has a mix or a replay, as it sends one kind of request.
+    than GET has none. Nor has a mix or a replay, as it sends one kind of request, nor a load that
+    opens its connections on demand.
     """
-    if len(item.cell.kinds) > 1 or item.cell.load.replay:
+    if len(item.cell.kinds) > 1 or item.cell.load.replay or item.cell.load.on_demand:
         return None
     contract = contracts[item.cell.endpoint]
     load = item.cell.load

@@ -441,6 +441,13 @@ FINDINGS: ReasonTable = {
         meaning="The server answered more slowly than requests came, and what waited grew.",
         thresholds=("backlog_growth_max",),
     ),
+    "connections_limit": ReasonRow(
+        "{value:,} requests were due while all {limit:,} connections that may be open were busy, "
+        "and waited for one",
+        "Allow more (-e connections=open:<limit>), or ask for less",
+        meaning="Connections are opened on demand, and reached their limit: requests waited for a "
+        "free one, as visitors of a site do not.",
+    ),
     "own_part": ReasonRow(
         _withheld,
         "Stop other work on the client's machine, and measure again",

@@ -284,6 +284,7 @@ def _result(
         queue=queue.of_load(measurement, setup.cell.load),
         stages=stages.of_load(measurement, setup.cell.load) or None,
         recovery=stages.recovery(measurement, setup.cell.load, thresholds),
+        opened=measurement.opened,
         stops=measurement.stops,
         late=None
         if lateness is None or lateness.hidden or measurement.ideal is not None

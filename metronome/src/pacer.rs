@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Barrier;
 
 use crate::connection::{Carried, Connection, Failure, Link};
@@ -36,10 +36,39 @@ const LEAST_IDLE_NS: u64 = 100_000_000;
 const WAIT_FOR_ROOM_NS: u64 = 100_000;
 /// In a closed loop a connection that cannot be opened rests so long at least.
 const REST_NS: u64 = 10_000_000;
+/// So long a request is left to a thread that has an idle connection, before another opens one: a
+/// thread that does not send it in this time stands still.
+const LEFT_NS: u64 = LEAST_GAP;
 
 /// Published by each thread, on a cache line of its own.
 #[repr(align(64))]
-pub struct FreeSince(AtomicU64);
+pub struct Free {
+    since: AtomicU64,
+    /// Whether it has an open connection that carries no request.
+    idle: AtomicBool,
+}
+
+/// The connections of all threads to the server of a lane that are open or being opened.
+#[derive(Default)]
+pub struct OpenCount {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl OpenCount {
+    fn add(&self) {
+        let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn subtract(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+}
 
 /// What the threads share of a lane.
 pub struct Track<'a> {
@@ -48,7 +77,8 @@ pub struct Track<'a> {
     pub client: Option<Client>,
     pub schedule: Schedule,
     pub ring: Ring,
-    free_since: Vec<FreeSince>,
+    pub open_count: OpenCount,
+    free: Vec<Free>,
 }
 
 impl<'a> Track<'a> {
@@ -60,14 +90,18 @@ impl<'a> Track<'a> {
         schedule: Schedule,
         ring: Ring,
     ) -> Track<'a> {
-        let never = |_| FreeSince(AtomicU64::new(u64::MAX));
+        let never = |_| Free {
+            since: AtomicU64::new(u64::MAX),
+            idle: AtomicBool::new(false),
+        };
         Track {
             lane,
             address,
             client,
             schedule,
             ring,
-            free_since: (0..threads).map(never).collect(),
+            open_count: OpenCount::default(),
+            free: (0..threads).map(never).collect(),
         }
     }
 }
@@ -119,6 +153,8 @@ pub struct LaneReport {
     pub stamps_rejected: u64,
     pub connects: u64,
     pub connects_failed: u64,
+    /// Requests that were due while no connection was free.
+    pub waited: u64,
     pub connecting_sum: u128,
     pub connecting_most: u64,
     pub surplus: u64,
@@ -349,7 +385,7 @@ impl<'a> Pacer<'a> {
     /// Opens as many connections as it can before the load.
     fn prepare(&mut self) -> io::Result<()> {
         let count = self.connections.len();
-        if !self.shared.plan.keepalive {
+        if !self.shared.plan.keepalive || self.shared.plan.on_demand {
             for position in 0..count {
                 self.pool(position).unopened.push_back(position);
             }
@@ -568,9 +604,10 @@ impl<'a> Pacer<'a> {
         let shared = self.shared;
         if shared.plan.threads > 1 {
             let since = self.longest_free(lane).unwrap_or(u64::MAX);
-            shared.tracks[lane].free_since[self.index]
-                .0
-                .store(since, Ordering::Relaxed);
+            let free = &shared.tracks[lane].free[self.index];
+            free.since.store(since, Ordering::Relaxed);
+            let idle = !self.pools[lane].open.is_empty();
+            free.idle.store(idle, Ordering::Relaxed);
         }
     }
 
@@ -612,6 +649,9 @@ impl<'a> Pacer<'a> {
                 None => continue,
             };
             let track = &self.shared.tracks[lane];
+            if self.shared.plan.on_demand && self.leaves_to_others(lane, now) {
+                continue;
+            }
             match track.schedule.claim(now - self.start, track.ring.room()) {
                 Claim::Request(number) => {
                     if let Some(from) = self.pools[lane].no_room_since.take() {
@@ -628,26 +668,61 @@ impl<'a> Pacer<'a> {
         None
     }
 
-    fn send(&mut self, lane: usize, number: u64, issued: u64, free_since: u64) -> io::Result<()> {
+    /// Whether this thread would open a connection for the next request while another has an idle
+    /// one.
+    fn leaves_to_others(&self, lane: usize, now: u64) -> bool {
         let track = &self.shared.tracks[lane];
-        let pool = &mut self.pools[lane];
-        let position = match pool.open.pop_front() {
+        let just_due = |due: u64| now < self.start + due + LEFT_NS;
+        self.pools[lane].open.is_empty()
+            && track
+                .free
+                .iter()
+                .any(|other| other.idle.load(Ordering::Relaxed))
+            && track
+                .schedule
+                .next(now - self.start)
+                .map_or(false, just_due)
+    }
+
+    /// Takes a free connection: an open one where there is, the one that is free for longest. Of
+    /// connections that are opened on demand it is the one that was used last, so that those that
+    /// a busy time has opened stay idle after it, until the server closes them.
+    fn take_free(&mut self, lane: usize) -> usize {
+        let on_demand = self.shared.plan.on_demand;
+        let (pool, connections) = (&mut self.pools[lane], &self.connections);
+        let is_open = |&(position, generation): &(usize, u32)| {
+            let connection: &Connection = &connections[position];
+            connection.generation == generation
+        };
+        let open = if on_demand {
+            std::iter::from_fn(|| pool.open.pop_back()).find(is_open)
+        } else {
+            pool.open.pop_front()
+        };
+        match open {
             Some((position, _)) => position,
             None => pool.unopened.pop_front().unwrap_or(0),
-        };
+        }
+    }
+
+    fn send(&mut self, lane: usize, number: u64, issued: u64, free_since: u64) -> io::Result<()> {
+        let track = &self.shared.tracks[lane];
+        let position = self.take_free(lane);
         let mut free_since = free_since;
-        for (index, other) in track.free_since.iter().enumerate() {
+        for (index, other) in track.free.iter().enumerate() {
             // In a closed loop each connection has requests of its own.
             if index != self.index && track.schedule.slices.is_none() {
-                free_since = free_since.min(other.0.load(Ordering::Relaxed));
+                free_since = free_since.min(other.since.load(Ordering::Relaxed));
             }
         }
         self.publish(lane);
         let due = track.schedule.due(number, issued - self.start);
         let could = free_since.max(self.start + due);
         let sent = self.tick();
-        self.pools[lane].count_busy(sent);
-        self.pools[lane].busy += 1;
+        let pool = &mut self.pools[lane];
+        pool.count_busy(sent);
+        pool.busy += 1;
+        pool.report.waited += u64::from(free_since > self.start + due);
         let pacing = sent.saturating_sub(could);
         // After a stop it takes a while to catch up, at most as long as the stop.
         let stopped = self.disturbed_until - self.disturbed_from;
@@ -683,6 +758,7 @@ impl<'a> Pacer<'a> {
         connection.link = Link::Connecting;
         self.connecting += 1;
         self.pool(position).report.connects += 1;
+        self.track(position).open_count.add();
         let begun = sys::connect(&self.track(position).address).and_then(|(socket, stamped)| {
             self.report.stamped &= stamped;
             let token = self.connections[position].token(position);
@@ -798,6 +874,7 @@ impl<'a> Pacer<'a> {
     fn fail_connect(&mut self, position: usize, failure: Failure) {
         self.connecting -= 1;
         self.pool(position).report.connects_failed += 1;
+        self.track(position).open_count.subtract();
         let connection = &mut self.connections[position];
         connection.close();
         connection.deadline = u64::MAX;
@@ -1208,14 +1285,16 @@ impl<'a> Pacer<'a> {
     }
 
     /// Closes a connection that carries no request, and opens it again in the background, unless
-    /// the requests open their own, the load is over, or the server ended it at once.
+    /// requests open their connections, the load is over, or the server ended it at once.
     fn reopen(&mut self, position: usize) {
-        let now = self.now;
+        let (now, plan) = (self.now, self.shared.plan);
+        self.track(position).open_count.subtract();
         let connection = &mut self.connections[position];
         let lasted = now.saturating_sub(connection.free_since) >= LEAST_IDLE_NS;
         connection.close();
         connection.deadline = u64::MAX;
-        if self.shared.plan.keepalive && now < self.end && (connection.used || lasted) {
+        let kept = plan.keepalive && !plan.on_demand;
+        if kept && now < self.end && (connection.used || lasted) {
             self.pool(position).report.reopened += 1;
             let timeout = self.timeout;
             self.connect(position, now + timeout);

@@ -137,8 +137,10 @@ pub struct Plan {
     /// Empty where the rate does not change.
     pub ramp: Vec<(f64, f64)>,
     times: Option<Arc<Vec<u64>>>,
-    /// Of each lane.
+    /// Of each lane; at most, where they are opened on demand.
     pub connections: usize,
+    /// Whether a connection is opened when a request is due and none is free.
+    pub on_demand: bool,
     pub threads: usize,
     pub keepalive: bool,
     pub timeout_s: f64,
@@ -614,6 +616,7 @@ impl Plan {
             "kinds",
             "schedule",
             "connections",
+            "on_demand",
             "threads",
             "keepalive",
             "timeout_s",
@@ -678,6 +681,11 @@ impl Plan {
             }
         }
         let connections = keys.whole("connections", 1.0, 100_000.0)? as usize;
+        let on_demand = keys.optional("on_demand").is_some() && keys.flag("on_demand")?;
+        if on_demand && is_closed {
+            let limit = "false of a closed loop, whose connections all carry requests";
+            return Err(keys.error("on_demand", keys.value("on_demand")?, limit));
+        }
         let threads = keys.whole("threads", 1.0, 1024.0)? as usize;
         let cpus = sys::allowed_cpus().len();
         if threads > connections || threads > cpus {
@@ -748,6 +756,7 @@ impl Plan {
             times: times.map(Arc::new),
             ramp,
             connections,
+            on_demand,
             threads,
             keepalive,
             timeout_s,

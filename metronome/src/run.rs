@@ -161,6 +161,7 @@ pub fn play(plan: &Plan) -> Result<(), String> {
         let run = Run {
             started,
             memory_locked,
+            most_open: track.open_count.most(),
             file: file.clone(),
         };
         let text = summary::text(plan, index, &run, &evaluated, &reports);

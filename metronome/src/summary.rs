@@ -23,6 +23,8 @@ pub struct Run {
     /// Unix time of due time 0, in nanoseconds.
     pub started: u64,
     pub memory_locked: bool,
+    /// Connections of the lane that were open or being opened at once, at most.
+    pub most_open: u64,
     /// Name of the file with the records.
     pub file: String,
 }
@@ -374,6 +376,7 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
                 ("replay", plan.replay.to_string()),
                 ("duration_s", format!("{}", plan.duration_s)),
                 ("connections", plan.connections.to_string()),
+                ("on_demand", plan.on_demand.to_string()),
                 ("threads", plan.threads.to_string()),
                 ("keepalive", plan.keepalive.to_string()),
                 ("timeout_s", format!("{}", plan.timeout_s)),
@@ -460,6 +463,8 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             object([
                 ("count", connects.to_string()),
                 ("failed", connects_failed.to_string()),
+                ("most_open", run.most_open.to_string()),
+                ("waited", sum(&lanes, |report| report.waited).to_string()),
                 (
                     "mean_us",
                     microseconds(connecting as f64 / connected as f64),

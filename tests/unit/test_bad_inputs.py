@@ -275,6 +275,32 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e generator=wrk2 -e warmup=2.5", "warmup: 2.5 is not a whole number"),
     (f"{A} -e generator=wrk2 -e rate=1,2.5", "rate: 2.5 is not a whole number"),
     ("playbooks/hosts.yml -e generator=wrk2 -e duration=30.5", "Give -e duration=31, or another"),
+    (
+        f"{A} -e connections=open:0",
+        "connections: 'open:0' has no limit from 1 to 60,000. Give it as",
+    ),
+    (
+        f"{A} -e connections=open:many",
+        "-e connections=open:<limit>, or -e connections=open for 10,",
+    ),
+    (f"{A} -e connections=open,64", "connections: 'open' is not a number. Give a number from 1 to"),
+    (
+        f"{A} -e connections=open -e generator=wrk2",
+        "connections: generator=wrk2 opens a number of connections. Give it, or -e generator=metro",
+    ),
+    (
+        f"{A} -e connections=open -e tls=true -e http2=true",
+        "connections: generator=oha opens a number of connections. Give it, or -e generator=metro",
+    ),
+    (
+        f"{A} -e connections=open -e keepalive=false",
+        "connections: keepalive=false opens a connection for each request anyway. Give the most",
+    ),
+    (
+        f"{AB} -e base=workers=1 -e head=workers=2 -e connections=open",
+        "connections: variants are compared in a closed loop too, in which no request is due.",
+    ),
+    (f"{M}=aiohttp -e connections=open:9", "connections: candidates are compared in a closed loop"),
     (f"{A} -e arrivals=random", "arrivals: 'random' is none of constant, poisson, gamma:<smoothn"),
     (f"{A} -e arrivals=gamma", "arrivals: 'gamma' has no number, or one out of range. Give a smoo"),
     (f"{A} -e arrivals=gamma:nan", "Give a smoothness from 0.25 to 100, for example -e arrivals="),

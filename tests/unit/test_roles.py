@@ -145,7 +145,9 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
     ranges = {}
     for name, option in options.items():
-        if option.get("elements", option["type"]) in ("int", "float"):
+        numbers = option.get("elements", option["type"]) in ("int", "float")
+        # Which may also be a word.
+        if numbers or name == "connections":
             (bounds,) = re.findall(r"\b([0-9.]+) to ([0-9]+)\b", option["description"])
             ranges[name] = tuple(float(bound) for bound in bounds)
             default = option.get("default")

@@ -33,6 +33,7 @@ from loadlab.model import (
     Verdict,
 )
 from loadlab.model.base import Above0, NotNegative, Positive
+from loadlab.plan import connections
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
@@ -102,6 +103,7 @@ def study(root: Path, options: GivenOptions) -> Study:
             raise PlanError(
                 f"{name}: variants are compared at one {name}. Give one with -e {name}=<value>."
             )
+    connections.refuse_beside(options.get(connections.OPTION), "variants")
     generator = registry.GENERATORS.get(str(options.get("generator", "")))
     if generator is not None and generator.mode != "constant":
         raise PlanError(

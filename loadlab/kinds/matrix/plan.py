@@ -29,7 +29,7 @@ from loadlab.model import (
     StudyPublication,
 )
 from loadlab.model.base import Above0, Facts, NotNegative, Positive
-from loadlab.plan import cell_ids, check_options
+from loadlab.plan import cell_ids, check_options, connections
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.modes.matrix_order import Matrix, sizes
@@ -97,6 +97,7 @@ def study(ask: Request, options: GivenOptions) -> Study:
     for name, reason in _REFUSED.items():
         if name in options:
             raise PlanError(f"{name}: '{options[name]}' has no place in a matrix: {reason}.")
+    connections.refuse_beside(options.get(connections.OPTION), "candidates")
     rule = methods.read(MatrixRule, ask.root)
     chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:

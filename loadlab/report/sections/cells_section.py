@@ -194,12 +194,25 @@ _REPETITION: Sequence[Column[Repetition]] = [
 ]
 
 
+def _opened(rep: Repetition) -> str:
+    """Return the connections that a repetition opened on demand: 210, 205 at once."""
+    opened = rep.opened
+    return formatting.NONE if opened is None else f"{opened.count:,}, {opened.most:,} at once"
+
+
+_OPENED: Sequence[Column[Repetition]] = [Number("connections opened", _opened)]
+
+
 def _repetitions(cell: CellSummary) -> Table:
     """Return the table of one cell's repetitions, including void and failed ones."""
     return table(
         "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
         "other number." + latency_columns.NO_VALUE,
-        [*_REPETITION, Column("from", lambda rep: sources(cell.cell_id, rep, _outputs(rep)))],
+        [
+            *_REPETITION,
+            *(_OPENED if cell.cell.load.on_demand else []),
+            Column("from", lambda rep: sources(cell.cell_id, rep, _outputs(rep))),
+        ],
         cell.repetitions,
         voided,
     )

@@ -211,6 +211,12 @@ def _cpu(row: _Row) -> str:
     return quantities.number("cpu", used.median if used else None)
 
 
+def _opened(row: _Row) -> str:
+    """Return how many connections were opened on demand, at once at most; empty where kept."""
+    most = [rep.opened.most for rep in row.entry.cell.repetitions if rep.opened]
+    return f"{max(most):,}" if most else ""
+
+
 def _errors(row: _Row) -> str:
     errors = cell_outcome.total(row.entry.cell.statistics.errors)
     return formatting.count(errors) if errors else ""
@@ -228,6 +234,7 @@ _COLUMNS: Sequence[TextColumn[_Row]] = [
     TextColumn("goodput", _goodput),
     *map(_latency, ("p50", "p99", "p99_9")),
     TextColumn("errors", _errors),
+    TextColumn("connections", _opened),
     TextColumn("CPU", _cpu),
     _VALID,
     _OUTCOME,

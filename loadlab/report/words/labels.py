@@ -283,6 +283,7 @@ def load(load: Load) -> str:
     """Return the generator and what is asked of it: wrk2, 1,000/s."""
     shape = [arrivals(load.arrivals)] if load.arrivals else []
     shape += [replayed(load.replay)] if load.replay else []
+    shape += ["connections on demand"] if load.on_demand else []
     return ", ".join([load.generator, pace(load), *shape])
 
 
@@ -338,7 +339,7 @@ def load_parts(load: Load) -> dict[str, str]:
     kept = load.keepalive is not False
     words = {
         "pace": "closed loop" if load.rate is None else f"{formatting.asked(load)}/s",
-        "connections": formatting.plural(load.connections, "connection"),
+        "connections": connections(load),
         "duration_s": f"{load.duration_s:g} s",
         "keepalive": "client connections kept" if kept else "a client connection for each request",
         **options,
@@ -356,6 +357,12 @@ def load_parts(load: Load) -> dict[str, str]:
     if load.background_endpoint:
         words["background"] = f"beside {load.background_endpoint}"
     return words
+
+
+def connections(load: Load) -> str:
+    """Return the connections of a load, in words."""
+    number = formatting.plural(load.connections, "connection")
+    return f"up to {number}, opened on demand" if load.on_demand else number
 
 
 def replayed(log: Replay) -> str:

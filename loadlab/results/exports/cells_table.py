@@ -69,6 +69,7 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "rate_per_s": load.rate,
         "arrivals": str(load.arrivals) if load.arrivals else None,
         "connections": load.connections,
+        "on_demand": bool(load.on_demand),
         "burst_every_s": load.burst_every_s,
         "clients": load.clients or 1,
         "asked_duration_s": load.duration_s,

@@ -68,6 +68,11 @@ class Evidence:
         return processes
 
     @property
+    def connections(self) -> int:
+        """Connections of the load: those kept open, or the most that were opened on demand."""
+        return self.rep.opened.most if self.rep.opened else self.cell.load.connections
+
+    @property
     def services(self) -> ServiceProcesses | None:
         return self.server.processes
 
@@ -126,7 +131,7 @@ class Evidence:
         loop, the time of its connections, of which each event held one for ``held_us``.
         """
         requests = self.rep.scheduled or self.rep.requests or 0
-        time_us = self.cell.load.connections * 1e6 * (self.rep.duration_s or 0.0)
+        time_us = self.connections * 1e6 * (self.rep.duration_s or 0.0)
         explained = events >= self.rule.limit_affected * requests
         return events > 0 and (explained or events * held_us > self.rule.limit_waiting * time_us)
 

@@ -24,7 +24,7 @@ def open_files(evidence: Evidence) -> Check | None:
     """Look for a reverse proxy without a free file descriptor."""
     shortage = _logged("open_files", "open_files", evidence)
     # nginx then accepts nothing for half a second, so a line is of all connections that wait.
-    connections = evidence.rule.limit_waiting * evidence.cell.load.connections
+    connections = evidence.rule.limit_waiting * evidence.connections
     stuck = (evidence.waiting("reverse_proxy") or 0.0) >= connections
     return shortage and shortage._replace(
         is_limit=shortage.is_limit or bool(shortage.evidence.value and stuck)

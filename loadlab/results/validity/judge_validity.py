@@ -105,6 +105,7 @@ FINDING: tuple[ClientRule, ...] = (
 # The same of counts; for several clients they are applied to the whole load.
 COUNTING: tuple[LoadRule, ...] = (
     schedule_rules.saturated,
+    schedule_rules.connections_limit,
     schedule_rules.backlog,
     schedule_rules.own_part,
     schedule_rules.late_tail,
@@ -118,5 +119,5 @@ COUNTING: tuple[LoadRule, ...] = (
 
 COUNTED = frozenset({
     *("saturated", "own_part", "late_tail", "late_hidden", "unsent", "aborted", "errors"),
-    *("counts_differ", "littles_law", "backlog"),
+    *("counts_differ", "littles_law", "backlog", "connections_limit"),
 })  # fmt: skip

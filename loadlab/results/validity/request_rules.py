@@ -76,11 +76,13 @@ def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
     if counted is None or evidence.cell.load.background_endpoint:
         return
     off = max(measurement.responses - counted, counted - measurement.requests)
-    if off > evidence.cell.load.connections:
+    opened = measurement.opened
+    connections = opened.most if opened else evidence.cell.load.connections
+    if off > connections:
         yield Reason(
             code="counts_differ",
             value=off,
-            limit=evidence.cell.load.connections,
+            limit=connections,
             facts={"reverse_proxy": counted, "generator": measurement.requests},
         )
 

@@ -275,6 +275,15 @@ def unsent(evidence: LoadEvidence) -> Iterator[Reason]:
         )
 
 
+def connections_limit(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where requests waited, as no more connections could be opened on demand."""
+    measurement, limit = evidence.measurement, evidence.cell.load.connections
+    opened = measurement.opened
+    waited = opened.waited + (measurement.unsent or 0) if opened else 0
+    if opened and waited and opened.most >= limit:
+        yield Reason(code="connections_limit", value=waited, limit=limit)
+
+
 def backlog(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where requests came faster than they were answered, though all were sent.
 

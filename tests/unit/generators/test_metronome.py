@@ -17,7 +17,7 @@ from loadlab.generators import merge, metronome, metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.model import Arrivals, LaneTurns, Switching
+from loadlab.model import Arrivals, LaneTurns, Opened, Switching
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -443,12 +443,26 @@ def test_a_plan_has_what_was_asked_for() -> None:
             ],
             "schedule": {"rate": 0.5, "duration_s": 2.5},
             "connections": 64,
+            "on_demand": False,
             "threads": 2,
             "keepalive": False,
             "timeout_s": 2,
             "keep_requests": False,
         },
     )
+
+
+def test_connections_on_demand_are_counted(folder: Path) -> None:
+    assert metronome.measure(folder, FLAKY)[0].opened is None
+    path = folder / "metronome.json"
+    summary = json.loads(path.read_text())
+    summary["plan"]["on_demand"] = True
+    summary["connects"] |= {"count": 31, "most_open": 9, "waited": 2}
+    path.write_text(json.dumps(summary))
+    measurement = metronome.measure(folder, FLAKY)[0]
+    assert measurement.opened == Opened(count=31, most=9, waited=2)
+    both = merge.merge([measurement, measurement])
+    assert both.opened == Opened(count=62, most=18, waited=4)
 
 
 TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}

@@ -8,6 +8,7 @@ from loadlab.model import (
     CellSummary,
     ClientStatistics,
     Load,
+    Opened,
     Reason,
     Repetition,
     Spread,
@@ -53,6 +54,14 @@ def test_a_cell_is_a_line_with_a_word_on_each_reason() -> None:
     assert common.startswith("All: aiohttp on Gunicorn (unix, http); /index; oha, 64 connections")
     (_, row, _) = lines(measured(repetition(validity=void)))
     assert row.endswith("0 of 1  void: steal")
+
+
+def test_connections_on_demand_are_told() -> None:
+    load = builders.load(connections=500, on_demand=True)
+    reps = [repetition(opened=Opened(count=9, most=most, waited=0)) for most in (7, 8)]
+    head, row, common = lines(measured(*reps, load=load))
+    assert dict(zip(head.split(), row.split(), strict=False))["connections"] == "8"
+    assert "oha, up to 500 connections, opened on demand" in common
 
 
 def test_cells_of_several_tunings_and_controls_are_named() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement, SentShape
-from loadlab.model import Arrivals, PerSecond
+from loadlab.model import Arrivals, Opened, PerSecond
 from loadlab.report import words
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
@@ -251,6 +251,19 @@ def test_latency_that_follows_a_ramp_is_no_backlog() -> None:
     assert codes(judged(growing).findings) == ["backlog"]
     ramp = msgspec.structs.replace(CONSTANT, arrivals=Arrivals(ramp=[(0, 100), (1, 1900)]))
     assert judged(growing, load=ramp).findings == []
+
+
+def test_connections_at_their_limit_are_told() -> None:
+    load = msgspec.structs.replace(CONSTANT, connections=200, on_demand=True)
+    below = replace(GOOD, opened=Opened(count=230, most=199, waited=0))
+    assert judged(below, load=load).findings == []
+    (finding,) = judged(
+        replace(GOOD, opened=Opened(count=230, most=200, waited=31)), load=load
+    ).findings
+    assert words.coded(finding) == (
+        "connections_limit: 31 requests were due while all 200 connections that may be open were "
+        "busy, and waited for one"
+    )
 
 
 def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
