@@ -176,7 +176,7 @@ impl Evaluation {
     ) -> io::Result<Evaluation> {
         let (rate, dues) = (plan.schedule(), plan.dues(lane));
         let lanes = plan.lanes.len() > 1;
-        let output = if plan.keeps_rows() {
+        let output = if plan.keeps_rows {
             let last = if lanes {
                 Some(NUMBER)
             } else if plan.is_even() {

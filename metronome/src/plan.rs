@@ -144,7 +144,8 @@ pub struct Plan {
     pub threads: usize,
     pub keepalive: bool,
     pub timeout_s: f64,
-    pub keep_requests: bool,
+    /// Whether a row is kept for each request, or histograms by second as of a closed loop.
+    pub keeps_rows: bool,
 }
 
 type Object = HashMap<String, JsonValue>;
@@ -725,8 +726,8 @@ impl Plan {
                 "kinds have weights of {sum} together; they must be at most {MOST_WEIGHT}"
             ));
         }
-        let rows = keep_requests && closed.is_none() && scheduled <= MOST_KEPT;
-        if kinds.len() > 1 && !rows {
+        let keeps_rows = keep_requests && closed.is_none() && scheduled <= MOST_KEPT;
+        if kinds.len() > 1 && !keeps_rows {
             return Err(format!(
                 "kinds has {} entries; it must have 1 unless a row is kept for each request, which \
                  are at most {MOST_KEPT}, of a rate",
@@ -760,7 +761,7 @@ impl Plan {
             threads,
             keepalive,
             timeout_s,
-            keep_requests,
+            keeps_rows,
         })
     }
 
@@ -785,10 +786,5 @@ impl Plan {
 
     pub fn mix(&self) -> Arc<Mix> {
         self.mix.clone()
-    }
-
-    /// Whether a row is kept for each request, or histograms by second as of a closed loop.
-    pub fn keeps_rows(&self) -> bool {
-        self.keep_requests && self.closed.is_none() && self.schedule().scheduled <= MOST_KEPT
     }
 }

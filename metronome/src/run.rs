@@ -48,7 +48,7 @@ pub fn play(plan: &Plan) -> Result<(), String> {
         .map_err(|error| cannot("use epoll_pwait2, which Linux has from 5.11 on", error))?;
     let cannot_write =
         |path: &Path, error: std::io::Error| cannot(&format!("write {}", path.display()), error);
-    let suffix = if plan.keeps_rows() {
+    let suffix = if plan.keeps_rows {
         "requests"
     } else {
         "seconds"

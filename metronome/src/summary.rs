@@ -483,8 +483,8 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
         (
             "files",
             object([
-                ("requests", file(plan.keeps_rows())),
-                ("seconds", file(!plan.keeps_rows())),
+                ("requests", file(plan.keeps_rows)),
+                ("seconds", file(!plan.keeps_rows)),
             ]),
         ),
     ];
