@@ -22,8 +22,10 @@ from loadlab.history import run_comparison
 from loadlab.kinds import run_end
 from loadlab.kinds.gate import analyse as verdict
 from loadlab.kinds.lesson import words
+from loadlab.plan import plan_document
 from loadlab.report.sections import comparison_section
 from loadlab.report.terminal.wrapping import wrapped
+from loadlab.report.words import labels
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError, ResultError
@@ -72,7 +74,8 @@ def compare(options: argparse.Namespace, results: Path) -> int:
     compared = run_comparison.compare(results, options.base, options.head)
     path = RunDir(results / compared.head[-1]).comparison(*compared.base)
     documents.write(path, documents.encode(compared))
-    _print_all([*comparison_section.lines(compared.comparisons, {}), f"Comparison: {path}"])
+    paths = labels.paths(plan_document.read(results / compared.head[-1]).plan.endpoints)
+    _print_all([*comparison_section.lines(compared.comparisons, paths), f"Comparison: {path}"])
     answer = run_comparison.answer(compared)
     return verdict.exit_status(answer, undecided_fails=options.undecided_fails)
 

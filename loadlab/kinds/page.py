@@ -160,15 +160,17 @@ class _Builder:
         )
 
     def _answer(self, headlines: Sequence[Headline], every: Sequence[Headline]) -> list[Block]:
-        """Return the answer, what disturbed the run, and every other sentence behind a fold."""
-        texts = {headline.text for headline in headlines}
+        """Return the answer, an overload that was asked for beside it, what disturbed the run, and
+        every other sentence behind a fold."""
+        first = [*headlines, *stages_section.headlines(self._overloads)[: answer.MOST]]
+        texts = {headline.text for headline in first}
         folded = [headline for headline in every if headline.text not in texts]
         summary = f"What was measured, in {formatting.plural(len(folded), 'sentence')}"
         disturbed = self._summary.disturbance
         nothing = Text("Nothing was measured yet.", css="verdict void")
         return [
-            *headlines,
-            *([] if headlines else [nothing]),
+            *first,
+            *([] if first else [nothing]),
             *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
             *([Fold(summary, folded)] if folded else []),
         ]
@@ -241,7 +243,8 @@ class _Builder:
                 *present(hosts_section.table_of(own, loops)),
                 *processes_section.blocks(own, loops),
             ]
-            sections.append(Section(path, blocks, f"endpoint-{len(sections) + 1}", path))
+            title = formatting.sentence(path)
+            sections.append(Section(title, blocks, f"endpoint-{len(sections) + 1}", title))
         return sections
 
     def _cell(self, entry: Entry, frame: Frame, baseline: Baseline | None) -> CellSection:

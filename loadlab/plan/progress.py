@@ -90,10 +90,11 @@ def document(
 def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> str:
     """Return a measurement's title: '[3/8] aiohttp /agents, oha 1,000/s'.
 
-    ``path``: of the endpoint. ``server``: the pair's server where there are several pairs, else
-    empty.
+    ``path``: of the endpoint, or in words what a mix or a log has. ``server``: the pair's server
+    where there are several pairs, else empty.
     """
     load = item.cell.load
+    several = len(item.cell.kinds) > 1 or load.replay
     amount = formatting.asked(load)
     pace = f", {amount}"
     if load.mode == "constant":
@@ -103,8 +104,8 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
     purpose = f" ({_PURPOSES[item.purpose]})" if item.purpose in _PURPOSES else ""
     host = f"{server}: " if server else ""
     return (
-        f"[{item.position}/{item.total}] {host}{item.cell.framework} {path}{purpose}, "
-        f"{load.generator}{pace}"
+        f"[{item.position}/{item.total}] {host}{item.cell.framework} "
+        f"{'with ' if several else ''}{path}{purpose}, {load.generator}{pace}"
     )
 
 

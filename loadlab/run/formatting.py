@@ -28,6 +28,11 @@ def significant(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{places}f}"
 
 
+def sentence(text: str) -> str:
+    """Return a text as a sentence or a heading begins: with a capital, if that is a letter."""
+    return text[:1].upper() + text[1:]
+
+
 def count(value: float | None) -> str:
     """Format a count without decimals: 12,346."""
     return NONE if value is None else f"{value:,.0f}"

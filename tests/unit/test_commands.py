@@ -6,10 +6,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab import __main__ as commands
 from loadlab.bundle import signature
 from loadlab.bundle.archive import BundleError
+from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 from tests.unit.history import test_run_comparison as runs
 
@@ -80,7 +82,13 @@ def test_runs_are_compared(
 ) -> None:
     runs.write(tmp_path, "old")
     runs.write(tmp_path, "new", 1.5)
+    # An application of one's own has other paths than the names of its endpoints.
+    planned = builders.plan(framework="aiohttp", endpoint="index")
+    own = replace(planned.endpoints["index"], path="/start")
+    builders.write_plan(tmp_path / "new", replace(planned, endpoints={"index": own}))
     assert commands.run(["compare", "old", "new", *options], tmp_path) == status
     path = tmp_path / "new" / "compare-old.json"
-    assert capsys.readouterr().out.splitlines()[-1] == f"Comparison: {path}"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"Comparison: {path}"
+    assert any("/start" in line for line in lines[:-1])
     assert path.exists()

@@ -126,7 +126,7 @@ def test_a_mix_is_not_shown_as_the_first_of_its_requests(
     watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
     watched.item = replace(ITEM, cell=builders.cell(endpoint="agents:9,write:1"))
     watched.run(4, 100)
-    assert " a mix of 2 requests, oha 1,000/s: 0 of 4 s; " in watched.shown[0]
+    assert "] aiohttp with a mix of 2 requests, oha 1,000/s: 0 of 4 s; " in watched.shown[0]
 
 
 @pytest.mark.parametrize(

@@ -484,7 +484,7 @@ def framed(
         Text(f"Cell {cell.cell_id}", css="id"),
     ]
     title = frame.heading or (entry.path if frame.folded else "")
-    return CellSection(title, headline, blocks, frame.folded)
+    return CellSection(formatting.sentence(title), headline, blocks, frame.folded)
 
 
 def _check_latency(cell: CellSummary, name: str) -> TableCell:

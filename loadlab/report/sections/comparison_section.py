@@ -108,7 +108,7 @@ def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list
     return [
         block
         for path, titleds in by_path.items()
-        for block in (Heading(path), _table(titleds, path, source))
+        for block in (Heading(formatting.sentence(path)), _table(titleds, path, source))
     ]
 
 

@@ -93,14 +93,14 @@ def overload(run_dir: Path, entry: Entry) -> list[Block]:
 
 def of_entry(entry: Entry) -> Headline:
     """Return the sentence of a cell's overload."""
-    staged = _staged(entry.cell)
+    staged, title = _staged(entry.cell), formatting.sentence(entry.title)
     if not staged:
         codes = [reason.code for rep in entry.cell.repetitions for reason in rep.validity.reasons]
         void = repetitions.void(len(entry.cell.repetitions), codes)
-        return Headline("void", f"{entry.title}: the overload has no valid measurement: {void}.")
+        return Headline("void", f"{title}: the overload has no valid measurement: {void}.")
     rep = staged[-1]
     back = rep.recovery and rep.recovery.recovered_s is not None
-    text = f"{entry.title}, overload: {recovery(rep)}"
+    text = f"{title}, overload: {recovery(rep)}"
     return Headline("held" if back else "missed", text, anchor=entry.anchor)
 
 

@@ -22,13 +22,15 @@ def line(plan: Plan, usd: float | None) -> str:
     study = plan.study
     scale = f", {study.name} at scale {study.scale}" if study and study.scale else ""
     frameworks = dict.fromkeys(stack.framework for stack in plan.stacks.values())
-    at = f"a mix of {plan.options.mix}" if plan.options.mix else ", ".join(plan.endpoints)
-    if plan.options.replay:
-        at = "the requests of a log"
+    at = f"at {', '.join(plan.endpoints)}"
+    if plan.options.mix:
+        at = f"with a mix of {plan.options.mix}"
+    elif plan.options.replay:
+        at = "with the requests of a log"
     price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
     return (
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "
-        f"{', '.join(frameworks)} at {at} ({plan.remaining:,} remaining), "
+        f"{', '.join(frameworks)} {at} ({plan.remaining:,} remaining), "
         f"about {formatting.lasting(plan.load_seconds)} of load{price}"
     )
 

@@ -504,6 +504,8 @@ def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
         "10,600 requests waited then; 12 s later no more than before."
     )
     assert f'<a href="#overload-1">/index, overload: {told}' in shown
+    # It was asked for, so it is beside the answer and not behind the fold.
+    assert "<details" not in shown[: shown.index(told)]
     assert shown.count('id="overload-1"') == 1
     assert shown.count("Overload and recovery") == 1
     assert '<th class="n" scope="row">20 to 45</th><td class="n">500</td>' in shown
