@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from msgspec.structs import asdict
 
 from loadlab.plan import check_options
+from loadlab.plan.schedule import PlacedItem
 from loadlab.stacks import stacks
 from tests.unit import builders, plays
 
@@ -32,19 +34,14 @@ STACKS = {
     "base": stack("aiohttp"),
     "head": stack("flask", reverse_proxy="none", transport="tcp", protocol="http"),
 }
-CELL = {"tuning": "stock", "network": "none", "endpoint": "agents", "load": {}}
+CELL = builders.cell(tuning="stock", network="none", endpoint="agents")
 
 
-def lane(place: int, name: str, cell_id: str, **cell: Any) -> dict[str, Any]:
-    return {
-        "place": place,
-        "stack": name,
-        "cell_id": cell_id,
-        "repetition": 2,
-        "purpose": "measure",
-        "cell": {**CELL, **cell},
-        "input_hashes": {},
-    }
+def lane(place: int, name: str, cell_id: str) -> dict[str, Any]:
+    """Return an item of a load as a plan's file has it."""
+    item = asdict(builders.item(stack=name, cell_id=cell_id, cell=CELL))
+    placed: dict[str, Any] = msgspec.to_builtins(PlacedItem(**item, repetition=2, place=place))
+    return placed
 
 
 LANES = [lane(2, "base", "a"), lane(1, "head", "b"), lane(3, "base", "control")]
@@ -166,8 +163,8 @@ def test_a_load_gets_what_each_lane_needs(said: Said) -> None:
         "repetition": 2,
         "purpose": "measure",
         "base": None,
-        "cell": CELL,
-        "input_hashes": {},
+        "cell": msgspec.to_builtins(CELL),
+        "input_hashes": None,
         "dir": "/run1/cells/b/rep-2",
         "url": "http://10.0.0.2:8101/agents",
         "status": "",

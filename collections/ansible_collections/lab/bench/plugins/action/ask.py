@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.utils.display import Display
@@ -35,10 +35,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     predict: str = ""
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     """Takes the answers from ``predict``, or asks for them in the terminal."""
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         record = reader.read(args.run_dir)
         # The reader answered the questions when the run began.
         if not reader.is_answered(args.stage, record):

@@ -6,8 +6,6 @@ longer for more hosts.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere, at_once
 from msgspec import Struct
@@ -20,10 +18,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     then: dict[str, str] = {}  #: The same, for when all of ``commands`` have ended well.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     _requires_connection = True
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         names = (*args.commands, *args.then)
         hosts = {name: Elsewhere(self, name, self.variables) for name in names}
         at_once(hosts, args.commands)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere, at_once
@@ -29,10 +28,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     seconds: float  #: From the return of this action to the start of the measurement.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     _requires_connection = True
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         commands = {offer.name: offer.begin for offer in args.offers}
         hosts = {name: Elsewhere(self, name, self.variables) for name in (*args.first, *commands)}
         if args.first:

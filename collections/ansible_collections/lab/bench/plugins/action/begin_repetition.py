@@ -7,7 +7,6 @@ are the variables of the role load_run; loadlab/generators/load_run.py does the 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
@@ -17,8 +16,8 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RepetitionDir
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: LoadRunInput) -> dict[str, Any]:
+class ActionModule(ControllerAction[LoadRunInput]):
+    def work(self, args: LoadRunInput) -> dict[str, object]:
         planned = load_run(args)
         for path, record in {args.dir: planned.record, **planned.beside}.items():
             folder = RepetitionDir(Path(path))

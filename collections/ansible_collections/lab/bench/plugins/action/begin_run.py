@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -27,8 +26,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     original: str = ""
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         run = RunDir(args.run_dir)
         new = not run.plan.exists()
         moved = not run.latest.is_symlink() or run.latest.readlink() != Path(run.path.name)

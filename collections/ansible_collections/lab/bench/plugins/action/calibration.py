@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
@@ -18,6 +17,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from msgspec import Struct
 
 from loadlab.model import TuningLedger
+from loadlab.model.base import Json
 from loadlab.report.words import calibration_words as words
 from loadlab.results import calibration_reuse, judge_calibration
 from loadlab.run import documents
@@ -34,12 +34,12 @@ class Arguments(Struct, kw_only=True, frozen=True):
     #: calibration is looked for.
     link: dict[str, str] | None = None
     hosts: list[str]  #: The server and the client, whose tuning.json is a condition too.
-    conditions: dict[str, Any]  #: Everything else that a calibration depends on.
+    conditions: dict[str, Json]  #: Everything else that a calibration depends on.
     generator: str  #: Of the measurements that follow.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         folder, now = CalibrationDir(args.dir), time.time()
         ledger = folder.run_dir.ledger()
         conditions = calibration_reuse.conditions(

@@ -7,7 +7,6 @@ plan/client_programs.py and tuning/sizing.py.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
@@ -41,8 +40,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     root: Path  #: Top folder of the lab.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         host, plan, is_server = args.host, args.plan, args.is_server
         needs = plan.needs and (plan.needs.server if is_server else plan.needs.client)
         demands = Demands(

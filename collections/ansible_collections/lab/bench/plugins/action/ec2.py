@@ -9,8 +9,6 @@ its keys and when it ends (UTC), and lost: instance -> why it is of no use.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from msgspec import Struct
 
@@ -34,8 +32,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     seconds: int = 0  #: How long to wait for the keys of all, after which those without are lost.
 
 
-class ActionModule(Ec2Action):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(Ec2Action[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         if args.types:
             return ec2_queries.offer(
                 self.ec2, args.region, args.types, spot=args.spot, tag=args.tag

@@ -8,8 +8,6 @@ it; an instance gets its own tags right after that. Its result: ``zone`` that ha
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import tell
 from msgspec import Struct
@@ -30,8 +28,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     launch: Launch
 
 
-class ActionModule(Ec2Action):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(Ec2Action[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         vpc = Vpc(args.vpc, args.cidr, args.route_table)
         zone, hosts = ec2_instances.create(self.ec2, args.launch, vpc, args.zones, tell)
         return {"changed": True, "zone": zone, "hosts": hosts}

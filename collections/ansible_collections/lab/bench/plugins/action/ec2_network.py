@@ -7,8 +7,6 @@ request that creates it. Its result: the ids ``vpc``, ``route_table`` and ``grou
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from msgspec import Struct
 
@@ -26,7 +24,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
     sources: list[str]  #: IPv4 networks that SSH is let in from.
 
 
-class ActionModule(Ec2Action):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(Ec2Action[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         network = Network(self.ec2, args.name, args.tags)
         return network.provide(args.cidr, args.public_key, args.sources)

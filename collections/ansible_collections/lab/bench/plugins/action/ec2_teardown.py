@@ -7,8 +7,6 @@ removed, or where else there is something.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from msgspec import Struct
 
@@ -22,8 +20,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     tag: str
 
 
-class ActionModule(Ec2Action):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(Ec2Action[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         changed, message = ec2_instances.remove(
             self.ec2, args.region, args.tag, check=self._task.check_mode
         )

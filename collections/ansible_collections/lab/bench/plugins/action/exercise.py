@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
@@ -30,10 +30,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     hosts: dict[str, dict[str, str]] = {}  #: Name -> address, user, port, key and arguments of ssh.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     """The pages and lesson.json follow from reader.json, so they are written again with it."""
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         run, stage = RunDir(args.run_dir), args.stage
         begun = plans.read(run.path)
         study = begun.plan.study

@@ -7,7 +7,6 @@ loadlab/plan/user_options.py does the work.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible import context
 from ansible.utils.vars import load_extra_vars
@@ -22,11 +21,11 @@ class Arguments(Struct, kw_only=True, frozen=True):
     """The lab's top folder, and the specs of the main variables, which are suggested first."""
 
     root: Path
-    specs: dict[str, Any]
+    specs: dict[str, object]
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         variables = load_extra_vars(self._loader)
         playbooks = [Path(name) for name in context.CLIARGS.get("args", ()) if Path(name).is_file()]
         user_options.refuse_names(
@@ -34,7 +33,7 @@ class ActionModule(ControllerAction):
         )
         return {"names": list(variables)}
 
-    def _inventory(self) -> list[dict[str, Any]]:
+    def _inventory(self) -> list[dict[str, object]]:
         """Return the variables of each host and group in the inventory, without those of -e."""
         inventory = self.variables["hostvars"]._inventory
         every = [*inventory.groups.values(), *inventory.hosts.values()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -17,12 +16,12 @@ class Arguments(Struct, kw_only=True, frozen=True):
     """A measurement that failed."""
 
     dest: Path  #: Folder of the repetition on the controller, created if it is missing.
-    record: dict[str, Any]  #: cell.json, if there is none yet.
+    record: dict[str, object]  #: cell.json, if there is none yet.
     error: str  #: The message, added to those of before.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         dest = RepetitionDir(args.dest)
         dest.path.mkdir(parents=True, exist_ok=True)
         if not dest.cell.exists():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
@@ -29,10 +28,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     run_dir: Path
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     _requires_connection = True
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         if self._task.check_mode:
             return {}
         run = RunDir(args.run_dir)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -22,10 +20,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     make: str = ""  #: The command that creates the host, if the lab does so.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     _requires_connection = True
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         try:
             # Run by the login shell, so the host needs nothing else.
             said = self._low_level_execute_command(args.script, executable=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
@@ -42,10 +41,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     log: Path  #: The file whose last line is shown.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     """Waits for the job and shows the last line of its log."""
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         begun = time.monotonic()
         while not finished(args.results_file):
             waited = formatting.lasting(time.monotonic() - begun)

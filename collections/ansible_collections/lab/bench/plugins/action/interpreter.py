@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -25,8 +24,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     machine: str = ""
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         machine = args.machine or platform.machine()
         folder, changed = interpreters.obtain(args.root, args.python, machine)
         return {"changed": changed, "folder": str(folder)}

@@ -26,8 +26,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     hosts: list[str]
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         earlier = documents.read_or_none(args.path, TuningLedger)
         recorded = earlier.hosts if earlier and earlier.profile == args.profile else {}
         rows = {name: self._rows(name, recorded.get(name, [])) for name in args.hosts}

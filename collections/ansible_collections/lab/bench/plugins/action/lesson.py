@@ -7,7 +7,7 @@ that were not confirmed. loadlab/kinds/lesson/show.py does the work.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -28,8 +28,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     stage: Literal["run", "transfer"]
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         run = RunDir(args.run_dir)
         pages = show.pages(run.path, args.root)
         changed = [self.put(run.path / name, content) for name, content in pages.items()]

@@ -7,7 +7,6 @@ cache changes. loadlab/stacks/requirements.py does the work.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -23,7 +22,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
     requirements: str  #: The file in it that lists its packages, such as requirements.txt.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         folder = args.root / args.source
         return {"changed": requirements.make_lock(args.root, folder, args.requirements)}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
@@ -32,8 +31,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     last: Last | None = None  #: The result before the last measurement; None at the start.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         turn = turns.take(args.run_dir, args.pair, args.last, args.set_up, time.time())
         for line in turns.lines(turn):
             tell(line)

@@ -8,7 +8,6 @@ loadlab/bundle/original.py does the work.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible import constants
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
@@ -27,8 +26,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     root: Path  #: Top folder of the lab.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         repeated = original.read(args.like, args.root)
         # Ansible removes this folder when it ends.
         path = Path(constants.DEFAULT_LOCAL_TMP) / ORIGINAL

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 from datetime import UTC, datetime
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -26,8 +25,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     booted: int  #: Boot time of the host from its /proc/stat, unix seconds.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         url = args.url
         try:
             booted = node_exporter.booted(exporter.fetch(url))

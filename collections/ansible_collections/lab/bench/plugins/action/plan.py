@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
@@ -36,14 +35,14 @@ class Arguments(StageRequest, kw_only=True, frozen=True):
     """What a stage asks to be planned."""
 
     specs: dict[str, Spec]  #: The options of the role run, as its argument specs have them.
-    options: dict[str, Any]  #: Option -> value, None or "" where it has none.
+    options: dict[str, object]  #: Option -> value, None or "" where it has none.
     original: str = ""  #: File with the run to repeat, from lab.bench.original; "" to repeat none.
     #: Variables of the role that makes the hosts, which decide what the hosts are.
     made_with: dict[str, Scalar] = field(default_factory=dict)
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         original = documents.read(Path(args.original), Original) if args.original else None
         request = Request(
             **{name: getattr(args, name) for name in StageRequest.__struct_fields__},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
@@ -14,10 +12,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     msg: str
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     """Prints ``msg`` at once, whatever the callback shows of ordinary results."""
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         if self.variables.get("progress_quiet") and not self._task.check_mode:
             return {}
         for line in args.msg.rstrip().splitlines():

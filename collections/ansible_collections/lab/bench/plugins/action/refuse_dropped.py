@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
@@ -16,8 +14,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     hosts: list[str]
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         if args.hosts:
             raise LabError(f"The run ends here, without {', '.join(args.hosts)}.")
         return {}

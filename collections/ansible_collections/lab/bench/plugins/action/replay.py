@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
@@ -26,8 +25,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     run_dir: Path
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         plan = plan_document.read(args.run_dir).plan
         loads = [item.cell.load for item in plan_document.items(plan.experiments)]
         replay = next(load.replay for load in loads if load.replay)

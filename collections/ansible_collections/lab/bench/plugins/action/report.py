@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -28,10 +27,10 @@ class Arguments(Struct, kw_only=True, frozen=True):
     template: Path
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     """Builds the pages, renders the templates, and writes each file whole or not at all."""
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         # Imported here: matplotlib takes a second of CPU.
         from loadlab.history.index import index_page as index
         from loadlab.kinds import page as report

@@ -9,7 +9,6 @@ the command that resumes the run, ``void``: why no measurement is valid, "" wher
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -28,16 +27,16 @@ class Arguments(Struct, kw_only=True, frozen=True):
 
     run_dir: Path  #: The run's folder.
     root: Path  #: Top folder of the lab.
-    hosts: dict[str, Any]  #: Inventory name -> description.
+    hosts: dict[str, object]  #: Inventory name -> description.
     #: Host -> its cloud instance, as Found in loadlab/hosts/ec2_price.py has it, empty for a host
     #: that is none.
-    instances: dict[str, Any] = {}
+    instances: dict[str, object] = {}
     logs: dict[str, str]  #: Host -> log of its services.
-    controller: dict[str, Any]  #: Its description.
+    controller: dict[str, str]  #: Its description.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         run_dir = args.run_dir
         run = RunDir(run_dir)
         run.logs.mkdir(exist_ok=True)

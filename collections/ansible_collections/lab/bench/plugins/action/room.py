@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -31,8 +30,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     base_bytes: int = 0  #: What these need besides the measurements.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         # Hosts are made even where nothing is to be measured.
         room = args.plan.needs or Needs(
             client=_NONE, server=_NONE, controller=_NONE, temporary_bytes=0

@@ -9,7 +9,6 @@ planning/resume.py do the work.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
@@ -25,26 +24,31 @@ from loadlab.plan.plan_document import Run
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
+# Field of a run's host -> key of its cloud instance.
+_OF_INSTANCE = {"instance_type": "type", "image": "image"}
 
-def _instance(instance: dict[str, Any]) -> dict[str, str]:
+
+def _instance(instance: dict[str, object]) -> dict[str, str]:
     """Return the instance type and image of a host; nothing where it is no instance."""
-    return {"instance_type": instance["type"], "image": instance["image"]} if instance else {}
+    return {name: str(instance[key]) for name, key in _OF_INSTANCE.items()} if instance else {}
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
     """A run and the present hosts."""
 
     run_dir: Path  #: The run's folder.
-    hosts: dict[str, dict[str, Any]]  #: Name -> identity, from the filter lab.bench.host_identity.
+    hosts: dict[
+        str, dict[str, object]
+    ]  #: Name -> identity, from the filter lab.bench.host_identity.
     #: Host -> its cloud instance with type and image, empty for a host that is none.
-    instances: dict[str, dict[str, Any]] = {}
+    instances: dict[str, dict[str, object]] = {}
     pairs: list[Pair]  #: From the filter lab.bench.pairs.
     now: Run | None = None  #: What plan.json would be for a new run.
     new: bool = False  #: Whether the run is new; then only the plan of plan.json is written again.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         run = RunDir(args.run_dir)
         if not run.plan.exists():
             # In check mode a new run has no plan.json.

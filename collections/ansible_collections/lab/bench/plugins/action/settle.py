@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
@@ -17,11 +16,11 @@ class Arguments(Struct, kw_only=True, frozen=True):
 
     run_dir: Path  #: Its folder, with everything fetched from the hosts.
     #: Server (of its pair) and reason of each host whose files could not be fetched.
-    unfetched: list[dict[str, Any]] = []
+    unfetched: list[dict[str, str]] = []
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         lost = derive_run.unfinished(args.run_dir, args.unfetched)
         for unfinished in lost:
             unfinished.fail(repetitions_words.cut_off(unfinished.step, unfinished.unfetched))

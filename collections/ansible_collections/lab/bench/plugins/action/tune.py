@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
@@ -56,20 +56,20 @@ class Arguments(Struct, kw_only=True, frozen=True):
     verify: bool = True  #: False only reads.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     _requires_connection = True
     name: str
     # The functions of the part, then their variables.
     script: str
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         self.name = str(self.variables["inventory_hostname"])
         self.script = "".join((args.root / path).read_text() for path in _SCRIPTS[args.part])
         if args.part == "machine":
             return self._machine(args)
         return self._postgresql(args) if args.part == "postgresql" else self._serving(args)
 
-    def _machine(self, args: Arguments) -> dict[str, Any]:
+    def _machine(self, args: Arguments) -> dict[str, object]:
         assert args.host is not None
         groups, granted = self.variables["group_names"], args.host.manifest.nofile
         settings = (
@@ -144,7 +144,7 @@ class ActionModule(ControllerAction):
         if result.get("failed"):
             raise LabError(f"{self.name} does not come back after its reboot: {result['msg']}")
 
-    def _postgresql(self, args: Arguments) -> dict[str, Any]:
+    def _postgresql(self, args: Arguments) -> dict[str, object]:
         settings = sizing.postgresql_settings(args.profile, _sizes(args)) if args.profile else []
         self._set(KEYS=[setting.key for setting in settings])
         check = self._task.check_mode
@@ -185,7 +185,7 @@ class ActionModule(ControllerAction):
             )
         return result
 
-    def _serving(self, args: Arguments) -> dict[str, Any]:
+    def _serving(self, args: Arguments) -> dict[str, object]:
         assert args.profile is not None
         assert args.serving is not None
         name = args.serving.reverse_proxy
@@ -232,7 +232,7 @@ class ActionModule(ControllerAction):
         changed: bool,
         changes: Sequence[Change] = (),
         problem: str = "",
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the result, failed with ``problem`` where a required setting is not in force."""
         result = {"changed": changed, "rows": msgspec.to_builtins(list(rows))}
         if self._task.diff and changes:

@@ -6,7 +6,6 @@ The callback lab.bench.playbook ends with it, unless a task failed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
@@ -24,8 +23,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     undecided_fails: bool = False
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         run = RunDir(args.run_dir)
         kind = all_kinds.of_run(run.path)
         return {

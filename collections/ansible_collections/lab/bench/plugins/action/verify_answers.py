@@ -6,11 +6,10 @@ loadlab/stacks/contract.py does the work.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
+from loadlab.model.base import Json
 from loadlab.stacks.contract import Answer, ContractError, Contracts, cut, times, verified
 
 
@@ -22,12 +21,12 @@ class Arguments(Struct, kw_only=True, frozen=True):
     #: prints them, each followed by the mark.
     answers: str
     mark: str  #: Text that separates an answer, its time and the next answer.
-    dataset: dict[str, Any]  #: The content of files/dataset.yml.
+    dataset: dict[str, list[dict[str, Json]]]  #: The content of files/dataset.yml.
     before: dict[str, Answer] = {}  #: Endpoint -> answer that the run recorded earlier.
 
 
-class ActionModule(ControllerAction):
-    def work(self, args: Arguments) -> dict[str, Any]:
+class ActionModule(ControllerAction[Arguments]):
+    def work(self, args: Arguments) -> dict[str, object]:
         try:
             contracts = args.contracts
             requests = [

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
@@ -56,12 +55,12 @@ class Arguments(Struct, kw_only=True, frozen=True):
     scrape: dict[str, Scraped]  #: Path of the recording on the controller -> host.
 
 
-class ActionModule(ControllerAction):
+class ActionModule(ControllerAction[Arguments]):
     """Records each host into the repetition's folder and shows the progress."""
 
     _requires_connection = True
 
-    def work(self, args: Arguments) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         begun = time.monotonic()
         over = threading.Event()
         with contextlib.ExitStack() as recordings:

@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ansible import context
+from ansible.executor.task_result import CallbackTaskResult
 from ansible.plugins.callback import CallbackBase
 
 from loadlab.hosts import ec2_price
@@ -28,6 +29,14 @@ author: the lab's developers
 ROOT = Path(__file__).parents[6]
 
 
+class Running(TypedDict):
+    """Instances that a command uses: whether they stay, what they cost, and what removes them."""
+
+    keep: bool
+    usd_per_hour: float
+    teardown: str
+
+
 class CallbackModule(CallbackBase):  # type: ignore[misc]
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -35,9 +44,9 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self._running: dict[str, Any] | None = None
+        self._running: Running | None = None
 
-    def v2_runner_on_ok(self, result: Any) -> None:
+    def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:
         running = result.result.get("ansible_facts", {}).get("aws_hosts_running")
         if running and self._running is None:
             # Also where another callback ends the process with a status.

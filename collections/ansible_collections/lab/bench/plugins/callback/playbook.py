@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from ansible import context
+from ansible.executor.stats import AggregateStats
+from ansible.executor.task_result import CallbackTaskResult
+from ansible.inventory.host import Host
+from ansible.playbook import Playbook
+from ansible.playbook.included_file import IncludedFile
+from ansible.playbook.play import Play
+from ansible.playbook.task import Task
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.plugins.loader import action_loader, filter_loader
@@ -55,14 +61,14 @@ CONSEQUENCE = "lab.bench.refuse_dropped"
 LOST = 4
 
 
-def where(result: Any) -> str:
+def where(result: CallbackTaskResult) -> str:
     """Return the host that a task failed on: the delegated host, or the task's own."""
     host, delegated = result.host.get_name(), result.task.delegate_to
     # rsync runs on this machine, and says what became of the host.
     return str(result.result.get("lost") or (delegated != "localhost" and delegated) or host)
 
 
-def failure_of(result: Any, host: str, lost: bool) -> Failure:
+def failure_of(result: CallbackTaskResult, host: str, lost: bool) -> Failure:
     """Return what a failed task tells."""
     action = result.task.action
     failed = failure(host, {"name": result.task.name, "action": action}, result.result)
@@ -84,8 +90,8 @@ class CallbackModule(Default):  # type: ignore[misc]
         # Of each host where the last item of a loop failed.
         self._item_hosts: dict[str, str] = {}
         # The last plan, and that of the run that was begun or resumed; empty for none.
-        self._plan: dict[str, Any] = {}
-        self._run: dict[str, Any] = {}
+        self._plan: dict[str, object] = {}
+        self._run: dict[str, object] = {}
         self._status = 0
         self._screen = Screen(self._display, self._is_detailed)
 
@@ -98,7 +104,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         """Return whether each changed task is shown."""
         return self._is_detailed() or bool(self.get_option("show_changed"))
 
-    def v2_playbook_on_start(self, playbook: Any) -> None:
+    def v2_playbook_on_start(self, playbook: Playbook) -> None:
         """Load the lab's filters in this process.
 
         Each task runs in a fork of it, which otherwise imports them again: 0.1 to 0.3 s between
@@ -108,7 +114,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         action_loader.get("lab.bench.next", class_only=True)
         super().v2_playbook_on_start(playbook)
 
-    def v2_playbook_on_play_start(self, play: Any) -> None:
+    def v2_playbook_on_play_start(self, play: Play) -> None:
         name = play.get_name().strip()
         minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
         # The common preparation plays run in every stage; print their name only once.
@@ -118,10 +124,10 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._play = play
         self._last_task_banner = None
 
-    def v2_playbook_on_include(self, included_file: Any) -> None:
+    def v2_playbook_on_include(self, included_file: IncludedFile) -> None:
         """Print nothing: the user does not need the name of an included file."""
 
-    def v2_runner_on_start(self, host: Any, task: Any) -> None:
+    def v2_runner_on_start(self, host: Host, task: Task) -> None:
         if task.action in ("ansible.builtin.pause", "lab.bench.ask"):
             # The user types the answer where the status line would be.
             self._screen.over()
@@ -129,7 +135,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         elif task.action != "ansible.builtin.validate_argument_spec":
             self._screen.begins(host.get_name(), task.name or task.action)
 
-    def v2_runner_on_ok(self, result: Any) -> None:
+    def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:
         self._screen.ends(result.host.get_name())
         if isinstance(result.task, TaskInclude):
             return
@@ -144,27 +150,27 @@ class CallbackModule(Default):  # type: ignore[misc]
         else:
             self._handle_warnings_and_exception(result)
 
-    def v2_runner_item_on_ok(self, result: Any) -> None:
+    def v2_runner_item_on_ok(self, result: CallbackTaskResult) -> None:
         if self._shows_changes():
             super().v2_runner_item_on_ok(result)
         else:
             self._handle_warnings_and_exception(result)
 
-    def v2_runner_on_skipped(self, result: Any) -> None:
+    def v2_runner_on_skipped(self, result: CallbackTaskResult) -> None:
         self._screen.ends(result.host.get_name())
         super().v2_runner_on_skipped(result)
 
-    def v2_runner_item_on_failed(self, result: Any) -> None:
+    def v2_runner_item_on_failed(self, result: CallbackTaskResult) -> None:
         self._item_hosts[result.host.get_name()] = where(result)
         super().v2_runner_item_on_failed(result)
 
-    def v2_runner_on_unreachable(self, result: Any) -> None:
+    def v2_runner_on_unreachable(self, result: CallbackTaskResult) -> None:
         self._failed(result, lost=True)
 
-    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+    def v2_runner_on_failed(self, result: CallbackTaskResult, ignore_errors: bool = False) -> None:
         self._failed(result, lost=False)
 
-    def _failed(self, result: Any, lost: bool) -> None:
+    def _failed(self, result: CallbackTaskResult, lost: bool) -> None:
         host = result.host.get_name()
         self._screen.ends(host)
         # Of a loop, each item knows its own.
@@ -186,13 +192,10 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def _tell(self, failures: list[Failure]) -> None:
         """Print the cause and the remedy of each, where they are not the last lines already."""
-        run_dir = self._run.get("run_dir")
+        run_dir, resume_args = (str(self._run.get(key, "")) for key in ("run_dir", "resume_args"))
         measured = bool(run_dir and RunDir(Path(run_dir)).measured())
         # The message may contain a server's text.
-        lines = [
-            printable(line)
-            for line in last_lines(failures, measured, self._run.get("resume_args", ""))
-        ]
+        lines = [printable(line) for line in last_lines(failures, measured, resume_args)]
         if list(self._screen.recent)[-len(lines) :] != lines:
             for line in lines:
                 self._display.display(line, color="red")
@@ -201,7 +204,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         if self._shows_changes():
             super().v2_playbook_on_no_hosts_remaining()
 
-    def v2_playbook_on_stats(self, stats: Any) -> None:
+    def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         self._screen.stage("")
         ended = {*stats.failures, *stats.dark}
         causes = [failed for host, failed in self._failures.items() if host in ended]
@@ -215,7 +218,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         if self._status and not stats.failures:
             raise SystemExit(self._status)
 
-    def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
+    def _handle_exception(self, result: dict[str, object], use_stderr: bool = False) -> None:
         """Show where an error was raised only with -v: a refusal's message says enough."""
         if self._display.verbosity:
             super()._handle_exception(result, use_stderr=use_stderr)

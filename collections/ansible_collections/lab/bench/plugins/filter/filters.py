@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import msgspec
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -28,9 +28,11 @@ from loadlab.hosts import (
     probe,
     qdisc,
 )
+from loadlab.hosts.probe import HostProbe
 from loadlab.hosts.qdisc import NetworkProfile
-from loadlab.model import HostDescription, kinds_of
+from loadlab.model import kinds_of
 from loadlab.plan.plan_document import Plan
+from loadlab.plan.schedule import PlacedItem
 from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
@@ -51,17 +53,17 @@ _LOGIN = {
 }
 
 
-def run_path(run_dir: Path, name: str, *args: str | int) -> str | list[Any]:
+def run_path(run_dir: Path, name: str, *args: str | int) -> str | list[object]:
     """Return a path of a run, by the name of an attribute or method of RunDir and its arguments."""
     return _named(RunDir(run_dir), name, args)
 
 
-def repetition_path(folder: Path, name: str, *args: Any) -> str | list[Any]:
+def repetition_path(folder: Path, name: str, *args: str | int) -> str | list[object]:
     """Return a path of a repetition, by the name of an attribute or method of RepetitionDir."""
     return _named(RepetitionDir(folder), name, args)
 
 
-def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) -> str | list[Any]:
+def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) -> str | list[object]:
     attribute = getattr(folder, name)
     value = attribute(*args) if callable(attribute) else attribute
     return value if isinstance(value, list) else str(getattr(value, "path", value))
@@ -72,7 +74,7 @@ def calibration_path(folder: Path, part: str, number: int) -> str:
     return str(CalibrationDir(folder).part(part, number).path)
 
 
-def document(path: Path) -> dict[str, Any]:
+def document(path: Path) -> dict[str, object]:
     """Return a JSON document, empty where there is none."""
     return documents.load(path) if path.exists() else {}
 
@@ -83,14 +85,17 @@ def rsync_excludes(stack: Stack) -> list[str]:
 
 
 def use_of_host(
-    text: str, use: dict[str, Any], tunings: dict[str, dict[str, Any]]
+    text: str, use: dict[str, object], tunings: dict[str, dict[str, object]]
 ) -> dict[str, object]:
     """Return whether and how the lab uses a host; see loadlab/hosts/host_in_use.py.
 
     ``text``: from in_use.sh; ``use``: the fields of Use; ``tunings``: as in the plan.
     """
     settings = {
-        name: {row["name"]: str(row["value"]) for row in profile.get("postgresql", [])}
+        name: {
+            str(row["name"]): str(row["value"])
+            for row in convert(profile.get("postgresql", []), list[dict[str, object]])
+        }
         for name, profile in tunings.items()
     }
     host = host_in_use.parse(text)
@@ -104,13 +109,13 @@ def use_of_host(
 
 
 def lanes(
-    planned: list[dict[str, Any]],
+    planned: list[PlacedItem],
     stacks: dict[str, Stack],
-    endpoints: dict[str, dict[str, Any]],
+    endpoints: contract.Contracts,
     root: Path,
     run_dir: Path,
     address: str,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return each lane's stack, and its entries of stack_places and load_run_lanes of the roles
     stack and load_run.
 
@@ -120,32 +125,32 @@ def lanes(
     kept = ("place", "cell_id", "repetition", "purpose", "base", "cell", "input_hashes")
     return [
         {
-            "stack": lane["stack"],
+            "stack": lane.stack,
             "placed": {
-                "place": lane["place"],
-                "stack_name": f"{lane['stack']}-{lane['cell']['tuning']}",
-                "definition": stacks[lane["stack"]],
+                "place": lane.place,
+                "stack_name": f"{lane.stack}-{lane.cell.tuning}",
+                "definition": stacks[lane.stack],
             },
             "offered": {
-                **{key: lane.get(key) for key in kept},
-                "dir": run_path(run_dir, "repetition", lane["cell_id"], lane["repetition"]),
-                "url": (served.tls_url if lane["cell"]["load"].get("tls") else served.url)
-                + endpoints[lane["cell"]["endpoint"]]["path"],
+                **{key: getattr(lane, key) for key in kept},
+                "dir": run_path(run_dir, "repetition", lane.cell_id, lane.repetition),
+                "url": (served.tls_url if lane.cell.load.tls else served.url)
+                + endpoints[lane.cell.endpoint].path,
                 "status": served.status,
                 "units": served.units,
             },
         }
         for lane in planned
-        for served in [places.served(root, stacks[lane["stack"]], address, lane["place"])]
+        for served in [places.served(root, stacks[lane.stack], address, lane.place)]
     ]
 
 
 def mix(
     endpoint: str,
-    endpoints: dict[str, dict[str, Any]],
-    answers: dict[str, dict[str, Any]],
+    endpoints: contract.Contracts,
+    answers: dict[str, contract.Answer],
     url: str,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the entries of load_run_mix of the role load_run; none where ``endpoint``, a cell's,
     names one.
 
@@ -156,7 +161,7 @@ def mix(
         {
             "name": name,
             "weight": weight,
-            "url": f"{url}{endpoints[name]['path']}",
+            "url": f"{url}{endpoints[name].path}",
             "request": endpoints[name],
             "answer": answers[name],
         }
@@ -165,37 +170,36 @@ def mix(
     ]
 
 
-def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
+def load_run_host(variables: Mapping[str, object]) -> dict[str, object]:
     """Return what a measurement depends on, from the variables of a host that was checked."""
-    host = variables["host_check_host"]
+    host = convert(variables["host_check_host"], HostProbe)
     programs = variables.get("load_tools_programs", {})
+    reported = convert(programs, dict[str, proof.InstalledProgram])
     return {
-        "cpus": host["cpus"],
-        "interface": host["interface"],
-        "emulated": hardware.emulated(convert(host["manifest"], HostDescription)),
-        "exporter": variables["host_check_exporter"]["url"],
-        "snaps": [
-            name for name, reported in programs.items() if reported["program"].get("snap_revision")
-        ],
+        "cpus": host.cpus,
+        "interface": host.interface,
+        "emulated": hardware.emulated(host.manifest),
+        "exporter": convert(variables["host_check_exporter"], dict[str, str])["url"],
+        "snaps": [name for name, installed in reported.items() if installed.program.snap_revision],
     }
 
 
-def fetched_sources(variables: Mapping[str, Any]) -> Any:
+def fetched_sources(variables: Mapping[str, object]) -> object:
     """Return the servers that packages of a host without internet come from, None with internet."""
     online = boolean(variables.get("hosts_online", True))
     return None if online else variables.get("package_sources", [])
 
 
-def login(variables: Mapping[str, Any]) -> dict[str, str]:
+def login(variables: Mapping[str, object]) -> dict[str, str]:
     """Return how a host is logged in on, from its variables."""
     return {
         name: str(variables.get(f"ansible_{variable}", "")) for name, variable in _LOGIN.items()
     }
 
 
-def shares(load: dict[str, Any], names: list[str]) -> list[split.Share]:
+def shares(load: dict[str, int | float], names: list[str]) -> list[split.Share]:
     """Return each client's share of a load {rate, connections}: [{name, rate, connections}]."""
-    return split.shares(load["rate"], load["connections"], names)
+    return split.shares(load["rate"], int(load["connections"]), names)
 
 
 def proof_refusal(text: str, name: str, host: str) -> str:
@@ -203,7 +207,7 @@ def proof_refusal(text: str, name: str, host: str) -> str:
     return generator_words.proof_refusal(host, name, proof.outcome(text))
 
 
-def failure(result: dict[str, Any], task: dict[str, Any], python: str = "") -> str:
+def failure(result: dict[str, object], task: dict[str, object], python: str = "") -> str:
     """Return why a task failed and what to do; ``python``: the Python that packages are for."""
     return failures.reason(failures.failure("", task, result), python)
 
@@ -229,7 +233,7 @@ def qdisc_differences(profile: NetworkProfile, text: str) -> list[str]:
 
 
 # Each argument becomes what its annotation says, and the answer plain values.
-FILTERS: dict[str, Callable[..., Any]] = {
+FILTERS: dict[str, Callable[..., object]] = {
     "ablation_power": planned_words.ablation_power,
     "announced": announced,
     "aws_budget_refusal": ec2_price.budget_refusal,
@@ -306,33 +310,33 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "verification_requests": contract.requests,
 }
 # These read some of a host's variables, which Ansible templates when they are read.
-OF_VARIABLES: dict[str, Callable[..., Any]] = {
+OF_VARIABLES: dict[str, Callable[..., object]] = {
     "fetched_sources": fetched_sources,
     "load_run_host": load_run_host,
     "login": login,
 }
 
 
-def adapted(function: Callable[..., Any]) -> Callable[..., Any]:
+def adapted(function: Callable[..., object]) -> Callable[..., object]:
     """Return a function of Ansible's values: see FILTERS. It raises ValueError with the path and
     the reason where a value does not fit."""
 
     @functools.cache
-    def types() -> tuple[inspect.Signature, dict[str, Any]]:
+    def types() -> tuple[inspect.Signature, dict[str, type]]:
         return inspect.signature(function), get_type_hints(function)
 
     @functools.wraps(function)
-    def call(*values: Any, **options: Any) -> Any:
+    def call(*values: object, **options: object) -> object:
         signature, hints = types()
         bound = signature.bind(*values, **options)
         for name, value in bound.arguments.items():
             several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            bound.arguments[name] = convert(value, Any if several else hints.get(name, Any))
+            bound.arguments[name] = convert(value, object if several else hints.get(name, object))
         return msgspec.to_builtins(function(*bound.args, **bound.kwargs))
 
     return call
 
 
 class FilterModule:
-    def filters(self) -> dict[str, Callable[..., Any]]:
+    def filters(self) -> dict[str, Callable[..., object]]:
         return {**{name: adapted(function) for name, function in FILTERS.items()}, **OF_VARIABLES}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
 
 import boto3
 from ansible.plugins.lookup import LookupBase
@@ -36,5 +35,5 @@ def region() -> str:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
-    def run(self, terms: list[Any], variables: Any = None, **options: Any) -> list[str]:
+    def run(self, terms: list[object], variables: object = None, **options: object) -> list[str]:
         return [region()]

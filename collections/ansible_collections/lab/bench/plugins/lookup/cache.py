@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from ansible.plugins.lookup import LookupBase
 
@@ -21,7 +20,5 @@ author: the lab's developers
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
-    def run(
-        self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
-    ) -> list[str]:
+    def run(self, terms: list[object], variables: object = None, **kwargs: object) -> list[str]:
         return [str(cache.folder(os.geteuid(), os.environ, Path.home()))]

@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from ansible.plugins.lookup import LookupBase
@@ -66,7 +65,5 @@ def crates() -> str:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
-    def run(
-        self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
-    ) -> list[Any]:
+    def run(self, terms: list[object], variables: object = None, **kwargs: object) -> list[object]:
         return [crates()] if terms == ["crates"] else [msgspec.to_builtins(sources())]

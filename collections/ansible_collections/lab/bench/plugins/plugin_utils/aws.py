@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
+    Arguments,
+    ControllerAction,
+)
+from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2, ec2_client
 from loadlab.run.errors import LabError
 
 
-class Ec2Action(ControllerAction):
+class Ec2Action(ControllerAction[Arguments]):
     """Asks EC2 in the region of the argument ``region``; its errors are messages with the remedy.
 
     Credentials come from AWS's own places, the endpoint from AWS_ENDPOINT_URL where that is set.
     """
 
-    ec2: Any
+    ec2: BaseClient
 
-    def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def act(self, values: Mapping[str, object]) -> dict[str, object]:
         region, regions = str(values["region"]), ec2_client.regions()
         if region not in regions:
             raise LabError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 from ansible.plugins.action import ActionBase
@@ -21,6 +21,8 @@ from loadlab.report.terminal.progress_line import Status
 from loadlab.run import documents
 from loadlab.run.errors import LabError, PlanError
 from loadlab.run.formatting import printable
+
+Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
 
 def tell(line: str) -> None:
@@ -34,16 +36,16 @@ def under_way(status: Status) -> None:
     Display().display(msgspec.json.encode(status).decode(), newline=False)
 
 
-def for_ansible(record: msgspec.Struct) -> dict[str, Any]:
+def for_ansible(record: msgspec.Struct) -> dict[str, object]:
     """Return a record as the values of a result, where a whole number has no fraction.
 
     Templates then write a rate of 1,000 requests/s as 1000.
     """
-    values: dict[str, Any] = _whole(msgspec.to_builtins(record))
-    return values
+    fields: dict[str, object] = msgspec.to_builtins(record)
+    return {name: _whole(value) for name, value in fields.items()}
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     if isinstance(value, dict):
         return {key: _whole(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
@@ -51,7 +53,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _without_records(value: Any) -> Any:
+def _without_records(value: object) -> object:
     """Return a result with values of Ansible in place of the records in it."""
     if isinstance(value, msgspec.Struct):
         return msgspec.to_builtins(value)
@@ -62,7 +64,7 @@ def _without_records(value: Any) -> Any:
     return value
 
 
-class ControllerAction(ActionBase):  # type: ignore[misc]
+class ControllerAction(ActionBase, Generic[Arguments]):  # type: ignore[misc]
     """Turns the task's arguments into the record that work() takes, and returns its result.
 
     A LabError of work() fails the task with its text; a PlanError is a refusal before anything
@@ -74,29 +76,29 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     # Of the task.
     variables: dict[str, Any]
 
-    def work(self, args: Any) -> dict[str, Any]:
+    def work(self, args: Arguments) -> dict[str, object]:
         """Do the action's work; return the keys of its result.
 
-        ``args``: a msgspec.Struct, which each action annotates. Raises LabError to fail the task.
+        Raises LabError to fail the task.
         """
         raise NotImplementedError
 
     @classmethod
-    def arguments(cls, values: Mapping[str, Any]) -> Any:
+    def arguments(cls, values: Mapping[str, object]) -> Arguments:
         """Return a task's arguments as the record of work(); None stands for the default.
 
         Raises LabError naming an argument that is unknown, missing or of a wrong type.
         """
-        record: Any = get_type_hints(cls.work)["args"]
+        record: type[Arguments] = get_type_hints(cls.work)["args"]
         if unknown := set(values) - set(record.__struct_fields__):
             raise LabError(f"the action has no argument {', '.join(sorted(unknown))}")
         present = {name: value for name, value in values.items() if value is not None}
         return convert(present, record)
 
-    def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def act(self, values: Mapping[str, object]) -> dict[str, object]:
         """Do the action's work with the arguments of a task; records become values of Ansible."""
-        result: dict[str, Any] = _without_records(self.work(self.arguments(values)))
-        return result
+        result = self.work(self.arguments(values))
+        return {name: _without_records(value) for name, value in result.items()}
 
     def put(self, path: Path, data: bytes) -> bool:
         """Write the file if it differs, except in check mode; return whether it differed."""
@@ -107,8 +109,8 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
+    ) -> dict[str, object]:
+        result: dict[str, object] = super().run(tmp, task_vars)
         self.variables = task_vars or {}
         try:
             return {**result, "changed": False, **self.act(self._task.args)}
