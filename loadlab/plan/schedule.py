@@ -232,11 +232,11 @@ def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> 
     members: list[Experiment] = [
         member for member in plan.experiments if member.items[0].cell_id in own
     ] or [experiment]
-    known = {item.cell_id: item for member in members for item in member.known_items(records)}
+    by_name = {item.cell_id: item for member in members for item in member.known_items(records)}
     if not own:
         items = experiment.together(block, records)
     elif any(member.next_item(block, records) for member in members):
-        items = [known[name] for name in own]
+        items = [by_name[name] for name in own]
     else:
         items = []
     if not items:
@@ -244,7 +244,7 @@ def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> 
     # Whatever order the block has.
     order = places(plan.options.seed, block - 1, sorted(item.cell_id for item in items))
     # No other load has it, whichever of these it measured.
-    repetition = max(_next_repetition(name, records) for name in known)
+    repetition = max(_next_repetition(name, records) for name in by_name)
     return [
         PlacedItem(**asdict(item), repetition=repetition, place=order.index(item.cell_id) + 1)
         for item in items

@@ -66,7 +66,7 @@ def recovery(measurement: Measurement, load: Load, thresholds: Thresholds) -> Re
     if len(stages) < 3:
         return None
     first, last = stages[0], stages[-1]
-    if not math.isclose(first.rate, last.rate) or max(each.rate for each in stages) <= first.rate:
+    if not math.isclose(first.rate, last.rate) or max(stage.rate for stage in stages) <= first.rate:
         return None
     waits = np.cumsum([second.due - second.ended for second in seconds])
     # At the begin of each second of the last stage.

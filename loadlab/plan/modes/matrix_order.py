@@ -279,7 +279,7 @@ def ranked(items: Sequence[Item], blocks: Iterable[int], records: Records) -> li
     for of_cell in values.values():
         for key, value in of_cell.items():
             beside.setdefault(key, []).append(value)
-    middle = {key: statistics.median(several) for key, several in beside.items()}
+    middle = {key: statistics.median(goodput) for key, goodput in beside.items()}
     scores = {}
     for cell_id, of_cell in values.items():
         shared = [key for key in of_cell if len(beside[key]) > 1] or [*of_cell]
@@ -310,7 +310,7 @@ def goodputs(cell_id: str, records: Records, blocks: Iterable[int]) -> dict[int,
     for key, repetition in _keyed(cell_id, records):
         if repetition.block in among and repetition.goodput is not None:
             values.setdefault(key, []).append(repetition.goodput)
-    return {key: statistics.median(several) for key, several in values.items()}
+    return {key: statistics.median(goodput) for key, goodput in values.items()}
 
 
 def goodput_turns(records: Records, blocks: Iterable[int]) -> dict[int, Turn]:

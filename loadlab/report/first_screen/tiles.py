@@ -160,8 +160,8 @@ def _cpu(summary: Summary, entry: Entry) -> Tile:
     if used is None:
         return Tile("server CPU", cells_section.server_cpu(cell_outcome.valid(entry.cell)))
     # The kernel counts the server's busy time at its ticks, which miss short bursts at a low rate.
-    known = _known(summary, entry, "cpu", used)
-    return Tile("CPU", quantities.number("cpu", used.median), "µs/request", known)
+    remark = _known(summary, entry, "cpu", used)
+    return Tile("CPU", quantities.number("cpu", used.median), "µs/request", remark)
 
 
 def _memory(summary: Summary, entry: Entry) -> Tile:

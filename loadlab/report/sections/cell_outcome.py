@@ -72,9 +72,9 @@ def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
     the stack.
     """
     entries = [entry, *others]
-    cells, load = [each.cell for each in entries], entry.cell.cell.load
+    cells, load = [named.cell for named in entries], entry.cell.cell.load
     subject = f"{entry.name}, {remark}," if remark else entry.name
-    where = formatting.listed([each.where for each in entries])
+    where = formatting.listed([named.where for named in entries])
     if not valid(entry.cell):
         return void(entry.cell, f"{subject} on {where}")
     goodput = formatting.between([median(cell.statistics.goodput) or 0.0 for cell in cells])

@@ -69,7 +69,7 @@ def within(summary: Summary, paths: Paths) -> list[str]:
         if curve.within is not None:
             rate = f"{curve.within:,g} requests/s on {where}"
             by_slo.setdefault(_stayed(curve.slo), []).append(rate)
-    stacks = formatting.listed(sorted(set(labels.names([each.cell for each in summary.curves]))))
+    stacks = formatting.listed(sorted(set(labels.names([curve.cell for curve in summary.curves]))))
     return [
         f"{stacks}: {stayed} up to {formatting.listed(rates)}." for stayed, rates in by_slo.items()
     ]

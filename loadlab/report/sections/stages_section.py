@@ -63,12 +63,12 @@ def of_cell(cell: CellSummary) -> list[Block]:
 
 
 def _table(cell: CellSummary, staged: Sequence[Repetition]) -> Table:
-    several: list[Column[_Stage]] = [
+    number: list[Column[_Stage]] = [
         Number("repetition", lambda row: str(row.repetition.repetition))
     ]
     return table(
         EXPLAINED,
-        [*several, *_COLUMNS] if len(staged) > 1 else _COLUMNS,
+        [*number, *_COLUMNS] if len(staged) > 1 else _COLUMNS,
         [_Stage(rep, stage) for rep in staged for stage in rep.stages or []],
         sources=[
             link(HERE.repetition(cell.cell_id, rep.repetition).result, RESULT) for rep in staged

@@ -152,9 +152,9 @@ def names(cells: Sequence[Cell]) -> list[str]:
     ]
 
 
-def _enough(parts: Sequence[Mapping[str, str]], known: Sequence[str]) -> list[str]:
-    """Return the known parts of a stack, and the fewest others that tell the stacks apart."""
-    enough = [*known]
+def _enough(parts: Sequence[Mapping[str, str]], shown: Sequence[str]) -> list[str]:
+    """Return ``shown``, parts of a stack, and the fewest others that tell the stacks apart."""
+    enough = [*shown]
     for name in STACK_PARTS:
         # A tuning decides the backlog.
         certain = [*enough, *(["tuning"] if name == "backlog" else [])]

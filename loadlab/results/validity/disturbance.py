@@ -200,10 +200,10 @@ def _disturbed_time(host: HostTelemetry, thresholds: Thresholds) -> float:
 def disturbed_tail(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where a percentile that the load supports is withheld, as others may have
     made it."""
-    found, answers = tail(client.hosts, client.thresholds), client.measurement.responses
-    if names := [name for name in found.withheld if percentiles.refusal(answers, name) is None]:
-        facts: Facts = {"host": found.host, "percentiles": names}
-        yield Reason(code="disturbed_tail", value=found.time, facts=facts)
+    disturbed, answers = tail(client.hosts, client.thresholds), client.measurement.responses
+    if names := [name for name in disturbed.withheld if percentiles.refusal(answers, name) is None]:
+        facts: Facts = {"host": disturbed.host, "percentiles": names}
+        yield Reason(code="disturbed_tail", value=disturbed.time, facts=facts)
 
 
 def emulated(client: ClientEvidence) -> Iterator[Reason]:
