@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from loadlab.bundle import archive, crate, grade, signature, verify
+from loadlab.bundle import archive, crate, grade, signature, unpack, verify
 from loadlab.bundle.archive import BundleError
+from loadlab.bundle.outcome import keep, kept
 from loadlab.history import run_comparison
 from loadlab.kinds import run_end
 from loadlab.kinds.gate import analyse as verdict
@@ -115,7 +116,7 @@ def verify_bundle(options: argparse.Namespace, results: Path) -> int:
     Writes the report as derived again, and the state of each file, into <run_id>.derived beside the
     bundle. Refuses an archive that differs from what bundle writes.
     """
-    archive.refuse_absent(options.bundle)
+    unpack.refuse_absent(options.bundle)
     path = Path(options.bundle)
     if options.signers:
         signature.refuse_signers(options.signers)
@@ -126,8 +127,8 @@ def verify_bundle(options: argparse.Namespace, results: Path) -> int:
             raise BundleError(
                 f"bundle: '{path}' {problem}. It is refused; nothing of it was kept."
             ) from None
-        folder = verify.keep(outcome, path)
-    _print_all([*outcome.lines(), *verify.kept(folder)])
+        folder = keep(outcome, path)
+    _print_all([*outcome.lines(), *kept(folder)])
     if not outcome.verified:
         raise BundleError(f"{path}: {outcome.refusal(folder)}")
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from loadlab.bundle import verify
 from loadlab.bundle.archive import BundleError
+from loadlab.bundle.outcome import Outcome
 from loadlab.model import Grade, LessonResult
 from loadlab.run import documents
 from loadlab.run.formatting import one_line, plural
@@ -51,7 +52,7 @@ def _grade(archive: Path, root: Path, scratch: Path) -> Grade:
     )
 
 
-def _reason(outcome: verify.Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     """Return the first file that is not as derived again, with why; empty where all are."""
     wrong = {**outcome.of("differs"), **dict.fromkeys(outcome.unverified(), ())}
     for name, reasons in wrong.items():

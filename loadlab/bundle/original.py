@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from loadlab.bundle import verify
+from loadlab.bundle.outcome import listing
 from loadlab.history.reproduction import build_reproduction, recipe
 from loadlab.model import Manifest, Original, Source, Summary
 from loadlab.plan import plan_document as plans
@@ -56,7 +57,7 @@ def _of_bundle(path: Path, like: str, root: Path) -> Original:
         if altered := sorted(outcome.of("differs")):
             raise PlanError(
                 f"like: '{like}' is refused, as these files are not what its raw files give: "
-                f"{verify.listing(altered)}. See each difference with python -m loadlab verify "
+                f"{listing(altered)}. See each difference with python -m loadlab verify "
                 f"{like}, and get the bundle again from its maker."
             )
         try:

@@ -1,170 +1,29 @@
 """Verify a bundle: derive every document again from its raw files and compare.
 
-Each file of the bundle then has one of four states; see State. Writes only below the folder
-``scratch``, and keep() beside the archive.
+Each file of the bundle then has one of four states; see State in outcome.py. Writes only below the
+folder ``scratch``.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from loadlab.bundle import archive as archives
-from loadlab.bundle import contradictions, crate, signature
+from loadlab.bundle import contradictions, signature, unpack
 from loadlab.bundle.archive import BundleError, names
-from loadlab.bundle.document_comparison import Comparison
-from loadlab.bundle.signature import Signer
-from loadlab.history.reproduction import build_reproduction as reproduction
-from loadlab.kinds import derive_run
-from loadlab.kinds.lesson import show
+from loadlab.bundle.derivation import Derivation
+from loadlab.bundle.outcome import Checked, Outcome
 from loadlab.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.model.base import Json
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
-from loadlab.report.render import render
-from loadlab.results import judge_calibration
 from loadlab.run import documents, revision, run_dir, thresholds_file
 from loadlab.run.formatting import one_line, plain
 from loadlab.run.run_dir import RunDir
 
-SHOWN = 5  # how many documents that differ, and differences of each, are printed
-NAMED = 20  # how many files that were not verified are printed for one reason
-LISTING = "files.txt"
-
-# - same: a document that was derived again, and is the same
-# - differs: a document that the raw files do not give, or that contradicts another one or the plan;
-#   a raw file with another SHA-256 than its result names
-# - hashed: a raw file with the SHA-256 that its result names
-# - not verified: a document of another revision of the lab, which may word and draw it otherwise; a
-#   raw file that no result names, or that is not in the bundle
-State: TypeAlias = Literal["same", "differs", "hashed", "not verified"]
-
 _ONLY_LISTED = f"raw, and no {run_dir.RESULT} names its SHA-256"
 _MISSING = f"named by its {run_dir.RESULT}, and not in the bundle"
-# Fields of the manifest that no other file of the bundle has.
-_COPIED = "hosts, controller, lab, pins and locks"
-
-
-@dataclass(frozen=True)
-class Checked:
-    """State of a file, with the differences or the reasons."""
-
-    state: State
-    reasons: tuple[str, ...] = ()
-
-
-@dataclass
-class Outcome:
-    """The result of a verification."""
-
-    run_dir: Path  #: The run as it was derived again, in the folder ``scratch``.
-    revision: str  #: Of the lab that made the run.
-    #: Why a document of it may be worded otherwise, None where this lab is the same, without
-    #: changes.
-    other: str | None
-    signer: Signer | None  #: Who signed the bundle, None where nobody did.
-    signers: Path | None  #: The list of signers, or None.
-    numbers: int = 0  #: How many were compared.
-    notes: list[str] = field(default_factory=list)  #: Texts for the user.
-    files: dict[str, Checked] = field(default_factory=dict)  #: State of each file, by its path.
-
-    def of(self, state: State) -> dict[str, tuple[str, ...]]:
-        """Return the files of a state, with the reasons, by name."""
-        return {
-            name: checked.reasons
-            for name, checked in sorted(self.files.items())
-            if checked.state == state
-        }
-
-    @property
-    def trusted(self) -> bool:
-        """Whether somebody of the list of signers signed the bundle, where there is a list."""
-        return self.signers is None or (self.signer is not None and self.signer.name is not None)
-
-    @property
-    def verified(self) -> bool:
-        """Whether every document is the same, every raw file that a result names has its SHA-256,
-        and the signer is trusted."""
-        return not self.of("differs") and not self.unverified() and self.trusted
-
-    def unverified(self) -> list[str]:
-        """Return the documents that could not be verified."""
-        return [name for name in self.of("not verified") if run_dir.derived(name)]
-
-    def lines(self) -> list[str]:
-        """Return lines for the terminal; their number is limited however much differs."""
-        lines = list(self.notes)
-        wrong = self.of("differs")
-        for name, differences in list(wrong.items())[:SHOWN]:
-            lines.append(f"Differs: {one_line(name, 200)}")
-            lines += [f"  {difference}" for difference in differences[:SHOWN]]
-            if len(differences) > SHOWN:
-                lines.append(f"  and {len(differences) - SHOWN:,} more")
-        if len(wrong) > SHOWN:
-            lines.append(f"And {len(wrong) - SHOWN:,} more files differ.")
-        doubtful = self.of("not verified")
-        for reason in dict.fromkeys(first for first, *_ in doubtful.values()):
-            files = [
-                f"  {one_line(': '.join((name, *more[:1])), 300)}"
-                for name, (first, *more) in doubtful.items()
-                if first == reason
-            ]
-            lines += [f"Not verified ({reason}):", *files[:NAMED]]
-            if len(files) > NAMED:
-                lines.append(f"  and {len(files) - NAMED:,} more")
-        return [
-            *lines,
-            f"Not verified in {run_dir.MANIFEST}: {_COPIED}. No other file of the bundle has them.",
-            self._signed(),
-            self._counts(),
-        ]
-
-    def _signed(self) -> str:
-        if self.signer is None:
-            return (
-                "Not signed: nothing in the bundle shows who made it, or that its raw files and "
-                "documents were not replaced together."
-            )
-        if self.signer.name is not None:
-            return f"Signed by {self.signer.name}, {self.signer.fingerprint}."
-        which = f"{self.signers}" if self.signers else "a list of signers that you gave"
-        return f"Signed by {self.signer.fingerprint}, not in {which}."
-
-    def _counts(self) -> str:
-        same, differ, hashed, doubtful = (len(self.of(state)) for state in get_args(State))
-        return (
-            f"Run {self.run_dir.name}: documents as derived again: {same:,}, with {self.numbers:,} "
-            f"numbers. Files that differ: {differ:,}. Raw files, hashed only: {hashed:,}. Not "
-            f"verified: {doubtful:,}."
-        )
-
-    def refusal(self, folder: Path) -> str:
-        """Return why the bundle is not verified, and the remedy; "" where it is.
-
-        ``folder``: that of keep().
-        """
-        sentences = []
-        if self.of("differs"):
-            sentences.append("Not every file is what the raw files give.")
-        if doubtful := self.unverified():
-            sentences.append(f"Not verified: {listing(doubtful)}.")
-        if sentences and self.other is not None:
-            sentences.append(
-                f"Verify again with lab revision {one_line(self.revision, 40)}, or trust only the "
-                f"report as derived again, in {folder}."
-            )
-        if not self.trusted:
-            sentences.append(f"No signer of {self.signers} signed it.")
-        return " ".join(sentences)
-
-
-def listing(names: Sequence[str]) -> str:
-    """Return the first names of documents, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(one_line(name, 200) for name in names[:SHOWN]) + more
 
 
 def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None) -> Outcome:
@@ -177,7 +36,7 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
     """
     for name in ("bundled", "derived"):
         (scratch / name).mkdir()
-    bundled, sums, signed = archives.unpack(archive, scratch / "bundled")
+    bundled, sums, signed = unpack.unpack(archive, scratch / "bundled")
     signer = signature.check(sums, signed, signers) if signed else None
     _refuse_older(documents.load(RunDir(bundled).manifest))
     derived = scratch / "derived" / bundled.name
@@ -195,49 +54,13 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
         outcome.notes.append(f"The run was {other}.")
     outcome.notes += _threshold_notes(begun.thresholds, root)
     outcome.files = {name: Checked("not verified", (_ONLY_LISTED,)) for name in raw}
-    _Derivation(bundled, derived, root, outcome).all(manifest, begun)
-    listed = archives.listed(sums)
+    Derivation(bundled, derived, root, outcome).all(manifest, begun)
+    listed = unpack.listed(sums)
     _check_hashes(bundled, listed, outcome)
     _check_run(begun, outcome)
     for name in listed:
         outcome.files.setdefault(name, Checked("differs", ("the lab gives no file this name",)))
     return outcome
-
-
-def keep(outcome: Outcome, archive: Path) -> Path:
-    """Write the report as it was derived again, and the state of every file, into a folder beside
-    the archive; return the folder.
-
-    Raises BundleError where it cannot be written.
-    """
-    folder = archive.with_name(f"{archive.name.removesuffix('.tar.gz')}.derived")
-    states = "".join(
-        "\t".join(one_line(word) for word in (checked.state, name, *checked.reasons)) + "\n"
-        for name, checked in sorted(outcome.files.items())
-    )
-    report = RunDir(outcome.run_dir).report
-    try:
-        folder.mkdir(exist_ok=True)
-        documents.write(folder / LISTING, states.encode())
-        # A report of an earlier verification must not pass for this one's.
-        (folder / report.name).unlink(missing_ok=True)
-        if report.exists():
-            documents.write(folder / report.name, report.read_bytes())
-    except OSError as problem:
-        raise BundleError(
-            f"was verified, and the report as derived again cannot be written to {folder}: "
-            f"{problem.strerror}. Copy the bundle to a folder that you may write to"
-        ) from None
-    return folder
-
-
-def kept(folder: Path) -> list[str]:
-    """Return lines for the terminal on the folder of keep()."""
-    report = folder / run_dir.REPORT
-    return [
-        f"Report as derived again: {report}" if report.exists() else "No report could be derived.",
-        f"State of each file: {folder / LISTING}",
-    ]
 
 
 def _check_hashes(bundled: Path, sums: Mapping[str, str], outcome: Outcome) -> None:
@@ -271,7 +94,7 @@ def _check_run(begun: Run, outcome: Outcome) -> None:
 
 
 def _named(result: Path) -> dict[str, str]:
-    """Return raw_sha256 of a result.json; nothing where it is no result, which _Derivation says."""
+    """Return raw_sha256 of a result.json; nothing where it is no result, which Derivation says."""
     try:
         return documents.read(result, Result).raw_sha256
     except ValueError:
@@ -308,108 +131,3 @@ def _threshold_notes(recorded: Thresholds, root: Path) -> list[str]:
         for name, limit in own.items()
         if its[name] != limit
     ]
-
-
-class _Derivation:
-    """Derives the documents in their order of dependency.
-
-    A document that is the same is replaced with the bundle's copy, so that a rounding difference
-    here does not appear again in documents made from it.
-    """
-
-    def __init__(self, bundled: Path, derived: Path, root: Path, outcome: Outcome) -> None:
-        self.bundled, self.derived, self.root, self.outcome = bundled, derived, root, outcome
-
-    def all(self, manifest: Manifest, begun: Run) -> None:
-        """Derive all documents and compare them; ``manifest``, ``begun``: the bundle's manifest
-        and plan.json."""
-        derived = self.derived
-        self._make(self._calibrations, "calibration")
-        self._make(lambda: derive_run.results(derived), f"{run_dir.CELLS}/")
-        self._make(lambda: derive_run.describe_again(derived, manifest), "manifest")
-        self._make(
-            lambda: derive_run.summary(derived),
-            "summary",
-            "claims",
-            run_dir.LESSON,
-            "certificate",
-            run_dir.VERDICT,
-            run_dir.MATRIX,
-            "metrics",
-            run_dir.TABLE,
-            run_dir.BENCHER,
-            f"{run_dir.PERCENTILES}/",
-        )
-        self._make(lambda: reproduction.write(derived), "reproduction")
-        self._make(self._report, "report")
-        self._make(lambda: self._lesson(begun), run_dir.LESSON_TEXT, run_dir.LESSON_PAGE)
-        self._make(self._crate, run_dir.CRATE)
-
-    def _make(self, make: Callable[[], object], *beginnings: str) -> None:
-        """Derive documents, then compare every file whose name starts with one
-        of ``beginnings``."""
-        obstacle = ""
-        try:
-            make()
-        # A hostile or damaged file may raise any of these; its document then counts as not derived.
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
-            obstacle = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
-        both = {*names(self.bundled), *names(self.derived)}
-        for name in sorted(both):
-            if run_dir.derived(name) and name.startswith(beginnings):
-                self._settle(name, obstacle)
-
-    def _settle(self, name: str, obstacle: str) -> None:
-        bundled, derived, outcome = self.bundled / name, self.derived / name, self.outcome
-        compared = Comparison()
-        if not bundled.exists():
-            compared.differences.append("the bundle has none, and one was derived")
-        elif not derived.exists():
-            absent = obstacle or "the bundle has one, and none was derived"
-            compared.differences.append(absent)
-        else:
-            compared.files(bundled, derived)
-        outcome.numbers += compared.numbers
-        if compared.differences or (compared.more and outcome.other is None):
-            checked = Checked("differs", (*compared.differences, *compared.more))
-        elif compared.more:
-            checked = Checked("not verified", (str(outcome.other), *compared.more))
-        else:
-            checked = Checked("same")
-            derived.write_bytes(bundled.read_bytes())
-        outcome.files[name] = checked
-
-    def _calibrations(self) -> None:
-        thresholds = plans.read(self.derived).thresholds
-        for folder in RunDir(self.derived).calibrations():
-            for number in folder.numbers():
-                try:
-                    generator = judge_calibration.generator(folder, number)
-                    calibration = judge_calibration.derive(folder, number, generator, thresholds)
-                except ValueError:
-                    # It failed in the run too, or the bundle has a calibration.json that it should
-                    # not have.
-                    continue
-                documents.write(folder.document, documents.dump(calibration))
-
-    def _report(self) -> None:
-        # Imported here: matplotlib takes a second of CPU.
-        from loadlab.kinds import page as report
-
-        template = self.root / "roles" / "report" / "templates" / "report.html.j2"
-        # With the sizes of the bundle's own files, as newly derived ones may be longer.
-        document = report.build(self.derived, self.bundled)
-        documents.write(RunDir(self.derived).report, render(template, document))
-
-    def _crate(self) -> None:
-        # A bundle of an earlier revision has none.
-        if RunDir(self.bundled).crate.exists():
-            # Of the bundle's own files, as newly derived ones may be longer.
-            documents.write(RunDir(self.derived).crate, crate.encode(self.bundled))
-
-    def _lesson(self, begun: Run) -> None:
-        study = begun.plan.study
-        # A lesson that was not completed has no pages.
-        if study and study.lesson and RunDir(self.bundled).lesson_page.exists():
-            for name, content in show.pages(self.derived, self.root).items():
-                documents.write(self.derived / name, content)

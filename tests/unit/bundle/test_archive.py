@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loadlab.bundle import archive as bundle
+from loadlab.bundle import unpack as unpacking
 from loadlab.bundle.archive import BundleError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -45,7 +46,7 @@ def unpack(archive: Path, tmp_path: Path) -> Path:
     into = tmp_path / "unpacked" / "into"
     shutil.rmtree(into.parent, ignore_errors=True)
     into.mkdir(parents=True)
-    return bundle.unpack(archive, into).run_dir
+    return unpacking.unpack(archive, into).run_dir
 
 
 def test_what_was_packed_is_unpacked(run_dir: Path, archive: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from loadlab.bundle import archive, verify
 from loadlab.bundle import original as originals
+from loadlab.bundle.outcome import Outcome
 from loadlab.history.reproduction import build_reproduction
 from loadlab.model import Summary
 from loadlab.run import documents, revision
@@ -109,7 +110,7 @@ def test_the_comparison_with_the_original_is_verified_too(run_dir: Path, tmp_pat
     assert original is not None
     assert original.run_id == "again"
 
-    def outcome(name: str) -> verify.Outcome:
+    def outcome(name: str) -> Outcome:
         scratch = tmp_path / name
         scratch.mkdir()
         return verify.verify(packed(again, tmp_path / f"{name}-packed"), ROOT, scratch)

@@ -21,8 +21,9 @@ from loadlab.bundle import archive as bundle
 from loadlab.bundle import signature
 from loadlab.bundle import verify as rederive
 from loadlab.bundle.document_comparison import TOLERANCE, Comparison
+from loadlab.bundle.outcome import Outcome, keep
 from loadlab.bundle.signature import SignatureError, Signed
-from loadlab.bundle.verify import Outcome
+from loadlab.bundle.unpack import unpack
 from loadlab.generators import oha_database
 from loadlab.kinds import derive_run
 from loadlab.kinds import page as report
@@ -500,7 +501,7 @@ def test_an_altered_report_is_named_and_the_derived_one_is_put_beside_it(
     assert sentence == ["its figures are the same; its words, layout or drawings are not"]
     assert not outcome.verified
     assert f"Not verified ({source}):\n  report.html: its figures are" in "\n".join(outcome.lines())
-    folder = rederive.keep(outcome, run_dir.parent / "bundle.tar.gz")
+    folder = keep(outcome, run_dir.parent / "bundle.tar.gz")
     assert outcome.refusal(folder) == (
         f"Not verified: report.html. Verify again with lab revision {'0' * 40}, or trust only the "
         f"report as derived again, in {folder}."
@@ -518,7 +519,7 @@ def test_where_nothing_can_be_put_beside_the_bundle_is_told(run_dir: Path) -> No
     outcome = verify(run_dir)
     (run_dir.parent / "bundle.derived").write_text("in its place")
     with pytest.raises(bundle.BundleError, match=r"cannot be written to .*/bundle\.derived: "):
-        rederive.keep(outcome, run_dir.parent / "bundle.tar.gz")
+        keep(outcome, run_dir.parent / "bundle.tar.gz")
 
 
 def test_a_document_in_an_unknown_place_differs(run_dir: Path) -> None:
@@ -604,7 +605,7 @@ def test_what_was_replaced_together_is_found_out_by_the_signature(
     signed_by(run_dir, keys["maker"])
     into = run_dir.parent / "unpacked"
     into.mkdir()
-    kept = bundle.unpack(run_dir.parent / "bundle.tar.gz", into).signature
+    kept = unpack(run_dir.parent / "bundle.tar.gz", into).signature
     assert kept is not None
     forge(run_dir)
     # Without a signature all of it agrees.
