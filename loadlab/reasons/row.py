@@ -105,7 +105,7 @@ class _Limited(float):
 
 
 class _Formatter(string.Formatter):
-    def format_field(self, value: Any, format_spec: str) -> Any:
+    def format_field(self, value: object, format_spec: str) -> str:
         """Return a number in a form; of a value with as many digits as tell it from its limit."""
         text = self._formatted(value, format_spec)
         if (
@@ -122,12 +122,12 @@ class _Formatter(string.Formatter):
                 return shown + unit
         return text
 
-    def _formatted(self, value: Any, format_spec: str) -> Any:
+    def _formatted(self, value: object, format_spec: str) -> str:
         if form := _FORMS.get(format_spec):
             return form(value)
         if format_spec.startswith("n "):
             return formatting.plural(int(number(value)), format_spec.removeprefix("n "))
-        return super().format_field(value, format_spec)
+        return str(super().format_field(value, format_spec))
 
 
 _FORMATTER = _Formatter()

@@ -31,16 +31,6 @@ def response_times(due: Floats, service: Floats) -> Floats:
     return begun + served - due
 
 
-def mm1_mean(busy: float, service: float) -> float:
-    """Return the mean of Poisson arrivals and exponential service times (M/M/1)."""
-    return service / (1 - busy)
-
-
-def mm1_percentile(busy: float, service: float, percent: float) -> float:
-    """Return a percentile of M/M/1, whose response time is exponential."""
-    return -math.log1p(-percent / 100) * mm1_mean(busy, service)
-
-
 def md1_mean(busy: float, service: float) -> float:
     """Return the mean of Poisson arrivals and a constant service time (M/D/1), by the formula of
     Pollaczek and Khinchine."""

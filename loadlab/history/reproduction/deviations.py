@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -164,9 +163,10 @@ def _hosts(
 
 
 def _hardware(host: ManifestHost) -> dict[str, Json]:
-    fields: dict[str, Any] = msgspec.to_builtins(host)
-    more: dict[str, Any] = dict(fields["hardware"])
-    card = more.pop("nic", None) or {}
+    fields: dict[str, Json] = msgspec.to_builtins(host)
+    more: dict[str, Json] = msgspec.to_builtins(host.hardware)
+    card: dict[str, Json] = msgspec.to_builtins(host.hardware.nic) or {}
+    more.pop("nic", None)
     return {
         **{name: value for name, value in fields.items() if name not in _NO_HARDWARE},
         **{name: value for name, value in more.items() if name not in _NO_HOST},

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import msgspec
 
@@ -21,6 +21,12 @@ CLEAR = "\r\x1b[K"
 TICK_S = 0.5
 
 
+class Display(Protocol):
+    """What prints, as Ansible's Display does."""
+
+    display: Callable[..., None]
+
+
 class Screen:
     """Keeps the status line below everything that Ansible prints in this process.
 
@@ -28,7 +34,7 @@ class Screen:
     class replaces that method and clears the status line before each call.
     """
 
-    def __init__(self, display: Any, whole: Callable[[], bool]) -> None:
+    def __init__(self, display: Display, whole: Callable[[], bool]) -> None:
         """``whole``: whether lines stay as they are, such as those of Ansible and of a diff."""
         self._whole = whole
         self._under_way = UnderWay()
@@ -46,7 +52,7 @@ class Screen:
         threading.Thread(target=self._tick, daemon=True).start()
         atexit.register(self._end)
 
-    def display(self, msg: str, *args: Any, **kwargs: Any) -> None:
+    def display(self, msg: str, *args: object, **kwargs: object) -> None:
         """Replaces Display.display; a message without a newline is a Status, from under_way()."""
         # A worker has a copy of this object; Ansible forwards its output to this process.
         if os.getpid() != self._process:

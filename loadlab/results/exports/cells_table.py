@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec.structs import asdict, astuple
 
@@ -25,7 +25,7 @@ _LATENCIES = (
 )  # fmt: skip
 _MIB = 1 << 20
 
-Columns: TypeAlias = Mapping[str, Any]
+Columns: TypeAlias = Mapping[str, object]
 
 
 def rows(summary: Summary) -> list[RepetitionRow]:

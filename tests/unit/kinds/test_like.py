@@ -142,10 +142,3 @@ def test_what_is_no_longer_there_is_refused(given: dict[str, Any], words: str) -
     with pytest.raises(PlanError, match=re.escape("like: the run before cannot")) as refusal:
         repeated(before)
     assert words in str(refusal.value)
-
-
-def test_another_number_of_clients_is_refused() -> None:
-    before = made(framework="aiohttp")
-    two = replace(before, options=replace(before.options, clients=2))
-    with pytest.raises(PlanError, match="with 2 clients to a server, and the inventory has 1"):
-        repeated(two)

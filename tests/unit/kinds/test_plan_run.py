@@ -300,16 +300,8 @@ def test_options_have_a_field_for_each_main_variable() -> None:
             f"alpha does not run with server=native transport=tcp: it is no server. {SYNC_RUNS}",
         ),
         (
-            {"framework": "alpha", "server": "uwsgi", "transport": "tcp"},
-            f"alpha does not run with server=uwsgi transport=tcp. {SYNC_RUNS}",
-        ),
-        (
             {"framework": "alpha", "worker_class": "sync", "upstream_keepalive": "yes"},
             f"alpha does not run with worker_class=sync upstream_keepalive=true. {SYNC_RUNS}",
-        ),
-        (
-            {"framework": "alpha", "worker_class": "gevent"},
-            f"alpha does not run with worker_class=gevent. {SYNC_RUNS}",
         ),
         (
             {"framework": "alpha", "event_loop": "uvloop"},
@@ -328,24 +320,10 @@ def test_options_have_a_field_for_each_main_variable() -> None:
             f"alpha does not run with server=uwsgi workers=2. {SYNC_RUNS}",
         ),
         (
-            {"framework": "alpha", "server": "native"},
-            f"alpha does not run with server=native: it is no server. {SYNC_RUNS}",
-        ),
-        (
             {"framework": "beta", "server": "gunicorn"},
             "beta does not run with server=gunicorn: gunicorn runs no loops. It runs with: "
             "server=native transport=unix protocol=http event_loop=uvloop|asyncio "
             "upstream_keepalive=true.",
-        ),
-        (
-            {"framework": "beta", "server": "nginx"},
-            "server: 'nginx' is not known. There are: gunicorn, native, uwsgi. A new one is a "
-            "folder in files/servers/.",
-        ),
-        (
-            {"framework": "beta", "threads": 4},
-            "beta does not run with threads=4. It runs with: server=native transport=unix "
-            "protocol=http event_loop=uvloop|asyncio upstream_keepalive=true.",
         ),
     ],
 )
@@ -523,11 +501,6 @@ def test_python_is_of_the_stack_and_of_the_cell_where_it_was_given() -> None:
     assert items(own)[0].cell.python is None
     assert items(free)[0].cell_id == items(own)[0].cell_id.replace("-b", "-python3.14t-b", 1)
     assert len({items(one)[0].stack for one in (own, free, pypy)}) == 3
-
-
-def test_server_of_debians_packages_runs_no_other_python() -> None:
-    with pytest.raises(PlanError, match=r"server=uwsgi python=3\.14: Debian's package of it has"):
-        builders.plan(framework="flask", endpoint="agents", server="uwsgi", python="3.14")
 
 
 def test_a_load_has_the_request_timeout_that_is_asked_for() -> None:

@@ -30,15 +30,6 @@ def test_poisson_arrivals_and_constant_service(busy: float) -> None:
         assert queues.md1_percentile(busy, SERVICE, percent) == pytest.approx(expected, rel=0.03)
 
 
-@pytest.mark.parametrize("busy", [0.5, 0.7, 0.9])
-def test_poisson_arrivals_and_exponential_service(busy: float) -> None:
-    service = np.random.default_rng(8).exponential(SERVICE, REQUESTS)
-    waited = queues.response_times(poisson(busy), service)
-    assert queues.mm1_mean(busy, SERVICE) == pytest.approx(waited.mean(), rel=0.03)
-    expected = np.percentile(waited, 99)
-    assert queues.mm1_percentile(busy, SERVICE, 99) == pytest.approx(expected, rel=0.04)
-
-
 def test_many_service_times_are_waited_at_a_high_load() -> None:
     # The tail of M/D/1 falls by exp(-(1 - busy) * 2 / busy) with each service time, nearly.
     longer = queues.md1_percentile(0.98, 1, 99.9) - queues.md1_percentile(0.98, 1, 99)

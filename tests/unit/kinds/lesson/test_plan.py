@@ -2,12 +2,10 @@
 
 import datetime
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from loadlab.kinds import plan_run as planning
 from loadlab.kinds.lesson import plan as stages
@@ -252,16 +250,3 @@ def test_a_stage_comes_after_the_lesson_is_measured(lab: Path) -> None:
         plan(lab, "exercise")
     measure(run)
     assert plan(lab, "exercise").remaining == 0
-
-
-def test_a_run_that_is_no_lesson_has_no_stages(lab: Path) -> None:
-    made = builders.plan()
-    made = replace(made, run_id="other", run_dir=str(lab / "results" / "other"))
-    keep(made)
-    with pytest.raises(
-        PlanError, match=re.escape("check goes on with a lesson, and the run other")
-    ):
-        plan(lab, "check")
-    shutil.rmtree(lab / "results")
-    with pytest.raises(PlanError, match="results/latest names no run"):
-        plan(lab, "check")
