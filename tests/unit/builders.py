@@ -17,11 +17,13 @@ from loadlab.model import (
     CellCost,
     CellSummary,
     ClientCpu,
+    Difference,
     HostDescription,
     HostTelemetry,
     Item,
     Load,
     Manifest,
+    NoiseFloor,
     PlannedStudy,
     Processes,
     Progress,
@@ -30,6 +32,7 @@ from loadlab.model import (
     Repetition,
     RepetitionSetup,
     Result,
+    Sample,
     ServiceProcesses,
     StudyPublication,
     Summary,
@@ -398,6 +401,24 @@ def lesson(*cells: str, **changes: Any) -> dict[str, Any]:
         "issue": {"title": "t", "url": "https://example.org/1"},
         **changes,
     }
+
+
+def noise_floor(
+    metric: str, cell_id: str, control_id: str, bound: float | None = None, **changes: Any
+) -> NoiseFloor:
+    """Return a row of summary.json on an A/A control, whose difference has this bound."""
+    value = Sample(n=5, median=None, low=None, high=None)
+    row = NoiseFloor(
+        metric=metric,
+        cell_id=cell_id,
+        control_id=control_id,
+        base=value,
+        head=value,
+        difference=Difference(value=None, low=None, high=None),
+        p=None,
+        noise_floor=bound,
+    )
+    return replace(row, **changes)
 
 
 def compared_run(run_dir: Path) -> Path:

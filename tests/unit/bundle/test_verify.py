@@ -34,11 +34,9 @@ from loadlab.model import (
     ClaimStatement,
     GeneratorRun,
     LabRevision,
-    PlannedStudy,
     RepetitionSetup,
     Result,
     StudyClaim,
-    StudyPublication,
 )
 from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.plan_document import Run
@@ -58,10 +56,8 @@ HGRM = "percentiles/python-async-emfile.hgrm"
 CEILING, FLOOR = "calibration/ceiling/rep-1", "calibration/floor/rep-1"
 PING = "rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms\n"
 CLEAN = LabRevision(version="0.2.0", revision="0" * 40, dirty=False)
-STUDY = PlannedStudy(
-    kind="study",
+STUDY = builders.planned_study(
     name="small",
-    scale=None,
     description="one claim",
     claims=[
         StudyClaim(
@@ -70,8 +66,6 @@ STUDY = PlannedStudy(
         )
     ],
     cells={"client": ["python-async-emfile"]},
-    left_out_keys={},
-    publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
 )
 # The recordings were made on a machine that was shared.
 THRESHOLDS = builders.thresholds(steal_max=0.1, late_max=0.02)

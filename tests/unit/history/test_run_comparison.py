@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.history import run_comparison
-from loadlab.model import Difference, NoiseFloor, Sample, Summary
+from loadlab.model import Summary
 from loadlab.report import words
 from loadlab.report.sections import comparison_section as section
 from loadlab.run import documents
@@ -23,17 +23,7 @@ def write(results: Path, name: str, factor: float = 1.0, cell_id: str = "index")
         builders.cell_summary(cell_id, reps),
         builders.cell_summary("control", reps, purpose="aa_control", base=cell_id),
     ]
-    sample = Sample(n=5, median=None, low=None, high=None)
-    row = NoiseFloor(
-        metric="goodput",
-        cell_id=cell_id,
-        control_id="control",
-        base=sample,
-        head=sample,
-        difference=Difference(value=None, low=None, high=None),
-        p=None,
-        noise_floor=None,
-    )
+    row = builders.noise_floor("goodput", cell_id, "control")
     found = replace(builders.summary(), run_id=name, cells=cells, noise_floor=[row], ranking=[])
     (results / name).mkdir()
     documents.write(results / name / "summary.json", documents.encode(found))

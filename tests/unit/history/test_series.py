@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from loadlab.history import past_runs, series, words
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import Series, Step
-from loadlab.model import CellSummary, Difference, GeneratorProgram, NoiseFloor, Sample, Summary
+from loadlab.model import CellSummary, GeneratorProgram, NoiseFloor, Summary
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
@@ -105,17 +105,7 @@ def blocks(cell: CellSummary, factors: Sequence[float]) -> CellSummary:
 
 def control_of(cell: CellSummary) -> NoiseFloor:
     """Only its names count: the noise floor is computed again, over all runs."""
-    none = Sample(n=0, median=None, low=None, high=None)
-    return NoiseFloor(
-        metric="p99",
-        cell_id=cell.cell_id,
-        control_id=f"{cell.cell_id}-aa",
-        base=none,
-        head=none,
-        difference=Difference(value=None, low=None, high=None),
-        p=None,
-        noise_floor=None,
-    )
+    return builders.noise_floor("p99", cell.cell_id, f"{cell.cell_id}-aa")
 
 
 def test_a_change_of_the_environment_begins_a_level_and_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts import hardware
 from loadlab.model import Hardware, HostDescription, Nic
-from tests.unit import stand_ins
+from tests.unit import builders, stand_ins
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "hardware.sh"
@@ -78,21 +78,8 @@ BARE = Nic(
 
 def host(text: str, **changed: Any) -> HostDescription:
     """A host of the manifest, with this reading of its hardware."""
-    found = HostDescription(
-        cpu_model="AMD EPYC 7B13",
-        cores=4,
-        cpus=[0, 1, 2, 3],
-        memory_bytes=8_000_000_000,
-        kernel="6.12.48",
-        os="Debian GNU/Linux 13 (trixie)",
-        virtualisation="none",
-        clock_source="tsc",
-        governor=None,
-        nofile=1024,
-        hardware=hardware.parse(text),
-        packages={},
-    )
-    return replace(found, **changed)
+    machine: dict[str, Any] = {"virtualisation": "none", "hardware": hardware.parse(text)}
+    return replace(builders.host_probe().manifest, **{**machine, **changed})
 
 
 def told(text: str, **changed: Any) -> list[str]:
@@ -292,7 +279,7 @@ def test_the_same_of_both_hosts_is_told_once() -> None:
 def test_kernels_that_differ() -> None:
     hosts = {"server": host(NORMAL), "client": host(NORMAL, kernel="6.1.0-40")}
     assert hardware.warnings(hosts) == [
-        "different kernels (server 6.12.48, client 6.1.0-40): what one host's network code can do "
+        "different kernels (server 6.18, client 6.1.0-40): what one host's network code can do "
         "the other's cannot. Boot the same on all."
     ]
 

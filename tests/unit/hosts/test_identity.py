@@ -5,42 +5,12 @@ from msgspec.structs import replace
 
 from loadlab.hosts import identity
 from loadlab.hosts.identity import Identity, RunHost
-from loadlab.hosts.probe import HostProbe
-from loadlab.model import HostDescription
 from loadlab.run.errors import PlanError
+from tests.unit import builders
 
-HOST = HostProbe(
-    user="root",
-    machine_id="5e0c",
-    booted=1795224996,
-    os="debian 12",
-    machine="x86_64",
-    cpus=[0, 1, 3],
-    interface="eth1",
-    routes={},
-    own_address="10.77.0.11",
-    python="3.11.2",
-    netem=True,
-    untraced=[],
-    programs={},
-    sources=[],
-    deployed="",
-    free_bytes=10**10,
-    available_bytes=10**9,
-    manifest=HostDescription(
-        cpu_model="AMD EPYC 7B13",
-        cores=4,
-        cpus=[0, 1, 3],
-        memory_bytes=8_000_000_000,
-        kernel="6.12.48+deb13-cloud-amd64",
-        os="Debian GNU/Linux 12 (bookworm)",
-        virtualisation="kvm",
-        clock_source="tsc",
-        governor=None,
-        nofile=1024,
-        packages={"nginx": "1.26.3-3"},
-    ),
-)
+PROBE = builders.host_probe()
+KERNEL = replace(PROBE.manifest, kernel="6.12.48+deb13-cloud-amd64", memory_bytes=8_000_000_000)
+HOST = replace(PROBE, os="debian 12", cpus=[0, 1, 3], manifest=KERNEL)
 ALIKE = RunHost(
     pair=0,
     os="debian 12",
@@ -61,15 +31,8 @@ def check(
 
 
 def test_a_host_is_told_by_what_it_can_do() -> None:
-    assert identity.identity(HOST) == Identity(
-        os="debian 12",
-        kernel="6.12",
-        cpu_model="AMD EPYC 7B13",
-        cores=4,
-        cpus=3,
-        memory_bytes=8_000_000_000,
-        virtualisation="kvm",
-    )
+    fields = {name: getattr(ALIKE, name) for name in Identity.__struct_fields__}
+    assert identity.identity(HOST) == Identity(**fields)
     odd = replace(HOST, manifest=replace(HOST.manifest, kernel="custom"))
     assert identity.identity(odd).kernel == "custom"
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import page as report
-from loadlab.model import Difference, NoiseFloor, Sample, Summary
+from loadlab.model import Sample, Summary
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.html import Figure, Fold, Headline, Text
 from loadlab.report.words import labels
@@ -105,11 +105,7 @@ def test_what_a_request_costs_has_its_interval_noise_floor_and_price(
         cpu=Sample(n=3, median=95.3, low=86.6, high=108.2),
         energy=Sample(n=1, median=0.0123, low=None, high=None),
     )
-    value = Sample(n=3, median=1.0, low=None, high=None)
-    floor = NoiseFloor(
-        metric="cpu", cell_id=found.cell_id, control_id="b", base=value, head=value,
-        difference=Difference(value=0.0, low=-0.14, high=0.1), p=None, noise_floor=0.14,
-    )  # fmt: skip
+    floor = builders.noise_floor("cpu", found.cell_id, "b", 0.14)
     reps = [replace(rep, server="here") for rep in found.repetitions]
     costly = replace(found, cost=cost, repetitions=reps)
     cells = [costly if one is found else one for one in summary.cells]
@@ -179,11 +175,7 @@ def test_one_stack_on_several_endpoints_is_one_sentence_and_a_void_run_says_why(
 
 def test_the_noise_floor_is_with_the_columns_that_it_explains(tmp_path: Path) -> None:
     summary = runs.many(tmp_path / "a", 2, 1, 5)
-    value = Sample(n=5, median=1.0, low=None, high=None)
-    floor = NoiseFloor(
-        metric="p99", cell_id="a", control_id="b", base=value, head=value,
-        difference=Difference(value=0.0, low=-0.07, high=0.05), p=None, noise_floor=0.07,
-    )  # fmt: skip
+    floor = builders.noise_floor("p99", "a", "b", 0.07)
     floors = [floor, replace(floor, noise_floor=0.02), replace(floor, noise_floor=None)]
     found = first_results.build(entries(summary), floors)
     assert found

@@ -100,14 +100,12 @@ GROUP = PublishedFigures(
 
 MISTAKE: dict[str, Any] = {"mistake": "w", "printed": "9", "corrected": "8"}
 
-STUDY = PlannedStudy(
-    kind="study",
+STUDY = builders.planned_study(
     name="x",
     scale="local",
     description="d",
     claims=[StudyClaim(statement="so", all=[statement(ratio=["fast", "slow"], at_least=1.5)])],
     cells={"fast": ["fast"], "slow": ["slow"], "gone": ["gone-1", "gone-8"]},
-    left_out_keys={},
     publication=StudyPublication(
         question="Which?",
         source={"title": "t", "date": "2015", "url": "https://example.org"},

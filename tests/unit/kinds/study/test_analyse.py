@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds.study import words as claim_words
-from loadlab.model import Difference, NoiseFloor, Sample, SaturationGoodput, ScaledRate, StudyClaim
+from loadlab.model import SaturationGoodput, ScaledRate, StudyClaim
+from tests.unit import builders
 from tests.unit.kinds.study.claimed import (
     FAST,
     SLOW,
@@ -69,20 +70,7 @@ def test_the_controls_of_a_summary_are_the_noise_of_its_claims() -> None:
     claim = StudyClaim(statement="so", all=[statement(order=["fast", "slow"])])
     study = replace(STUDY, claims=[claim])
     one, other = control(3)
-    sample = Sample(n=5, median=None, low=None, high=None)
-    rows = [
-        NoiseFloor(
-            metric=metric,
-            cell_id="fast",
-            control_id="fast-twin",
-            base=sample,
-            head=sample,
-            difference=Difference(value=None, low=None, high=None),
-            p=None,
-            noise_floor=None,
-        )
-        for metric in ("goodput", "p50")
-    ]
+    rows = [builders.noise_floor(metric, "fast", "fast-twin") for metric in ("goodput", "p50")]
     measured = summary(fast=one, slow=cell(50, 50, 50), fast_twin=other)
     found = document(replace(measured, noise_floor=rows), study)
     assert found.claims[0].outcome == "inconclusive"

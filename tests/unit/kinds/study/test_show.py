@@ -9,7 +9,7 @@ from loadlab.kinds.study import analyse as claims
 from loadlab.kinds.study import show as section
 from loadlab.kinds.study import study_files
 from loadlab.kinds.study.kind import StudyKind
-from loadlab.model import Claims, ClientCpu, Manifest, PlannedStudy, PythonClient, Study, StudySetup
+from loadlab.model import Claims, Manifest, Study, StudySetup
 from loadlab.report.html import Table
 from loadlab.report.render import render
 from loadlab.run import catalog, documents
@@ -24,15 +24,7 @@ PUBLISHED = [
     for name in catalog.names(ROOT / "files" / "studies", "*.yml")
     if "source" in catalog.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
 ]
-CLIENT = PythonClient(
-    seconds=3.0,
-    cpu_s=ClientCpu(user=1.0, system=0.5),
-    max_rss_bytes=2**26,
-    open_files=1024,
-    local_ports=[32768, 60999],
-    versions={},
-    failures={"EMFILE": 7},
-)
+CLIENT = builders.client(EMFILE=7)
 
 
 def find(name: str) -> Study:
@@ -53,14 +45,12 @@ def write_documents(name: str, run_dir: Path) -> tuple[Claims, Manifest]:
         builders.summary(),
         cells=[replace(recorded, cell_id=one.name, repetitions=repetitions) for one in found.cells],
     )
-    planned = PlannedStudy(
-        kind=found.kind,
+    planned = builders.planned_study(
         name=found.name,
         scale=found.scale,
         description=found.description,
         claims=found.claims,
         cells={one.name: [one.name] for one in found.cells},
-        left_out_keys={},
         publication=found.publication,
     )
     judged = claims.build(measured, planned)
