@@ -1,6 +1,6 @@
 """How often a matrix finds the best of 24 candidates in half an hour, or one as good.
 
-tests/unit/results/test_matrix.py has a small version.
+tests/unit/kinds/matrix/test_analyse.py has a small version.
 """
 
 import pytest
