@@ -137,7 +137,7 @@ class _Builder:
         return Page(
             title=f"Load test {self._run_id}",
             lead=self._lead(),
-            lab=labels.lab(manifest.lab) if manifest else "",
+            lab=labels.short_lab(manifest.lab) if manifest else "",
             hosts=manifest_section.certificate(manifest.certificate) if manifest else "",
             headlines=headlines,
             answer=[
@@ -198,7 +198,7 @@ class _Builder:
         """Return the stacks of the run, or their number, and when it was started."""
         stacks = sorted({labels.stack(entry.cell.cell) for entry in self._measured})
         named = "; ".join(stacks) if len(stacks) <= _NAMED_STACKS else f"{len(stacks)} stacks"
-        started = f"started {self._manifest.started}" if self._manifest else ""
+        started = f"started {formatting.minute(self._manifest.started)}" if self._manifest else ""
         return ", ".join(filter(None, [named, started]))
 
     def _single(self) -> list[Headline]:

@@ -170,7 +170,7 @@ _ROWS = (
     _cpu_of("postgresql", "PostgreSQL"),
     MetricRow(
         name="cpu_relative",
-        label="CPU of the application by that of the others",
+        label="CPU of the application relative to the others",
         meaning="CPU time of the application divided by that of the reverse proxy and PostgreSQL. "
         "What slows the machine slows all of them, and is not in it.",
         unit=RATIO,

@@ -150,9 +150,9 @@ def _littles_law(reason: Reason) -> str:
 
 # Checks of metronome on itself, by its names.
 _SELF_CHECKS = {
-    "schedule": "p99 of the time by which it sent late, outside of its stops, µs",
-    "littles_law": ("requests under way by count against rate times mean latency differ, fraction"),
-    "halves": "medians of the two halves of the load differ, fraction",
+    "schedule": "the generator sent late while it was not stopped, p99 in µs",
+    "littles_law": "requests under way by count and by rate times mean latency differ, fraction",
+    "halves": "the medians of the two halves of the load differ, fraction",
 }
 
 

@@ -158,6 +158,11 @@ def lasting(seconds: float) -> str:
     return f"{60 * hours + minutes} min" if seconds < 7200 else f"{hours} h {minutes} min"
 
 
+def minute(time: str) -> str:
+    """Format a time as a document has it, ISO 8601 in UTC, to the minute: 2026-11-27 00:48 UTC."""
+    return f"{time[:16].replace('T', ' ')} UTC"
+
+
 def plural(number: int, noun: str) -> str:
     """Return '1 error', '2 errors' or 'no errors'."""
     return f"{'no' if number == 0 else f'{number:,}'} {noun}{'' if number == 1 else 's'}"

@@ -99,13 +99,13 @@ def _state(facts: RunFacts) -> TableCell:
 
 _COLUMNS: Sequence[Column[RunFacts]] = [
     Column("run", _name),
-    Number("ended, UTC", _ended),
     Column("measured", _measured),
     Column(
         "figures of the best cell",
         lambda facts: TableCell(facts.figures or formatting.NONE, css="reason"),
     ),
     Number("void", _void),
+    Number("ended, UTC", _ended),
     Column("hosts", lambda facts: TableCell(_hosts(facts), css="reason")),
     Column("lab", lambda facts: _lab(facts.manifest)),
     Column("state", _state),
@@ -136,11 +136,7 @@ def _hosts(facts: RunFacts) -> str:
 
 
 def _lab(manifest: Manifest | None) -> str:
-    if manifest is None:
-        return formatting.NONE
-    lab = manifest.lab
-    revision = f", {lab.revision[:12]}{'+' if lab.dirty else ''}" if lab.revision else ""
-    return f"{lab.version or 'no version'}{revision}"
+    return labels.short_lab(manifest.lab) if manifest else formatting.NONE
 
 
 def facts_of(run: PastRun) -> RunFacts:

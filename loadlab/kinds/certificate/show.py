@@ -55,7 +55,7 @@ def _figures_of(tests: Iterable[CertifiedTest]) -> list[_Figure]:
 _TEST: Column[_Figure] = Column("test", lambda row: row.test.name)
 _FAULT: Column[_Figure] = Column("fault", lambda row: row.test.fault)
 _ERROR: Sequence[Column[_Figure]] = [
-    Column("figure", lambda row: row.figure.metric),
+    Column("figure", lambda row: words.figure(row.figure.metric)),
     Number("reported", lambda row: words.value(row.figure.metric, row.figure.reported)),
     Number("true", lambda row: words.value(row.figure.metric, row.figure.true)),
     Number("error", lambda row: words.error(row.figure)),

@@ -9,6 +9,9 @@ from loadlab.report import words
 from loadlab.report.words import quantities
 from loadlab.run.formatting import NONE, plural
 
+# Of the server, by metric.
+_FIGURES = {"server_cpu_us": "CPU of an answer", "server_kernel_us": "kernel CPU of an answer"}
+
 
 def sentence(certificate: Certificate) -> str:
     """Return how many of the tests passed, which did not, which say nothing as they have no valid
@@ -55,6 +58,17 @@ def reported(test: CertifiedTest) -> str:
         return study_words.void_reasons(test.reasons) or "not measured"
     state = "valid" if test.valid else "void"
     return "; ".join([state, *map(words.coded, test.reasons)])
+
+
+def figure(metric: str) -> str:
+    """Return the name of a figure: p99 latency, CPU of an answer."""
+    kind, _, name = metric.partition(".")
+    match kind:
+        case "latency_us":
+            return f"{name} latency"
+        case "errors":
+            return f"errors, {name}"
+    return _FIGURES.get(metric, metric)
 
 
 def error(figure: CertifiedFigure) -> str:

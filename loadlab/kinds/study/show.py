@@ -89,7 +89,7 @@ def publication(
 def _text(document: Claims, outcomes: Sequence[str]) -> str:
     counts = [f"{outcomes.count(name)} {name}" for name in STATES if name in outcomes]
     text = (
-        f"{document.kind.capitalize()} {document.name}: of {plural(len(outcomes), 'claim')} "
+        f"{document.kind.capitalize()} {document.name}: {plural(len(outcomes), 'claim')}, "
         f"{', '.join(counts)}."
     )
     if document.unmeasured:

@@ -91,7 +91,12 @@ def sections(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[
         Group(
             present(
                 _figure(titleds) if titleds else None,
-                Group([Heading("Noise floor", "h4"), _noise_floor(summary.noise_floor, measured)]),
+                Group(
+                    present(
+                        Heading("Noise floor", "h4") if titleds else None,
+                        _noise_floor(summary.noise_floor, measured),
+                    )
+                ),
             ),
             "grid",
         ),

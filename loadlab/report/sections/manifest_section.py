@@ -90,7 +90,8 @@ def certificate(reference: CertificateReference | None) -> str:
         for names, word in ((untrue, "failed"), (reference.void, "without a valid measurement"))
         if names
     ]
-    return f"{reference.run_id} of {reference.finished}: {count}{''.join(parts) or ', all passed'}"
+    finished = formatting.minute(reference.finished)
+    return f"{reference.run_id} of {finished}: {count}{''.join(parts) or ', all passed'}"
 
 
 def _warnings(hosts: Mapping[str, ManifestHost]) -> list[Table]:

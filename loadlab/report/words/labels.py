@@ -266,6 +266,13 @@ def lab(lab_revision: LabRevision) -> str:
     return f"{lab_revision.version or 'without a version'}, {revision}{changes}"
 
 
+def short_lab(lab_revision: LabRevision) -> str:
+    """Return the lab's version and the begin of its revision, with a + for local changes."""
+    changes = "+" if lab_revision.dirty else ""
+    revision = f", {lab_revision.revision[:12]}{changes}" if lab_revision.revision else ""
+    return f"{lab_revision.version or 'no version'}{revision}"
+
+
 def objective(slo: Mapping[str, float]) -> str:
     """Return an objective in words: p99 up to 100 ms and no errors."""
     parts = [
