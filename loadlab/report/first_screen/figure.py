@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 RATES = (
     "Each plot is {}; all have the same axes, and latency counts from the intended send time. "
-    "The band is the 95 % interval of the p99, the diamond the highest rate {}. "
-    "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
+    "The band is the 95 % interval of the p99. The diamond is the highest rate {}. Hatched: the "
+    "client, the link or a neighbour was the limit, so the stack's p99 is not known there."
 )
 OBJECTIVE = " Dashed: the objective, {}."
-BOUND = " A triangle: at least that, as more requests than 1 % got no answer."
+BOUND = " A triangle: a lower bound, as more than 1 % of the requests got no answer."
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
 ONCE = (
-    " Each rate of a curve was measured once, for {}, and has no interval. A rate that missed was "
-    "measured again: it meets the objective if it did then, and the p99 is that of both."
+    " Each rate of a curve was measured once, for {}, so it has no interval. A rate that missed "
+    "was measured again: the second measurement decides, and the p99 is of both."
 )
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
@@ -45,8 +45,8 @@ ONE_AXIS = (
     "the percentiles, where there are enough repetitions."
 )
 CLOSED = (
-    "What each stack answered to {}, and the p99 at that: a dot a valid repetition, a bar and the "
-    "number those of the table: their median, and the p99 of all their answers."
+    "Answers of each stack to {}, and their p99. A dot is a valid repetition. The bar and the "
+    "number are those of the table: the median, and the p99 of all answers."
 )
 
 # Plots beside each other on a wide page.

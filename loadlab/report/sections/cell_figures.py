@@ -231,7 +231,7 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
     interval = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
     bins = series.latency_bins
     shown = (
-        "Latency: a column a second, as bright as it has answers, with the lines of"
+        "Latency: a column a second, brighter where it has more answers, with the lines of"
         if bins
         else "No answers by latency were recorded, so there is no heat map. Latency:"
     )

@@ -206,8 +206,8 @@ _OPENED: Sequence[Column[Repetition]] = [Number("connections opened", _opened)]
 def _repetitions(cell: CellSummary) -> Table:
     """Return the table of one cell's repetitions, including void and failed ones."""
     return table(
-        "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
-        "other number." + latency_columns.NO_VALUE,
+        "Each repetition. Void and failed ones are shown here, and count in no figure and no other "
+        "number." + latency_columns.NO_VALUE,
         [
             *_REPETITION,
             *(_OPENED if cell.cell.load.on_demand else []),
@@ -353,8 +353,8 @@ def _account(limit: CellLimit) -> Table | None:
         Number("of the time", lambda part: formatting.part_of(part.us / whole if whole else None)),
     ]
     return table(
-        f"Where the time of a mean request went: {mean} at the client, from its sending. Times on "
-        "a core and the wait for one are those of the processes; a mean number of waiting "
+        f"How a mean request spent its time: {mean} at the client, from its sending. Times on a "
+        "core, and the wait for a core, are those of the processes. A mean number of waiting "
         "connections, divided by the answers a second, is a mean wait. Parts may overlap.",
         columns,
         limit.account,

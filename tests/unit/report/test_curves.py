@@ -101,7 +101,7 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> N
     caption = blocks.find(Text, section)[0].text
     assert "Dashed: the objective, p99 up to 100 ms." in caption
     assert (
-        "was measured once, for 5 s, and has no interval. A rate that missed was measured"
+        "was measured once, for 5 s, so it has no interval. A rate that missed was measured"
         in caption
     )
 
@@ -119,7 +119,7 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
     assert "930/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder), {})
     section = report.build(folder).sections[0]
     assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
-    assert "A triangle: at least that" in blocks.find(Text, section)[0].text
+    assert "A triangle: a lower bound" in blocks.find(Text, section)[0].text
 
 
 def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
