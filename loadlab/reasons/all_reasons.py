@@ -7,7 +7,7 @@ from loadlab.reasons.validity_reasons import CAUSES
 PARTS = [
     ReasonPart(
         "Void repetitions",
-        "The instrument, not the stack, was the limit. A void repetition is in no statistic. It is "
+        "The instrument, not the stack, was the limit. No statistic contains a void repetition. It is "
         "measured again, unless the cell was void twice in a row for the same limit of its hosts: "
         + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
         + ".",
@@ -35,14 +35,14 @@ PARTS = [
     ReasonPart("Ablations", "Why a tuning was not measured.", planning_reasons.ABLATIONS),
     ReasonPart(
         "Lanes",
-        "Why variants or candidates are measured one after the other, and not in one load.",
+        "Why variants or candidates are measured one after the other instead of in one load.",
         planning_reasons.LANES,
     ),
     ReasonPart(
         "Generators",
-        "Why a generator is taken where none is named, or cannot be had.",
+        "Why the lab cannot use a generator.",
         planning_reasons.GENERATORS,
     ),
-    ReasonPart("Cells", "What a cell is to be read with.", comparison_reasons.VOIDS),
+    ReasonPart("Cells", "Remarks on the repetitions of a cell.", comparison_reasons.VOIDS),
 ]
 TABLE: ReasonTable = {code: row for part in PARTS for code, row in part.rows.items()}

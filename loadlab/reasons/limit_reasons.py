@@ -290,7 +290,7 @@ LIMITS: dict[str, LimitRow] = {
         "{rate:,g} requests/s came back with p99 {value:ms} ms, within {limit:ms} ms, and "
             "{failed:n failed request}; the server's cores were {busy:percent} busy",
         lambda reason: "the objective was missed",
-        "The rate came back within the objective: of the requests due at most 1 % failed.",
+        "The rate met the objective: at most 1 % of the requests due failed.",
         # A log has its own rates.
         lambda reason: (
             f"-e speed={2 * fact(reason, 'speed'):g} sends the log twice as fast"

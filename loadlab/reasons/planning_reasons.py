@@ -23,7 +23,7 @@ CURVES: ReasonTable = {
         thresholds=("curve_duration_s",),
     ),
     "curve_mix": ReasonRow(
-        "its rates follow a closed loop, and the generator of that sends one request",
+        "its rates follow a closed loop, whose generator sends one kind of request",
         "Give several rates (-e rate=), or one endpoint",
         meaning="The load is a mix or a replay, which has no closed loop beside it.",
     ),
@@ -56,12 +56,12 @@ ABLATIONS: ReasonTable = {
 LANES: ReasonTable = {
     "lanes_one_variant": ReasonRow(
         "there is one of them",
-        meaning="There is nothing to have beside it: a baseline is of another sitting.",
+        meaning="There is only one variant to measure: a baseline is of another sitting.",
     ),
     "lanes_generator": ReasonRow(
         "only metronome alternates between them, and {generator} offers the load",
         "leave -e generator= and http2 out",
-        meaning="Another generator than metronome offers the load.",
+        meaning="A generator other than metronome offers the load.",
     ),
     "lanes_arrivals": ReasonRow(
         "turns need requests at equal intervals, and arrivals is {arrivals}",
@@ -78,12 +78,12 @@ LANES: ReasonTable = {
         meaning="They differ in their load: keepalive, tls or headers.",
     ),
     "lanes_hosts": ReasonRow(
-        "they differ in {option}, which is of the whole machine",
+        "they differ in {option}, which applies to the whole machine",
         meaning="They differ in the tuning or the network of their hosts.",
     ),
     "lanes_no_application": ReasonRow(
-        "{framework} has no application of its own to have twice",
-        meaning="The reverse proxy answers alone.",
+        "{framework} has no application that could run twice",
+        meaning="The reverse proxy answers by itself.",
     ),
     "lanes_own_database": ReasonRow(
         "{framework} has a database of its own, which two would change",

@@ -343,7 +343,7 @@ VOID: ReasonTable = {
     ),
     "connections": ReasonRow(
         "{value} established on the client, at least {limit} expected",
-        "See why the server refused or closed connections: its limits and its log",
+        "Find out why the server refused or closed connections: its limits and its log",
         meaning="The client had fewer connections than requested.",
         cause="hosts",
         brief="the client had too few connections",
@@ -411,7 +411,7 @@ VOID: ReasonTable = {
     ),
     "start_spread": ReasonRow(
         "{value:.3f} s between the first and the last client's start, limit {limit}",
-        "Synchronise the clients' clocks, and see what else loads them",
+        "Synchronise the clients' clocks, and stop other work on them",
         meaning="The clients of one server did not start together.",
         thresholds=("start_spread_max_s",),
         cause="passing",
@@ -480,14 +480,14 @@ FINDINGS: ReasonTable = {
     "late_hidden": ReasonRow(
         "{value} requests without an answer, {limit} connections: they may have held every "
         "connection, so how late the generator was cannot be told",
-        "See why requests failed",
+        "Find out why requests failed",
         meaning="So many requests failed that they may have held every connection: how late the "
         "generator was is not known.",
     ),
     "counts_differ": ReasonRow(
         "the reverse proxy counted {reverse_proxy:,} requests, the generator {generator:,}: "
         "{value:,} apart beyond failed requests, limit {limit:,}, one for each connection",
-        "See who else uses the server, and whether the reverse proxy was restarted",
+        "Check for other users of the server, and for a restart of the reverse proxy",
         meaning=(
             "The reverse proxy counted fewer requests than were answered, or more than the "
             "generator sent."
@@ -508,7 +508,7 @@ FINDINGS: ReasonTable = {
     ),
     "retransmits": ReasonRow(
         _retransmits,
-        "See what the network loses, and compare with ping and iperf3",
+        "Find out what the network loses: compare with ping and iperf3",
         meaning="A host sent many TCP segments again: the network lost them.",
         thresholds=("retransmits_max",),
     ),
@@ -609,7 +609,7 @@ FINDINGS: ReasonTable = {
     ),
     "body": ReasonRow(
         "{mean_bytes:.1f} bytes an answer on average, {expected_bytes} expected, limit {limit:.0%}",
-        "See whether the endpoint's answers differ from the verified one",
+        "Check whether the endpoint's answers differ from the verified one",
         meaning="The answers had another length than the verified one.",
     ),
     "opened": ReasonRow(
