@@ -15,6 +15,8 @@ from loadlab.run import documents
 from loadlab.run.run_dir import CRATE, METRICS, PLAN, RunDir
 
 _VERSION = "https://w3id.org/ro/crate/1.1"
+# Of the lab's own source, as LICENSE and metronome/Cargo.toml have it.
+_LAB_LICENSE = "https://spdx.org/licenses/MIT"
 # Media types by suffix; a table of the machine's own would differ between machines.
 _FORMATS = {
     ".json": "application/json",
@@ -71,7 +73,7 @@ def encode(run_dir: Path) -> bytes:
             {
                 "@id": "#license",
                 "@type": "CreativeWork",
-                "name": "No license granted",
+                "name": "No license granted for the files of the run",
                 "description": "Who made the run has granted no license to its files. Ask before "
                 "you publish them.",
             },
@@ -121,6 +123,7 @@ def _lab(manifest: Manifest) -> Entity:
         "@id": "#lab",
         "@type": "SoftwareApplication",
         "name": "loadlab",
+        "license": {"@id": _LAB_LICENSE},
         **{key: text for key, text in own.items() if text},
     }
 

@@ -270,7 +270,7 @@ def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
     elif reason is None:
         return
     elif reason.code == "curve_mix":
-        obstacle = "its rates follow a closed loop, and the generator of that sends one request"
+        obstacle = "its rates follow a closed loop, whose generator sends one kind of request"
     elif reason.code == "curve_closed_loop":
         obstacle = f"generator={options.generator} is a closed loop"
     else:

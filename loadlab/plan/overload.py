@@ -50,7 +50,7 @@ def refuse(options: Options, *, study: bool) -> None:
     elif not has_one_load(options) or generator.mode != "constant":
         obstacle = "it belongs to one constant rate, beside which the saturation is measured"
     elif options.mix or options.replay:
-        obstacle = "it follows a closed loop, and the generator of that sends one request"
+        obstacle = "it follows a closed loop, whose generator sends one kind of request"
     elif options.clients > 1:
         obstacle = f"{options.clients} clients offer the load, and one client is to time each stage"
     elif not options.keep_requests:

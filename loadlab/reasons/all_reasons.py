@@ -7,8 +7,9 @@ from loadlab.reasons.validity_reasons import CAUSES
 PARTS = [
     ReasonPart(
         "Void repetitions",
-        "The instrument, not the stack, was the limit. No statistic contains a void repetition. It is "
-        "measured again, unless the cell was void twice in a row for the same limit of its hosts: "
+        "The instrument, not the stack, was the limit. No statistic contains a void repetition. It "
+        "is measured again, unless the cell was void twice in a row for the same limit of its "
+        "hosts: "
         + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
         + ".",
         validity_reasons.VOID,

@@ -60,8 +60,8 @@ _CONCLUSIONS: ReasonTable = {
         "two sittings: not told apart from the difference between sittings, which takes "
         "{limit} runs a side ({value:n run} of one side)",
         "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)",
-        meaning="Runs differ from sitting to sitting although nothing is changed. By how much, only "
-        "several runs a side can show.",
+        meaning="Runs differ from sitting to sitting although nothing is changed. By how much, "
+        "only several runs a side can show.",
     ),
     "value_0": ReasonRow(
         "not comparable: {value:.0f} of {of} values of the {side} are 0",

@@ -372,7 +372,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (
         f"{A} -e mix=index:1,agents:1 -e curve=true",
-        "curve: it cannot be measured: its rates follow a closed loop, and the generator of that ",
+        "curve: it cannot be measured: its rates follow a closed loop, whose generator sends one ",
     ),
     (
         "playbooks/ab.yml -e framework=aiohttp -e mix=index:1,agents:1 -e base=workers=1 -e "

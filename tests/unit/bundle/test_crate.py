@@ -82,6 +82,9 @@ def test_a_bundle_has_a_crate_that_lists_its_files_and_verifies(results: Path) -
     assert entities[CRATE]["about"] == {"@id": "./"}
     assert root["datePublished"] == manifest.finished == action["endTime"]
     assert {"name", "description", "license"} <= root.keys()
+    license_name = (builders.ROOT / "LICENSE").read_text().split()[0]
+    assert entities["#lab"]["license"] == {"@id": f"https://spdx.org/licenses/{license_name}"}
+    assert f'license = "{license_name}"' in (builders.ROOT / "metronome/Cargo.toml").read_text()
     assert entities["#lab"]["version"] == manifest.lab.version
     assert entities["#lab"]["identifier"] == manifest.lab.revision
     assert action["object"] == {"@id": "plan.json"}

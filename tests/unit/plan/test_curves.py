@@ -104,7 +104,7 @@ def test_a_curve_is_measured_on_the_hosts_of_its_closed_loop() -> None:
         ({"generator": "wrk", "connections": "1,2"}, ""),
         (
             {"endpoint": None, "mix": "index:3,agents:1"},
-            "No curve: its rates follow a closed loop, and the generator of that sends one request",
+            "No curve: its rates follow a closed loop, whose generator sends one kind of request",
         ),
         ({"generator": "wrk"}, "No curve: wrk is a closed loop, and a curve is of constant rates"),
         (
