@@ -85,7 +85,7 @@ def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
         f"{subject} answered {goodput} requests/s on {where} in a closed loop of "
         f"{formatting.plural(load.connections, 'connection')}: {_tail(cells)}.{skipped(cells)}"
     )
-    return Headline("closed", text, "closed loop")
+    return Headline("closed", text, "measured")
 
 
 def _constant(cells: Sequence[CellSummary], subject: str, rate: str, goodput: str) -> Headline:
