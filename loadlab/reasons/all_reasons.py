@@ -9,9 +9,7 @@ PARTS = [
         "Void repetitions",
         "The instrument, not the stack, was the limit. No statistic contains a void repetition. It "
         "is measured again, unless the cell was void twice in a row for the same limit of its "
-        "hosts: "
-        + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
-        + ".",
+        "hosts: " + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts") + ".",
         validity_reasons.VOID,
     ),
     ReasonPart("Findings", "Remarks that do not void a repetition.", validity_reasons.FINDINGS),
