@@ -169,7 +169,7 @@ impl Random {
     }
 
     /// Above 0 and up to 1.
-    fn fraction(&mut self) -> f64 {
+    pub fn fraction(&mut self) -> f64 {
         ((self.number() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 

@@ -24,6 +24,10 @@ const COLUMNS: [&str; 11] = [
 /// that are not constant that of the due time, units.
 pub const NUMBER: &str = "number";
 pub const DUE: &str = "due";
+/// Of a load of visits in place of `due`: how much later than the request before it was due, which may
+/// be earlier, zigzag; and then the number of the request among those of all visits, alike.
+pub const LATER: &str = "later";
+pub const PLACE: &str = "place";
 /// The last column of a load of several kinds: the number of the kind.
 pub const KIND: &str = "kind";
 
@@ -72,6 +76,7 @@ pub struct Columns {
     // Of the row before in the block: status, bytes and connection, and number or due time.
     before: [i64; 3],
     last_before: u64,
+    place_before: u64,
     block_rows: usize,
     rows: u64,
     header_length: usize,
@@ -82,6 +87,11 @@ fn header(rows: u64, last: Option<&str>, mixed: bool) -> String {
         .iter()
         .copied()
         .chain(last)
+        .chain(if last == Some(LATER) {
+            Some(PLACE)
+        } else {
+            None
+        })
         .chain(if mixed { Some(KIND) } else { None })
         .map(|name| format!("\"{name}\""))
         .collect();
@@ -95,7 +105,8 @@ fn header(rows: u64, last: Option<&str>, mixed: bool) -> String {
 impl Columns {
     /// `last`: the further column, where there is one. `mixed`: whether there are several kinds.
     pub fn create(path: &Path, last: Option<&'static str>, mixed: bool) -> io::Result<Columns> {
-        let width = COLUMNS.len() + usize::from(last.is_some()) + usize::from(mixed);
+        let further = usize::from(last.is_some()) + usize::from(last == Some(LATER));
+        let width = COLUMNS.len() + further + usize::from(mixed);
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         // As wide as with the largest number of rows, so that it can be written again at the end.
         let header_length = header(u64::MAX, last, mixed).len();
@@ -107,13 +118,14 @@ impl Columns {
             mixed,
             before: [0; 3],
             last_before: 0,
+            place_before: 0,
             block_rows: 0,
             rows: 0,
             header_length,
         })
     }
 
-    /// Adds the next row in due order, with its number in the schedule.
+    /// Adds the next row in due order, with its number in the schedule, or its place in the visits.
     pub fn add(&mut self, due: u64, number: u64, record: &Record, added: u64) -> io::Result<()> {
         let columns = &mut self.columns;
         put_varint(&mut columns[0], record.outcome as u64);
@@ -148,7 +160,13 @@ impl Columns {
             Some(NUMBER) => number,
             _ => units(due),
         };
-        if self.last.is_some() {
+        if self.last == Some(LATER) {
+            let later = [(last, self.last_before), (number, self.place_before)];
+            for (column, (now, before)) in columns[COLUMNS.len()..].iter_mut().zip(later) {
+                put_varint(column, zigzag(now as i64 - before as i64));
+            }
+            self.place_before = number;
+        } else if self.last.is_some() {
             put_varint(&mut columns[COLUMNS.len()], last - self.last_before);
         }
         self.last_before = last;
@@ -175,6 +193,7 @@ impl Columns {
         self.block_rows = 0;
         self.before = [0; 3];
         self.last_before = 0;
+        self.place_before = 0;
         Ok(())
     }
 
@@ -195,18 +214,24 @@ impl Columns {
 }
 
 /// Reads the rows back: `first` has no meaning for failures. The last entries are the number in the
-/// schedule or the due time, and the number of the kind; 0 where there is no such column.
-pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 2]>> {
+/// schedule or the due time, the number of the kind, and the place in the visits; 0 where there is no
+/// such column.
+pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 3]>> {
     let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
     let header = std::str::from_utf8(&bytes[..start]).ok()?;
     let has = |name: &str| header.contains(&format!("\"{name}\""));
-    let further = if has(NUMBER) || has(DUE) {
+    let further = if has(NUMBER) || has(DUE) || has(LATER) {
         Some(COLUMNS.len())
     } else {
         None
     };
     let kind = if has(KIND) {
         Some(COLUMNS.len() + 1)
+    } else {
+        None
+    };
+    let place = if has(PLACE) {
+        Some(COLUMNS.len() + 2)
     } else {
         None
     };
@@ -220,15 +245,16 @@ pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len() + 2]>> {
     while !rest.is_empty() {
         let count = number(&mut rest)?;
         let base = rows.len();
-        rows.resize(base + count, [0; COLUMNS.len() + 2]);
-        for position in (0..COLUMNS.len()).chain(further).chain(kind) {
+        rows.resize(base + count, [0; COLUMNS.len() + 3]);
+        for position in (0..COLUMNS.len()).chain(further).chain(place).chain(kind) {
             let length = number(&mut rest)?;
             let (mut column, tail) = rest.split_at_checked_compat(length)?;
             rest = tail;
             let mut before = 0i64;
             for row in &mut rows[base..] {
                 let value = take_varint(&mut column)?;
-                row[position] = if (1..4).contains(&position) {
+                let signed = (1..4).contains(&position) || Some(position) == place;
+                row[position] = if signed || (position == COLUMNS.len() && has(LATER)) {
                     before += unzigzag(value);
                     before as u64
                 } else if position == COLUMNS.len() {

@@ -5,6 +5,7 @@ use std::os::unix::io::OwnedFd;
 
 use crate::http::Answer;
 use crate::tls::Session;
+use crate::visits::Visit;
 
 /// Why a request, or a connect, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +101,8 @@ pub struct Connection {
     /// Tells the events of this socket from those of earlier ones.
     pub generation: u32,
     pub request: Option<Carried>,
+    /// The visit that the request belongs to.
+    pub visit: Option<Visit>,
     pub answer: Answer,
     /// Whether the epoll waits until the socket can be written.
     pub writing: bool,
@@ -122,6 +125,7 @@ impl Default for Connection {
             link: Link::Closed,
             generation: 0,
             request: None,
+            visit: None,
             answer: Answer::default(),
             writing: false,
             encrypted: false,

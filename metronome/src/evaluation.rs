@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::columns::{Columns, DUE, NUMBER};
+use crate::columns::{Columns, DUE, LATER, NUMBER};
 use crate::histogram::Histogram;
 use crate::mix::Mix;
 use crate::own::Own;
@@ -14,6 +14,7 @@ use crate::record::{Outcome, Record, Ring, OUTCOMES};
 use crate::schedule::{Dues, Rate};
 use crate::seconds::Seconds;
 use crate::slices::{Slices, Yield, Yields};
+use crate::visits::Visited;
 
 /// Neighbours whose latencies are correlated, at most.
 const MOST_NEIGHBOURS: usize = 200_000;
@@ -59,6 +60,7 @@ pub struct Evaluated {
     pub finished: u64,
     /// What each slice of a closed loop brought.
     pub yields: Vec<Yield>,
+    pub visited: Option<Visited>,
     before: Option<u64>,
     pacing_before: Option<u64>,
     answers: usize,
@@ -88,6 +90,7 @@ impl Evaluated {
             held: 0,
             finished: 0,
             yields: Vec::new(),
+            visited: None,
             before: None,
             pacing_before: None,
             answers: 0,
@@ -177,7 +180,9 @@ impl Evaluation {
         let (rate, dues) = (plan.schedule(), plan.dues(lane));
         let lanes = plan.lanes.len() > 1;
         let output = if plan.keeps_rows {
-            let last = if lanes {
+            let last = if plan.visits().is_some() {
+                Some(LATER)
+            } else if lanes {
                 Some(NUMBER)
             } else if plan.is_even() {
                 None
@@ -191,11 +196,17 @@ impl Evaluation {
         let mix = plan.mix();
         let kinds: Vec<usize> = plan.forms.iter().map(|form| form.kind).collect();
         let mut counts = vec![[0, 0]; plan.kinds.len()];
-        for (&kind, count) in kinds.iter().zip(mix.counts(kinds.len(), dues.scheduled)) {
+        // Of visits known at the end.
+        let scheduled = if dues.visits.is_some() {
+            0
+        } else {
+            dues.scheduled
+        };
+        for (&kind, count) in kinds.iter().zip(mix.counts(kinds.len(), scheduled)) {
             counts[kind][0] += count;
         }
         Ok(Evaluation {
-            load: Evaluated::new(rate, dues.scheduled, counts),
+            load: Evaluated::new(rate, scheduled, counts),
             dues,
             mix,
             kinds,
@@ -239,8 +250,14 @@ impl Evaluation {
             self.load.add(record.sent, record, 0);
             return Ok(());
         }
-        let number = self.dues.number(self.load.sent);
         let due = self.dues.due(self.load.sent);
+        let number = match &self.dues.visits {
+            Some(visits) => {
+                self.load.kinds[usize::from(record.kind)][0] += 1;
+                visits.place(self.load.sent)
+            }
+            None => self.dues.number(self.load.sent),
+        };
         let added = self.own.added(due, record.sent, record.pacing);
         match &mut self.output {
             Output::Columns(columns) => columns.add(due, number, record, added)?,
@@ -257,13 +274,26 @@ impl Evaluation {
             self.load.yields = yields.finish();
             self.load.scheduled = self.load.sent;
         }
-        let unsent = self.load.sent..self.load.scheduled;
-        let dues = unsent.clone().map(|request| self.dues.due(request));
-        let own = self.load.sent + self.own.unsent(dues, rate.duration_ns);
-        for request in unsent {
-            let due = self.dues.due(request);
-            let kind = self.kinds[self.mix.request(request)];
-            self.load.add_unsent(due, kind, request < own);
+        let unsent: Vec<(u64, usize)> = match &self.dues.visits {
+            Some(visits) => visits.unclaimed(rate.duration_ns),
+            None => (self.load.sent..self.load.scheduled)
+                .map(|request| {
+                    let kind = self.kinds[self.mix.request(request)];
+                    (self.dues.due(request), kind)
+                })
+                .collect(),
+        };
+        if let Some(visits) = &self.dues.visits {
+            self.load.scheduled = self.load.sent + unsent.len() as u64;
+            self.load.visited = Some(visits.visited());
+            for &(_, kind) in &unsent {
+                self.load.kinds[kind][0] += 1;
+            }
+        }
+        let dues = unsent.iter().map(|&(due, _)| due);
+        let own = self.own.unsent(dues, rate.duration_ns);
+        for (number, &(due, kind)) in (0..).zip(&unsent) {
+            self.load.add_unsent(due, kind, number < own);
             if let Output::Seconds(seconds) = &mut self.output {
                 seconds.add_unsent(due)?;
             }

@@ -3,6 +3,7 @@
 
 use crate::plan::Expectation;
 use crate::record::Outcome;
+use crate::values::Kept;
 
 const MOST_HEAD: usize = 65_536;
 const MOST_HEADERS: usize = 100;
@@ -56,6 +57,8 @@ pub struct Answer {
     pub bytes: u64,
     /// Whether the connection ends after this answer.
     pub closes: bool,
+    /// Of the answer to a visit's request.
+    pub kept: Option<Kept>,
 }
 
 impl Default for Answer {
@@ -70,6 +73,7 @@ impl Default for Answer {
             status: 0,
             bytes: 0,
             closes: false,
+            kept: None,
         }
     }
 }
@@ -142,6 +146,7 @@ impl Answer {
         self.status = 0;
         self.bytes = 0;
         self.closes = false;
+        self.kept = None;
     }
 
     /// Takes the next bytes. Returns how many of them belong to the answer once it is complete, and
@@ -277,6 +282,9 @@ impl Answer {
         let mut closes = old;
         for header in answer.headers.iter() {
             let value = trimmed(header.value);
+            if let Some(kept) = &mut self.kept {
+                kept.add_header(header.name, value);
+            }
             if header.name.eq_ignore_ascii_case("content-length") {
                 let parsed = parse_length(value).ok_or("Content-Length is not a number")?;
                 if length.map_or(false, |other| other != parsed) {
@@ -314,6 +322,9 @@ impl Answer {
         if let Some(body) = &expected.body {
             let start = self.bytes.min(body.len() as u64) as usize;
             self.differs |= !body[start..].starts_with(bytes);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.add_body(bytes);
         }
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
     }

@@ -23,3 +23,5 @@ pub mod summary;
 pub mod sys;
 pub mod tls;
 pub mod turns;
+pub mod values;
+pub mod visits;

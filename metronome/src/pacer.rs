@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 
 use crate::connection::{Carried, Connection, Failure, Link};
 use crate::gaps::{Cause, Gap, Gaps, RunQueue, LEAST_GAP};
@@ -67,6 +68,23 @@ impl OpenCount {
 
     pub fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
+    }
+}
+
+/// A request as it is written: of the plan, or of a visit.
+enum Written<'a> {
+    Planned(&'a [u8]),
+    Own(Arc<[u8]>),
+}
+
+impl Deref for Written<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Written::Planned(text) => text,
+            Written::Own(text) => text,
+        }
     }
 }
 
@@ -302,8 +320,13 @@ impl<'a> Pacer<'a> {
     }
 
     /// The request that a connection carries, as it is written.
-    fn request(&self, position: usize) -> &'a [u8] {
-        &self.track(position).lane.requests[self.form_number(position)]
+    fn request(&self, position: usize) -> Written<'a> {
+        match &self.connections[position].visit {
+            Some(visit) => Written::Own(visit.text.clone()),
+            None => {
+                Written::Planned(&self.track(position).lane.requests[self.form_number(position)])
+            }
+        }
     }
 
     fn form_number(&self, position: usize) -> usize {
@@ -727,10 +750,15 @@ impl<'a> Pacer<'a> {
         // After a stop it takes a while to catch up, at most as long as the stop.
         let stopped = self.disturbed_until - self.disturbed_from;
         let disturbed = could < self.disturbed_until + stopped && self.disturbed_from < sent;
+        let visits = track.schedule.visits();
+        let visit = visits.and_then(|visits| visits.take(number));
         let connection = &mut self.connections[position];
         connection.request = Some(Carried {
             number,
-            form: self.shared.plan.form_of(number),
+            form: match &visit {
+                Some(visit) => visit.kind,
+                None => self.shared.plan.form_of(number),
+            },
             issued,
             sent,
             pacing,
@@ -739,6 +767,10 @@ impl<'a> Pacer<'a> {
             written: 0,
         });
         connection.answer.reset();
+        if let Some((visits, visit)) = visits.zip(visit.as_ref()) {
+            connection.answer.kept = Some(visits.keeps(visit));
+        }
+        connection.visit = visit;
         connection.encrypted = false;
         connection.used = true;
         let deadline = sent + self.timeout;
@@ -981,7 +1013,7 @@ impl<'a> Pacer<'a> {
         if let Some(session) = &mut connection.session {
             if !connection.encrypted {
                 connection.encrypted = true;
-                if let Err(text) = session.write(request) {
+                if let Err(text) = session.write(&request) {
                     return Ok(Some(io::Error::new(io::ErrorKind::Other, text)));
                 }
             }
@@ -1280,6 +1312,11 @@ impl<'a> Pacer<'a> {
             );
             if let Some(slices) = &track.schedule.slices {
                 slices.give_back(carried.issued - start);
+            }
+            let visit = connection.visit.take();
+            if let Some((visits, visit)) = track.schedule.visits().zip(visit) {
+                let kept = connection.answer.kept.take().unwrap_or_default();
+                visits.go_on(visit, outcome, &kept, last - start);
             }
         }
     }

@@ -13,6 +13,8 @@ use crate::replay::Replay;
 use crate::schedule::{Dues, Rate};
 use crate::sys;
 use crate::turns::Turns;
+use crate::values::{Source, Template};
+use crate::visits::{Session, Step, Take, Think, Visits, MOST_STEPS};
 
 pub const FORMAT: &str = "metronome plan/1";
 const MOST_LANES: usize = 16;
@@ -32,6 +34,7 @@ const LEAST_STAY_S: f64 = 0.01;
 const CLOSED_SLICE_S: f64 = 0.05;
 const DRAIN_S: f64 = 1.0;
 const MOST_SLICES: f64 = 100_000.0;
+const MOST_THINK_S: f64 = 3_600.0;
 
 /// A server, with connections and figures of its own.
 #[derive(Clone, Debug)]
@@ -137,6 +140,8 @@ pub struct Plan {
     /// Empty where the rate does not change.
     pub ramp: Vec<(f64, f64)>,
     times: Option<Arc<Vec<u64>>>,
+    /// Of a load of sessions, whose rate is of visits.
+    visits: Option<Arc<Visits>>,
     /// Of each lane; at most, where they are opened on demand.
     pub connections: usize,
     /// Whether a connection is opened when a request is due and none is free.
@@ -461,6 +466,55 @@ fn parse_answer(value: &JsonValue, index: usize) -> Result<Expectation, String> 
     })
 }
 
+/// What each visitor does: a list of steps. Names in braces in the requests of the `kinds` stand for
+/// values that earlier steps take.
+fn parse_session(keys: &Keys, kinds: usize, lane: &Lane) -> Result<Session, String> {
+    let seed = keys.whole("think_seed", 0.0, u32::MAX.into())?;
+    let (mut steps, mut names) = (Vec::new(), Vec::<String>::new());
+    for (index, value) in keys.list("session", MOST_STEPS)?.iter().enumerate() {
+        let known = ["kind", "think_s", "think_mean_s", "take"];
+        let own = Keys::new(&format!("schedule.session[{index}]"), value, &known)?;
+        let kind = own.whole("kind", 0.0, (kinds - 1) as f64)? as usize;
+        let think = match own.optional("think_mean_s") {
+            Some(_) => Think::Random(own.number("think_mean_s", 0.0, MOST_THINK_S)? * 1e9),
+            None => Think::Fixed((own.number_or("think_s", 0.0, 0.0, MOST_THINK_S)? * 1e9) as u64),
+        };
+        let mut takes = Vec::new();
+        if let Some(value) = own.optional("take") {
+            let form = "a list of pairs [name, JSON path or header]";
+            let list: &Vec<JsonValue> =
+                value.get().ok_or_else(|| own.error("take", value, form))?;
+            for entry in list {
+                let pair: Option<&Vec<JsonValue>> = entry.get();
+                let (name, place): (Option<&String>, Option<&String>) =
+                    match pair.map(Vec::as_slice) {
+                        Some([name, place]) => (name.get(), place.get()),
+                        _ => (None, None),
+                    };
+                let source = place.and_then(|place| Source::parse(place));
+                let (name, source) = name
+                    .zip(source)
+                    .filter(|(name, _)| !name.is_empty())
+                    .ok_or_else(|| own.error("take", entry, form))?;
+                let value = names.iter().position(|other| other == name);
+                let value = value.unwrap_or_else(|| {
+                    names.push(name.clone());
+                    names.len() - 1
+                });
+                takes.push(Take { value, source });
+            }
+        }
+        steps.push(Step { kind, think, takes });
+    }
+    let texts = lane.requests.iter();
+    Ok(Session {
+        steps,
+        values: names.len(),
+        templates: texts.map(|text| Template::new(text, &names)).collect(),
+        seed,
+    })
+}
+
 fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte > b' ' && byte != 0x7f)
 }
@@ -644,15 +698,27 @@ impl Plan {
         } else if is_closed {
             &["closed", "duration_s", "slice_s", "drain_s"]
         } else if lanes.len() == 1 {
-            &["rate", "duration_s", "arrivals", "ramp"]
+            &[
+                "rate",
+                "duration_s",
+                "arrivals",
+                "ramp",
+                "session",
+                "think_seed",
+            ]
         } else {
             &["rate", "duration_s"]
         };
+        let is_session = object.map_or(false, |object| object.contains_key("session"));
         let several = !is_replay && keys.list("kinds", MOST_KINDS)?.len() > 1;
         let known: Vec<&str> = known
             .iter()
             .copied()
-            .chain(if several { Some("mix_seed") } else { None })
+            .chain(if several && !is_session {
+                Some("mix_seed")
+            } else {
+                None
+            })
             .collect();
         let schedule = Keys::new("schedule", schedule, &known)?;
         let duration_s = schedule.number("duration_s", 0.001, 604_800.0)?;
@@ -704,7 +770,7 @@ impl Plan {
             forms.push(form);
             heads.push(head);
         }
-        let mix_seed = if several {
+        let mix_seed = if several && !is_session {
             schedule.whole("mix_seed", 0.0, u32::MAX.into())?
         } else {
             0
@@ -726,7 +792,19 @@ impl Plan {
                 "kinds have weights of {sum} together; they must be at most {MOST_WEIGHT}"
             ));
         }
-        let keeps_rows = keep_requests && closed.is_none() && scheduled <= MOST_KEPT;
+        let session = if is_session {
+            Some(parse_session(&schedule, kinds.len(), &lanes[0])?)
+        } else {
+            None
+        };
+        let requests = scheduled * session.as_ref().map_or(1, |all| all.steps.len() as u64);
+        let keeps_rows = keep_requests && closed.is_none() && requests <= MOST_KEPT;
+        if is_session && !keeps_rows {
+            return Err(format!(
+                "schedule.session is of {requests} requests; a row must be kept of each, of at most \
+                 {MOST_KEPT}"
+            ));
+        }
         if kinds.len() > 1 && !keeps_rows {
             return Err(format!(
                 "kinds has {} entries; it must have 1 unless a row is kept for each request, which \
@@ -737,11 +815,23 @@ impl Plan {
         let replays = replay.is_some();
         let (mix, times) = match replay {
             Some(replay) => (Mix::of(replay.order), Some(replay.times)),
+            None if is_session => (
+                Mix::of(Vec::new()),
+                arrivals.times(&Rate::new(rate, duration_s), &ramp),
+            ),
             None => (
                 Mix::new(&weights, mix_seed, scheduled),
                 arrivals.times(&Rate::new(rate, duration_s), &ramp),
             ),
         };
+        let visits = session.map(|session| {
+            let even = Rate::new(rate, duration_s);
+            let arrivals = match &times {
+                Some(times) => times.clone(),
+                None => (0..scheduled).map(|visit| even.due(visit)).collect(),
+            };
+            Arc::new(Visits::new(session, arrivals))
+        });
         Ok(Plan {
             output: output.to_string(),
             lanes,
@@ -755,6 +845,7 @@ impl Plan {
             closed,
             arrivals,
             times: times.map(Arc::new),
+            visits,
             ramp,
             connections,
             on_demand,
@@ -771,12 +862,28 @@ impl Plan {
 
     /// Whether due times follow from the requests' numbers.
     pub fn is_even(&self) -> bool {
-        self.times.is_none()
+        self.times.is_none() && self.visits.is_none()
     }
 
     pub fn dues(&self, lane: usize) -> Dues {
         let turns = Turns::new(self.lanes.len());
-        Dues::new(self.schedule(), self.times.clone(), turns, lane)
+        let dues = Dues::new(self.schedule(), self.times.clone(), turns, lane);
+        match &self.visits {
+            Some(visits) => dues.of_visits(visits.clone()),
+            None => dues,
+        }
+    }
+
+    pub fn visits(&self) -> Option<&Visits> {
+        self.visits.as_deref()
+    }
+
+    /// Requests of the load, of sessions at most.
+    pub fn most(&self) -> u64 {
+        match &self.visits {
+            Some(visits) => visits.most(),
+            None => self.schedule().scheduled,
+        }
     }
 
     /// The number of the form of a lane's request.

@@ -113,7 +113,7 @@ pub fn play(plan: &Plan) -> Result<(), String> {
                 })
             })
             .collect();
-        let drainer = if plan.closed.is_some() || plan.schedule().scheduled > MOST_RECORDS {
+        let drainer = if plan.closed.is_some() || plan.most() > MOST_RECORDS {
             let (shared, over, evaluations) = (&shared, &over, &mut evaluations);
             Some(scope.spawn(move || -> std::io::Result<()> {
                 sys::yield_to_others();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::slices::Slices;
 use crate::turns::Turns;
+use crate::visits::Visits;
 
 /// A mean rate for a duration.
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +43,17 @@ impl Rate {
 }
 
 /// When the requests of one lane are due. They are numbered from 0.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Dues {
     pub rate: Rate,
     /// Due times of all lanes' requests; None of a constant rate.
     times: Option<Arc<Vec<u64>>>,
     turns: Turns,
     lane: usize,
+    /// Of a load of visits, that many at most.
     pub scheduled: u64,
+    /// They say when requests are due.
+    pub visits: Option<Arc<Visits>>,
 }
 
 impl Dues {
@@ -61,6 +65,15 @@ impl Dues {
             turns,
             lane,
             scheduled,
+            visits: None,
+        }
+    }
+
+    pub fn of_visits(self, visits: Arc<Visits>) -> Dues {
+        Dues {
+            scheduled: visits.most(),
+            visits: Some(visits),
+            ..self
         }
     }
 
@@ -71,6 +84,9 @@ impl Dues {
 
     /// Nanoseconds from the start at which a request is due.
     pub fn due(&self, request: u64) -> u64 {
+        if let Some(visits) = &self.visits {
+            return visits.due(request);
+        }
         let number = self.number(request);
         match &self.times {
             Some(times) => times[number as usize],
@@ -114,6 +130,9 @@ impl Schedule {
         if let Some(slices) = &self.slices {
             return slices.begin(self.dues.lane, now);
         }
+        if let Some(visits) = &self.dues.visits {
+            return visits.next();
+        }
         let next = self.next.load(Ordering::Relaxed);
         if next < self.dues.scheduled {
             Some(self.dues.due(next))
@@ -130,14 +149,26 @@ impl Schedule {
         }
     }
 
+    pub fn visits(&self) -> Option<&Visits> {
+        self.dues.visits.as_deref()
+    }
+
     /// Number of requests claimed so far.
     pub fn claimed(&self) -> u64 {
-        self.next.load(Ordering::Acquire)
+        match &self.dues.visits {
+            Some(visits) => visits.claimed(),
+            None => self.next.load(Ordering::Acquire),
+        }
     }
 
     /// Claims the next request if it is due. `room`: the number of the first request whose record
     /// would have no room.
     pub fn claim(&self, now: u64, room: u64) -> Claim {
+        match &self.dues.visits {
+            Some(_) if now >= self.dues.rate.duration_ns => return Claim::Nothing,
+            Some(visits) => return visits.claim(now, room),
+            None => {}
+        }
         if let Some(slices) = &self.slices {
             if !slices.take(self.dues.lane, now) {
                 return Claim::Nothing;

@@ -156,7 +156,8 @@ fn checks(plan: &Plan, load: &Evaluated, counted: f64, by_latency: f64) -> Strin
         ));
     }
     // Of arrivals at the same moment all but one are late.
-    let constant = plan.arrivals == Arrivals::Constant && !plan.replay;
+    let visits = plan.visits().is_some();
+    let constant = plan.arrivals == Arrivals::Constant && !plan.replay && !visits;
     if !closed && constant && load.undisturbed.count() > 0 {
         let late = load.undisturbed.quantile(0.99);
         checks.push(check(
@@ -177,8 +178,8 @@ fn checks(plan: &Plan, load: &Evaluated, counted: f64, by_latency: f64) -> Strin
         ));
     }
     let [first, second] = &load.halves;
-    // The halves of a ramp or a log differ.
-    let steady = plan.ramp.is_empty() && !plan.replay;
+    // The halves of a ramp, a log and of visits differ.
+    let steady = plan.ramp.is_empty() && !plan.replay && !visits;
     if steady && first.count() > 0 && second.count() > 0 && first.quantile(0.5) > 0.0 {
         let change = (second.quantile(0.5) / first.quantile(0.5) - 1.0).abs();
         checks.push(check(
@@ -510,9 +511,23 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
             ])
         });
         members.push(("kinds", list(kinds)));
-        if !plan.replay {
+        if !plan.replay && plan.visits().is_none() {
             members.push(("mix_seed", plan.mix_seed.to_string()));
         }
+    }
+    if let Some((visits, visited)) = plan.visits().zip(load.visited.as_ref()) {
+        let broken = visited.broken.iter().map(|counts| whole(counts));
+        members.push((
+            "visits",
+            object([
+                ("steps", visits.steps().to_string()),
+                ("seed", visits.seed().to_string()),
+                ("scheduled", visited.scheduled.to_string()),
+                ("started", visited.started.to_string()),
+                ("completed", visited.completed.to_string()),
+                ("broken", list(broken)),
+            ]),
+        ));
     }
     if let Some(settings) = &plan.closed {
         members.push(("closed", closed(settings, &load.yields)));

@@ -317,6 +317,8 @@ pub struct Row {
     pub number: u64,
     /// Number of its kind.
     pub kind: u64,
+    /// Its number among those of all visits.
+    pub place: u64,
 }
 
 impl Row {
@@ -370,12 +372,14 @@ impl Measured {
             for (position, row) in read.iter().enumerate() {
                 let number = if several { row[11] } else { position as u64 };
                 let due = (number as f64 * 1e9 / rate).round() as u64;
-                let rounded =
-                    if text.contains("\"arrivals\": {") || text.contains("\"replay\": true") {
-                        row[11] * 100
-                    } else {
-                        (due + 50) / 100 * 100
-                    };
+                let rounded = if ["\"arrivals\": {", "\"replay\": true", "\"visits\": {"]
+                    .iter()
+                    .any(|mark| text.contains(mark))
+                {
+                    row[11] * 100
+                } else {
+                    (due + 50) / 100 * 100
+                };
                 let issued = rounded + row[4] * 100;
                 let sent = issued + row[5] * 100;
                 let first = sent + row[6] * 100;
@@ -394,6 +398,7 @@ impl Measured {
                     added: row[10] * 100,
                     number,
                     kind: row[12],
+                    place: row[13],
                 });
             }
         }
