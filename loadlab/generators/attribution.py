@@ -46,6 +46,7 @@ class Schedule:
     #: Of a mix, endpoint -> weight; of a log, path -> requests.
     kinds: Mapping[str, int] = field(default_factory=dict)
     replay: bool = False  #: Whether the requests are those of a log.
+    steps: int = 0  #: Requests of a visit, where rate is of visits; otherwise 0.
 
     @property
     def scheduled(self) -> int:

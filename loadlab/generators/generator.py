@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Arrivals, LaneTurns, Load, Thresholds
+from loadlab.model import Arrivals, LaneTurns, Load, SessionStep, Thresholds
 
 Mode: TypeAlias = Literal["constant", "closed", "batch"]
 
@@ -23,7 +23,7 @@ class Lanes:
 class Kind:
     """A kind of request of a mix.
 
-    - name: of its endpoint; weight: its requests in each block of the mix
+    - name: of its endpoint; weight: its requests in each block of the mix, or in a visit
     - the other fields as of Request
     """
 
@@ -72,6 +72,8 @@ class Request:
     - lanes: the servers in place of the one that url names, each with so many connections, which
       share the rate or have closed loops in turn; only metronome knows them
     - replay: the log that says what is sent when, in place of rate and arrivals; None without one
+    - session: what each visitor sends, one request after another, of the kinds of mix; rate is then
+      of visitors; empty where requests come alone. Only metronome knows it
     """
 
     url: str
@@ -98,6 +100,7 @@ class Request:
     mix: Sequence[Kind] = ()
     lanes: Lanes | None = None
     replay: Replayed | None = None
+    session: Sequence[SessionStep] = ()
 
     @property
     def header_options(self) -> list[str]:

@@ -332,7 +332,7 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         )
         for share in shares
     ]
-    varied = inputs.mix or item.cell.load.replay
+    varied = inputs.mix or item.cell.load.replay or item.cell.load.session
     return RepetitionSetup(
         cell_id=item.cell_id,
         repetition=item.repetition,
@@ -398,7 +398,7 @@ def _offer(
         body_bytes=inputs.answer.body_bytes,
         status=inputs.answer.status,
         # The script has compared it with the verified one.
-        body_file=ANSWER_BODY if inputs.answer.sha256 else None,
+        body_file=ANSWER_BODY if inputs.answer.sha256 and not load.session else None,
         keep_requests=inputs.keep_requests,
         requests=load.requests,
         open_files=load.open_files,
@@ -406,6 +406,7 @@ def _offer(
         mix=_mix(inputs, load),
         lanes=_lanes(inputs, load),
         replay=_replay(inputs, load),
+        session=load.session or (),
     )
     batch = generator.mode == "batch"
     measured_s = seconds if load.duration_s is None else load.duration_s
@@ -421,10 +422,11 @@ def _offer(
         "SATURATE": _closed_loop(generator, request, load),
         "PRINTS": "yes" if generator.prints else "",
         **_verification(inputs.url, inputs.request, inputs.answer, load),
+        # Later requests of a session need values of its answers; its first stands for all.
         "MIX": "; ".join(
             f"{_assigned(_verification(kind.url, kind.request, kind.answer, load))}; "
             f"{shlex.join(['verify', _body_file(kind)])}"
-            for kind in inputs.mix
+            for kind in (() if load.session else inputs.mix)
         ),
         "STATUS_URL": inputs.status,
         # URLs have no spaces.
@@ -484,7 +486,7 @@ def _mix(inputs: LoadRunInput, load: Load) -> list[Kind]:
             headers=dict(_headers(kind.request, load)),
             status=kind.answer.status,
             body_bytes=kind.answer.body_bytes,
-            body_file=_body_file(kind) if kind.answer.sha256 else None,
+            body_file=_body_file(kind) if kind.answer.sha256 and not load.session else None,
         )
         for kind in inputs.mix
     ]

@@ -77,6 +77,8 @@ class Measurement:
     stops: Stops | None = None
     #: How the arrivals of the schedule were kept; None where it does not report that.
     sent_shape: SentShape | None = None
+    #: How the visits went; None without a session.
+    visits: VisitCounts | None = None
     #: Of a mix, endpoint -> the part of the measurement that is of this kind of request, with its
     #: counts, rates, latencies and waited alone; empty of one endpoint.
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
@@ -162,6 +164,21 @@ class SentShape:
     #: Blocks of a mix in which a kind had another number of requests than its weight; None without
     #: a mix.
     mix_off: int | None = None
+
+
+@dataclass(frozen=True)
+class VisitCounts:
+    """How the visits of a load of sessions went."""
+
+    scheduled: int  #: Visitors that were to come.
+    started: int  #: Those of whom a request was sent.
+    completed: int  #: Visits with a right answer to each request, and each value.
+    #: Of each step, the visits that ended there: without a right answer, and as the right answer
+    #: lacked a value.
+    broken: Sequence[tuple[int, int]]
+    #: (distinct times of completed visits in µs, from when the first request was due to the last
+    #: answer; their counts).
+    time_us: tuple[Integers, Integers]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,15 @@ never averaged; without histograms the merged result has none.
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
-from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total
+from loadlab.generators.measurement import (
+    ERROR_CLASSES,
+    Lateness,
+    Measurement,
+    VisitCounts,
+    total,
+)
 from loadlab.model import Opened, PerSecond, Stops
 from loadlab.stats import histograms, latency_bins
 from loadlab.stats.histograms import Histogram
@@ -45,6 +52,7 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         stops=_longest([part.stops for part in parts]),
         per_second=_series([part.per_second for part in parts]),
         opened=_opened([part.opened for part in parts]),
+        visits=_visits([part.visits for part in parts]),
         kinds={name: merge([part.kinds[name] for part in parts]) for name in parts[0].kinds},
     )
 
@@ -68,6 +76,22 @@ def _lateness(parts: Sequence[Lateness | None]) -> Lateness | None:
         unsent=sum(part.unsent for part in recorded),
         left_out=sum(part.left_out for part in recorded),
         hidden=any(part.hidden for part in recorded),
+    )
+
+
+def _visits(parts: Sequence[VisitCounts | None]) -> VisitCounts | None:
+    """Add the visits to each client; None without a session."""
+    visits = [part for part in parts if part is not None]
+    if not visits:
+        return None
+    values, counts = map(np.concatenate, zip(*(part.time_us for part in visits), strict=True))
+    steps = zip(*(part.broken for part in visits), strict=True)
+    return VisitCounts(
+        scheduled=sum(part.scheduled for part in visits),
+        started=sum(part.started for part in visits),
+        completed=sum(part.completed for part in visits),
+        broken=[(sum(w for w, _ in step), sum(m for _, m in step)) for step in steps],
+        time_us=histograms.add_up(values, counts),
     )
 
 

@@ -41,6 +41,7 @@ from loadlab.generators.measurement import (
     Measurement,
     SecondAnswers,
     SentShape,
+    VisitCounts,
     Waited,
 )
 from loadlab.generators.metronome_files import (
@@ -48,6 +49,7 @@ from loadlab.generators.metronome_files import (
     KEPT,
     OUTCOMES,
     OUTPUT,
+    RECORDS,
     UNITS_S,
     UNITS_US,
     PlannedKind,
@@ -162,11 +164,14 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
     Raises GeneratorError where a file is absent or truncated, and where two do not agree.
     """
     summary = read_summary(folder / OUTPUT)
-    if summary.scheduled != schedule.scheduled:
-        raise GeneratorError(
-            f"{OUTPUT} is of {summary.scheduled} requests, not of {schedule.scheduled}"
-        )
-    if schedule.arrivals is not None or schedule.replay:
+    visits = summary.visits
+    if (visits.steps if visits else 0) != schedule.steps:
+        raise GeneratorError(f"{OUTPUT} is of {'another' if visits else 'no'} session")
+    planned = visits.scheduled if visits else summary.scheduled
+    if planned != schedule.scheduled:
+        things = "visits" if visits else "requests"
+        raise GeneratorError(f"{OUTPUT} is of {planned} {things}, not of {schedule.scheduled}")
+    if schedule.arrivals is not None or schedule.replay or visits:
         schedule = dataclasses.replace(schedule, due_by_second=summary.due_by_second)
     if summary.plan.replay != schedule.replay:
         raise GeneratorError(f"{OUTPUT} is of {'a' if summary.plan.replay else 'no'} log")
@@ -221,6 +226,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
         ),
         sent_shape=_sent_shape(summary, reader.mix_off),
+        visits=_visits(reader, summary),
         answers=reader.answers,
         due_us=reader.due_us,
         polling_s=summary.polling_by_second,
@@ -298,7 +304,8 @@ def _sent_shape(summary: Summary, mix_off: int | None) -> SentShape | None:
     if shape is None or summary.lanes > 1:
         return None
     error = shape.gap_error_us
-    seed = planned.seed if planned and planned.seed is not None else summary.mix_seed
+    other = summary.visits.seed if summary.visits else summary.mix_seed
+    seed = planned.seed if planned and planned.seed is not None else other
     return SentShape(seed, (error["p50"], error["p99"]), shape.off_by_second, mix_off)
 
 
@@ -308,6 +315,26 @@ def _opened(summary: Summary) -> Opened | None:
     if not summary.plan.on_demand or connects is None:
         return None
     return Opened(count=connects.count, most=connects.most_open, waited=connects.waited)
+
+
+def _visits(reader: Reader, summary: Summary) -> VisitCounts | None:
+    """Return how the visits went; None without a session."""
+    visits = summary.visits
+    if visits is None or reader.visits is None:
+        return None
+    times = reader.visits.completed_us()
+    # A right last answer ends a visit, unless the right answer lacks a value.
+    if int(times[1].sum()) != visits.completed:
+        raise GeneratorError(
+            f"{OUTPUT} has {visits.completed} completed visits, {RECORDS} has {times[1].sum()}"
+        )
+    return VisitCounts(
+        scheduled=visits.scheduled,
+        started=visits.started,
+        completed=visits.completed,
+        broken=visits.broken,
+        time_us=times,
+    )
 
 
 def _failure_kinds(summary: Summary) -> Iterator[Reason]:
@@ -380,6 +407,18 @@ def _plan(request: Request, seconds: float, name: str) -> str:
             f"{url.scheme}://{url.netloc}/", 1, 1, 1, None, headers=request.replay.headers
         )
         kinds = [_kind(common), *(map(_kind, request.mix) if request.mix else [_kind(request)])]
+    elif request.session:
+        names = [kind.name for kind in request.mix]
+        shape["session"] = [
+            {
+                "kind": names.index(step.request) if names else 0,
+                "think_s": step.think_s,
+                "think_mean_s": step.think_mean_s,
+                "take": [*step.take.items()],
+            }
+            for step in request.session
+        ]
+        shape["think_seed"] = request.seed
     elif request.mix:
         shape["mix_seed"] = request.seed
     if request.lanes:
@@ -438,6 +477,7 @@ def _schedule(load: Load, lanes: int, rate: float | None = None) -> Schedule:
         load.connections,
         load.arrivals,
         replay=load.replay is not None,
+        steps=len(load.session or ()),
     )
 
 
@@ -478,7 +518,7 @@ GENERATORS = (
         program=NAME,
         options=(
             *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
-            *("arrivals", "ramp", "mix", "replay", "speed", "replay_query"),
+            *("arrivals", "ramp", "mix", "sessions", "replay", "speed", "replay_query"),
         ),
         output=OUTPUT,
         command=_command,

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
@@ -47,6 +48,9 @@ COLUMNS = (
 NUMBER = "number"
 # Of arrivals that are not constant also: growth of the due time.
 DUE = "due"
+# Of visits also: growth of the due time, zigzag, and the same of the request's number among those
+# of all visits.
+LATER, PLACE = "later", "place"
 # Of a mix also, at last: number of the kind of request.
 KIND = "kind"
 # Outcome of a request, as the records number them, and its class of errors; a wrong status is
@@ -57,6 +61,7 @@ ANSWERED, STATUS = 3, OUTCOMES.index("status")
 SUB_BUCKETS = 256
 
 Counts = tuple[Integers, Integers]
+Bits = npt.NDArray[np.bool_]
 
 
 class Gaps(Struct):
@@ -149,6 +154,17 @@ class Closed(Struct):
     by_slice: list[tuple[float, float, int, float]]
 
 
+class PlannedVisits(Struct):
+    """How the visits went: steps is the requests of each; the other fields as of VisitCounts."""
+
+    steps: int
+    seed: int
+    scheduled: int
+    started: int
+    completed: int
+    broken: list[tuple[int, int]]
+
+
 class Summary(Struct, kw_only=True):
     """What metronome.json says of a load, or of a lane of several. Times are in seconds unless
     named otherwise. lanes: their number; shape: None of a closed loop."""
@@ -174,6 +190,7 @@ class Summary(Struct, kw_only=True):
     connects: Connects | None = None
     lanes: int = 1
     closed: Closed | None = None
+    visits: PlannedVisits | None = None
     kinds: list[PlannedKind] = []
     mix_seed: int | None = None
 
@@ -267,7 +284,9 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     header = json.loads(stream.readline())
     names = tuple(header.get("columns", ()))
     known = [
-        (*COLUMNS, *further, *kind) for further in ((), (NUMBER,), (DUE,)) for kind in ((), (KIND,))
+        (*COLUMNS, *further, *kind)
+        for further in ((), (NUMBER,), (DUE,), (LATER, PLACE))
+        for kind in ((), (KIND,))
     ]
     if header.get("format") != "metronome requests/1" or names not in known:
         raise GeneratorError(f"{RECORDS} has another format: {header}")
@@ -277,9 +296,12 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
         columns = {}
         for name in names:
             numbers = leb128(_exactly(stream, _size(stream)), rows)
-            columns[name] = np.cumsum(zigzag(numbers)) if name in DIFFERENCES else numbers
+            signed = name in (*DIFFERENCES, LATER, PLACE)
+            columns[name] = np.cumsum(zigzag(numbers)) if signed else numbers
             if name == DUE:
                 columns[name] = np.cumsum(numbers)
+        if LATER in columns:
+            columns[DUE] = columns.pop(LATER)
         growth = columns.pop(NUMBER, None)
         yield Block(first + np.arange(rows) if growth is None else np.cumsum(growth), columns)
         first += rows
@@ -299,6 +321,36 @@ def _size(stream: BufferedIOBase) -> int:
     return int.from_bytes(_exactly(stream, 4), "little")
 
 
+class Visits:
+    """Finds the times of completed visits of ``steps`` requests."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._begun: list[tuple[Integers, Integers]] = []
+        self._ended: list[tuple[Integers, Integers]] = []
+
+    def add(self, place: Integers, due: Integers, end: Integers, right: Bits) -> None:
+        """Add requests: their numbers among those of all visits, when they were due and ended, and
+        whether their answers were right."""
+        visit, step = np.divmod(place, self._steps)
+        first, last = step == 0, (step == self._steps - 1) & right
+        self._begun.append((visit[first], due[first]))
+        self._ended.append((visit[last], end[last]))
+
+    def completed_us(self) -> Counts:
+        """Return (distinct times of completed visits in µs, their counts)."""
+        if not self._begun:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        (visit, due), (completed, end) = (
+            map(np.concatenate, zip(*parts, strict=True)) for parts in (self._begun, self._ended)
+        )
+        order = np.argsort(visit)
+        begin = due[order][np.searchsorted(visit, completed, sorter=order)]
+        times = Counted()
+        times.add(end - begin)
+        return times.exact
+
+
 class Reader:
     """Counts the requests of a load or lane, by the second in which each was due, and by kind.
 
@@ -312,7 +364,8 @@ class Reader:
         self.totals = Totals(
             [0] * len(OUTCOMES), 0, 0, 0, None, Counted(), Counted(), Counted(), Counted()
         )
-        alone = dataclasses.replace(schedule, kinds={})
+        self.visits = Visits(schedule.steps) if schedule.steps else None
+        alone = dataclasses.replace(schedule, kinds={}, steps=0)
         self.kinds = [Reader(alone) for _ in schedule.kinds]
         self.wrong = Counter[str]()
         self._order: list[Integers] = []
@@ -351,6 +404,8 @@ class Reader:
             self._dues.append(due_units // UNITS_US)
         if self._staged:
             self._staged.add(due_units, latency, outcome)
+        if self.visits:
+            self.visits.add(columns[PLACE], due_units, due_units + latency, right)
         if KIND in columns:
             self._add_kinds(block)
 
@@ -377,7 +432,7 @@ class Reader:
         """Blocks of the mix in which a kind had another number of requests than its weight, or in
         the last, which may be a part, more; None without a mix."""
         weights = np.array([*self._schedule.kinds.values()])
-        if not len(weights):
+        if not len(weights) or self.visits:
             return None
         order = np.concatenate([*self._order, np.zeros(0, np.uint8)])
         size = int(weights.sum())

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from loadlab.model.base import Above0, Name, NotNegative, Positive, Record, Sha256
 
@@ -202,6 +202,25 @@ class Replay(Record, kw_only=True, frozen=True):
     left_out: dict[str, Positive]
 
 
+class SessionStep(Record, kw_only=True, frozen=True):
+    """A request of a session, which each visitor sends when the answer before is there, after a
+    time of thinking.
+    """
+
+    request: str  #: Name of its endpoint.
+    think_s: Annotated[float, Meta(ge=0, le=3600)] = 0  #: Time of thinking before it, seconds.
+    #: Mean of that time where it is random, with an exponential distribution, seconds; else absent.
+    think_mean_s: Annotated[float, Meta(gt=0, le=3600)] | None = None
+    #: Values that later requests have in place of {name}: name -> place in the answer, a JSON path
+    #: such as $.items[0].id or the name of a header.
+    take: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def thinks_s(self) -> float:
+        """The time of thinking, on average, seconds."""
+        return self.think_s if self.think_mean_s is None else self.think_mean_s
+
+
 class LaneTurns(Record, kw_only=True, frozen=True):
     """How one load alternates between several stacks, each in a lane with connections of its own.
 
@@ -232,6 +251,9 @@ class Load(Record, kw_only=True, frozen=True):
     arrivals: Arrivals | None = None
     #: Log whose requests are sent; absent where a load has none. rate is then its mean.
     replay: Replay | None = None
+    #: What each visitor sends, one request after another; absent where requests come alone. rate is
+    #: then of visitors, and arrivals are theirs.
+    session: Annotated[list[SessionStep], Meta(min_length=1, max_length=16)] | None = None
     #: The rule of a study or a curve: rate is this fraction of the lowest goodput that the cells in
     #: of_saturation reached in a short closed loop. Absent where the rate was given.
     fraction: Above0 | None = None
@@ -327,7 +349,8 @@ class Cell(Record, kw_only=True, frozen=True):
     #: upstream_keepalive says whether the server kept their connections.
     reverse_proxy: Name = NGINX
     #: Name of the requested endpoint; of a mix its endpoints with their weights, such as
-    #: index:70,agents:25; of a replay those that its log names, with their requests.
+    #: index:70,agents:25; of a replay those that its log names, with their requests; of a session
+    #: those of a visit.
     endpoint: str
     tuning: str  #: Tuning profile.
     network: str  #: Network profile.

@@ -27,6 +27,8 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     endpoint: list[str] | None  #: Endpoints; null: those the app is measured by.
     #: Endpoints of one load with their weights, such as index:70,agents:25; else null.
     mix: str | None
+    #: What each visitor sends, as JSON; null: requests come alone.
+    sessions: str | None
     load: str | None  #: File of options of the load; null: none.
     replay: str | None  #: Access log whose requests are sent; null: none.
     speed: float  #: Seconds of that log that pass in a second.

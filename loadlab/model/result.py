@@ -172,6 +172,40 @@ class KindLoad(Record, kw_only=True, frozen=True):
     censored: EncodedHistogram | None  #: As the whole load's, of the kind; null in summary.json.
 
 
+class BrokenVisits(Record, kw_only=True, frozen=True):
+    """The visits of a session that ended at one of its steps."""
+
+    request: str  #: Name of the step's endpoint.
+    wrong: Count  #: Visits without a right answer to it.
+    missing: Count  #: Visits whose right answer lacked a value for a later request.
+
+
+class VisitLoad(Record, kw_only=True, frozen=True):
+    """The visits of a load of sessions. A visit that was started and is neither completed nor
+    broken was under way when the load ended.
+    """
+
+    scheduled: Count  #: Visitors that were to come.
+    started: Count  #: Those of whom a request was sent.
+    completed: Count  #: Visits with a right answer to each of their requests.
+    broken: list[BrokenVisits]  #: The visits that ended before, by the step, in its order.
+    #: Median time of the completed visits, from when the first request was due to the last answer,
+    #: µs; null where they are too few.
+    p50_us: NotNegative | None = None
+    p99_us: NotNegative | None = None  #: 99th percentile of it, µs; null as above.
+    histogram: EncodedHistogram | None = None  #: Histogram of these times; null in summary.json.
+
+    @property
+    def broken_sum(self) -> int:
+        """The visits that ended at any step."""
+        return sum(step.wrong + step.missing for step in self.broken)
+
+    @property
+    def cut(self) -> int:
+        """The visits that were under way when the load ended."""
+        return self.started - self.completed - self.broken_sum
+
+
 class StageLoad(Record, kw_only=True, frozen=True):
     """A part of a ramp in which the rate is level, in whole seconds. Percentiles are of all
     requests that were due in it: one without an answer ranks behind every answer. Each is null
@@ -278,6 +312,7 @@ class Repetition(Record, kw_only=True, frozen=True):
     shape: Shape | None = None
     #: Connections that were opened on demand; absent of a load that keeps a number of them open.
     opened: Opened | None = None
+    visits: VisitLoad | None = None  #: The visits; absent where the load has no session.
     #: Times in which the generator stood still; absent where it does not report them.
     stops: Stops | None = None
     #: Requests that oha itself made markedly later than an ideal generator, to the median or above,

@@ -8,7 +8,7 @@ from msgspec import Meta
 from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, Reason, Record, doc
 from loadlab.model.latency import Latency, OwnPart, PercentileIntervals, ResponseTime
 from loadlab.model.metric_rows import COMPARED, COST_METRICS, ROWS, LatencyOf, meanings
-from loadlab.model.result import ErrorCounts
+from loadlab.model.result import ErrorCounts, VisitLoad
 
 
 class Spread(Record, kw_only=True, frozen=True):
@@ -83,6 +83,8 @@ class Statistics(Record, kw_only=True, frozen=True):
     percentile_curve: list[Annotated[list[NotNegative], Meta(min_length=2, max_length=2)]]
     #: Each kind of request of a mix; absent without one, or where no repetition is valid.
     kinds: list[KindStatistics] | None = None
+    #: The visits of all repetitions, their sums and the times of all; absent as kinds.
+    visits: VisitLoad | None = None
     #: Resources that a Python client used, and its failures; absent for another generator, or where
     #: no repetition is valid.
     client: ClientStatistics | None = None

@@ -151,3 +151,8 @@ class RepetitionRow(_WithCost, kw_only=True, frozen=True):
     batch_s: NotNegative | None  #: Time of a Python client's batch, seconds.
     batch_cpu_s: NotNegative | None  #: CPU time of the Python client, seconds.
     batch_memory_mib: NotNegative | None  #: Largest resident memory of the Python client, MiB.
+    visits_started: Count | None  #: Visits of which a request was sent.
+    visits_completed: Count | None  #: Visits with a right answer to each of their requests.
+    visits_broken: Count | None  #: Visits that ended before.
+    visit_p50_ms: NotNegative | None  #: Median time of the completed visits, ms.
+    visit_p99_ms: NotNegative | None  #: 99th percentile of it, ms.

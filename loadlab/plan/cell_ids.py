@@ -49,6 +49,9 @@ def _endpoint(cell: Cell) -> str:
     """Return a part for the endpoint, short enough for a folder's name where there are many."""
     if cell.load.replay:
         return f"log{cell.load.replay.log_sha256[:8]}"
+    if cell.load.session:
+        steps = json.dumps(to_builtins(cell.load.session), sort_keys=True)
+        return f"session{len(cell.load.session)}-{_digest(steps)[:8]}"
     kinds = cell.kinds
     return cell.endpoint if len(kinds) == 1 else f"mix{len(kinds)}-{_digest(cell.endpoint)[:8]}"
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from loadlab.generators import registry
 from loadlab.generators.access_log import Survey
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell, kinds_of
-from loadlab.plan import arrivals, cell_ids, mix, replay
+from loadlab.plan import arrivals, cell_ids, mix, replay, sessions
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
@@ -38,6 +38,8 @@ def endpoints(
     option, names = "endpoint", options.endpoint
     if log is not None and log.endpoints:
         option, names = replay.OPTION, [*log.endpoints]
+    elif options.sessions is not None:
+        option, names = sessions.OPTION, [*sessions.weights(sessions.steps(options.sessions))]
     elif options.mix is not None:
         option, names = mix.OPTION, [*kinds_of(options.mix)]
     elif names is None and registry.get(options.generator).mode == "batch":
@@ -54,11 +56,13 @@ def endpoints(
         known(f"{option} of {options.framework}", name, app.endpoints)
         _refuse_request(options, name, contracts[name])
     size = sum(len(contracts[name].body.encode()) for name in names)
-    if option in (mix.OPTION, replay.OPTION) and size > BODY_BYTES_MAX:
+    if option in (mix.OPTION, replay.OPTION, sessions.OPTION) and size > BODY_BYTES_MAX:
         raise PlanError(
             f"{option}: the bodies of its requests have {size:,} bytes together, and a command "
             f"line has room for {BODY_BYTES_MAX:,}. Leave a request out, or shorten its body."
         )
+    if options.sessions is not None:
+        sessions.refuse_values(sessions.steps(options.sessions), contracts)
     return {name: contracts[name] for name in names}
 
 
@@ -92,6 +96,7 @@ def loads(options: Options, log: Survey | None = None) -> list[Load]:
             rate=rate,
             arrivals=asked if arrivals.OPTION in generator.options else None,
             replay=log.replay if log is not None else None,
+            session=sessions.steps(options.sessions) if options.sessions else None,
             fraction=rule.fraction if rule is not None else None,
             of_saturation=rule.of if rule is not None else None,
             connections=connections,
@@ -185,12 +190,15 @@ def items(
     """Return the cells of every endpoint, or of their mix, under each tuning.
 
     Without ``entry``, a study's cell, a constant rate also gets one short closed loop, which shows
-    the cell's limit; a mix and a replay have none, as its generator sends one kind of request.
+    the cell's limit; a mix, a replay and a session have none, as its generator sends one kind of
+    request.
     ``backlogs``: tuning -> backlog. ``contracts``: endpoint -> contract.
     """
     planned = []
     first = next(iter(contracts.values()))
     together = options.mix if log is None else replay.endpoint(log, [*contracts])
+    if options.sessions:
+        together = sessions.endpoint(sessions.steps(options.sessions))
     measured = {together: first} if together else contracts
     for tuning, (endpoint, contract) in itertools.product(options.tuning, measured.items()):
         of_loads = [

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate, ramp_text
-from loadlab.plan import arrivals, connections, mix, replay
+from loadlab.plan import arrivals, connections, mix, replay, sessions
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
@@ -132,6 +132,7 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
             checked["duration"] = _number("duration", duration, specs["duration"])
     mix.refuse_beside(values)
     replay.refuse_beside(values)
+    sessions.refuse_beside(values)
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
     return msgspec.convert(checked, Options)
@@ -157,6 +158,8 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
         return {**headers(value)}
     if name == mix.OPTION:
         return mix.parse(str(value))
+    if name == sessions.OPTION:
+        return sessions.parse(str(value))
     if name == arrivals.RAMP:
         return ramp_text(arrivals.points(str(value)))
     if name == arrivals.OPTION:
@@ -268,6 +271,7 @@ def refuse(root: Path, options: Options) -> None:
     arrivals.refuse(options)
     mix.refuse(options)
     replay.refuse(options)
+    sessions.refuse(options)
 
 
 def refuse_cells(options: Options, stack: Stack) -> None:

@@ -73,10 +73,11 @@ def _item(item: Item, contracts: Contracts) -> Item | None:
     """Return the cross-check of an item; None where it has none.
 
     From a snap, the generator reads no file with a method and a body, so a cell of another method
-    than GET has none. Nor has a mix or a replay, as it sends one kind of request, nor a load that
-    opens its connections on demand.
+    than GET has none. Nor has a mix, a replay or a session, as it sends one kind of request, nor a
+    load that opens its connections on demand.
     """
-    if len(item.cell.kinds) > 1 or item.cell.load.replay or item.cell.load.on_demand:
+    load = item.cell.load
+    if len(item.cell.kinds) > 1 or load.replay or load.session or load.on_demand:
         return None
     contract = contracts[item.cell.endpoint]
     load = item.cell.load

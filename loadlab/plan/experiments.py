@@ -133,7 +133,12 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
     return PlannedCells(
         options=options,
         stacks={
-            item.stack: replace(served, backlog=item.cell.backlog, measured=[*endpoints])
+            item.stack: replace(
+                served,
+                backlog=item.cell.backlog,
+                measured=[*endpoints],
+                session=item.cell.load.session or [],
+            )
             for item in items(planned)
         },
         endpoints=endpoints,
@@ -241,7 +246,7 @@ def no_curve(root: Path, options: Options) -> Reason | None:
     if not options.curve or not check_options.has_one_load(options):
         return None
     generator = registry.get(options.generator)
-    if options.mix or options.replay:
+    if options.mix or options.replay or options.sessions:
         return Reason(code="curve_mix")
     if generator.mode != "constant":
         return Reason(code="curve_closed_loop", facts={"generator": generator.name})

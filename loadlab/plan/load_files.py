@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import yaml
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions
+from loadlab.plan import sessions
 from loadlab.run.catalog import known, load_yaml, names
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line
@@ -28,7 +30,7 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
         return options
     path = _path(root, str(name))
     try:
-        content = msgspec.convert(load_yaml(path), GivenOptions)
+        content = msgspec.convert(_with_text(load_yaml(path)), GivenOptions)
     except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as problem:
         raise PlanError(
             f"{OPTION}: {path}: {one_line(str(problem))}. Give lines of an option and its value, "
@@ -42,6 +44,13 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
         )
     given = {key: value for key, value in options.items() if value not in (None, "")}
     return {**options, **content, **given}
+
+
+def _with_text(document: object) -> object:
+    """Return the content of a file, with its sessions as the option has them."""
+    if isinstance(document, dict) and sessions.OPTION in document:
+        return {**document, sessions.OPTION: json.dumps(document[sessions.OPTION])}
+    return document
 
 
 def _path(root: Path, name: str) -> Path:

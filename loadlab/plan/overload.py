@@ -49,7 +49,7 @@ def refuse(options: Options, *, study: bool) -> None:
         obstacle = f"generator={generator.name} sends at a constant rate alone"
     elif not has_one_load(options) or generator.mode != "constant":
         obstacle = "it belongs to one constant rate, beside which the saturation is measured"
-    elif options.mix or options.replay:
+    elif options.mix or options.replay or options.sessions:
         obstacle = "it follows a closed loop, whose generator sends one kind of request"
     elif options.clients > 1:
         obstacle = f"{options.clients} clients offer the load, and one client is to time each stage"

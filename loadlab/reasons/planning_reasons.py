@@ -25,7 +25,7 @@ CURVES: ReasonTable = {
     "curve_mix": ReasonRow(
         "its rates follow a closed loop, whose generator sends one kind of request",
         "Give several rates (-e rate=), or one endpoint",
-        meaning="The load is a mix or a replay, which has no closed loop beside it.",
+        meaning="The load is a mix, a replay or a session, which has no closed loop beside it.",
     ),
     "curve_no_saturation": ReasonRow(
         _no_saturation,

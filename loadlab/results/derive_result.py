@@ -28,7 +28,7 @@ from loadlab.model import (
     Thresholds,
     Validity,
 )
-from loadlab.results import client_part, queue, response_time, stages
+from loadlab.results import client_part, queue, response_time, stages, visits
 from loadlab.results.client_part import ClientPart
 from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
 from loadlab.results.validity import disturbance, schedule_rules
@@ -166,7 +166,8 @@ def _measured(
         client_part.read(rep_dir, folder, alone, thresholds, server)
         for folder, alone in client_part.parts(rep_dir, setup)
     ]
-    loads = [part.setup.cell.load for part in offered]
+    cells = [visits.in_requests(part.setup.cell, part.measurement) for part in offered]
+    loads = [cell.load for cell in cells]
     censored = [
         response_time.censored(part.measurement, load, thresholds)
         for part, load in zip(offered, loads, strict=True)
@@ -177,7 +178,7 @@ def _measured(
     evidence = [
         ClientEvidence(
             measurement=part.measurement,
-            cell=part.setup.cell,
+            cell=cell,
             server=part.server,
             thresholds=thresholds,
             client=part.client,
@@ -190,8 +191,8 @@ def _measured(
             own=own,
             censored_s=_total_s(waiting),
         )
-        for part, calibration, (latency, own), waiting in zip(
-            offered, calibrations, parts, censored, strict=True
+        for part, cell, calibration, (latency, own), waiting in zip(
+            offered, cells, calibrations, parts, censored, strict=True
         )
     ]
     validities = [judge(client) for client in evidence]
@@ -221,7 +222,7 @@ def _measured(
         merged = merge.merge([part.measurement for part in offered])
         whole = LoadEvidence(
             measurement=merged,
-            cell=setup.cell,
+            cell=visits.in_requests(setup.cell, merged),
             server=first.server,
             thresholds=thresholds,
             reverse_proxy_requests=client_part.counted(offered),
@@ -281,6 +282,7 @@ def _result(
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
         own_us=_own(measurement, censored)[1],
         shape=schedule_rules.shape(measurement, thresholds),
+        visits=visits.of_load(measurement, setup.cell.load),
         queue=queue.of_load(measurement, setup.cell.load),
         stages=stages.of_load(measurement, setup.cell.load) or None,
         recovery=stages.recovery(measurement, setup.cell.load, thresholds),
@@ -315,7 +317,9 @@ def _kinds(
         own = merged.kinds[name]
         censored = histograms.merge(
             response_time.censored(
-                client.measurement.kinds[name], part(client.setup.cell.load, weight), thresholds
+                client.measurement.kinds[name],
+                part(visits.in_requests(client.setup.cell, client.measurement).load, weight),
+                thresholds,
             )
             for client in offered
         )

@@ -21,6 +21,9 @@ def of_load(measurement: Measurement, load: Load) -> Queue | None:
     service, due_us = measurement.mean_service_us, measurement.due_us.astype(np.float64)
     if load.connections != 1 or load.rate is None or not service or not due_us.size:
         return None
+    # A visitor does not send before the answer is there, and waits for no other of its own.
+    if load.session:
+        return None
     waited = queues.response_times(due_us, np.full_like(due_us, service))
     supported = percentiles.refusal(due_us.size, "p99") is None
     mean, p99 = _closed(load, service)

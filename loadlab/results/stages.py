@@ -41,6 +41,9 @@ def of_load(measurement: Measurement, load: Load) -> list[StageLoad]:
 
 
 def _parts(load: Load) -> list[tuple[float, float, float]]:
+    # Of visitors, whose requests come later.
+    if load.session:
+        return []
     if load.arrivals is None or load.rate is None or load.duration_s is None:
         return []
     return load.arrivals.stages(load.rate, load.duration_s)

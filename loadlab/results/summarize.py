@@ -38,6 +38,7 @@ from loadlab.results import (
     ranking,
     response_time,
     sweeps_searches,
+    visits,
 )
 from loadlab.results.latencies_due import over_due, own_part
 from loadlab.results.limits import judge_limits as limits
@@ -88,6 +89,7 @@ def merge(results: Sequence[Result]) -> Statistics:
         response_time=response_time.merge([result.response_time for result in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(pool.histogram)],
         kinds=_kinds(valid),
+        visits=visits.merge([result.visits for result in valid]),
         client=_client(valid),
     )
 
@@ -376,5 +378,6 @@ def short(result: Result) -> Repetition:
         ],
         kinds=repetition.kinds
         and [replace(kind, histogram=None, ideal=None, censored=None) for kind in repetition.kinds],
+        visits=repetition.visits and replace(repetition.visits, histogram=None),
         response_time=waits and replace(waits, histogram=None),
     )

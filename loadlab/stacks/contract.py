@@ -338,16 +338,23 @@ def requests(
     """
     commands = []
     for name, contract in contracts.items():
-        words = [
-            *("curl", "--silent", "--show-error", "--include", "--max-time", str(_SECONDS)),
-            *request_options(contract),
-            *("--write-out", f"%{{stderr}}{mark}%{{time_total}}{mark}", "--output", "-"),
-            urls[name] + contract.path,
-        ]
-        # An answer may be endless. curl's message and total time follow the answer.
-        command = (
-            f"said=$({{ {shlex.join(words)} 2>&4 | head -c {ANSWER_BYTES_MAX} >&3; }} 4>&1)\n"
-            "printf '%s' \"$said\""
-        )
+        command = printing(sending(contract, urls[name], mark))
         commands += [VerifyingRequest(name, command)] * times(contract)
     return commands
+
+
+def sending(contract: Contract, url: str, mark: str) -> str:
+    """Return curl's command for the request of an endpoint."""
+    return shlex.join([
+        *("curl", "--silent", "--show-error", "--include", "--max-time", str(_SECONDS)),
+        *request_options(contract),
+        *("--write-out", f"%{{stderr}}{mark}%{{time_total}}{mark}", "--output", "-"),
+        url + contract.path,
+    ])  # fmt: skip
+
+
+def printing(curl: str, through: str = "") -> str:
+    """Return the command that prints the answer to curl's; it goes through another, or none."""
+    # An answer may be endless. curl's message and total time follow the answer.
+    pipe = " | ".join(filter(None, (f"{curl} 2>&4", f"head -c {ANSWER_BYTES_MAX}", through)))
+    return f"said=$({{ {pipe} >&3; }} 4>&1)\nprintf '%s' \"$said\""

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import field
 from msgspec.structs import asdict
 
-from loadlab.model import DIRECT, NGINX, Options
+from loadlab.model import DIRECT, NGINX, Options, SessionStep
 from loadlab.model.base import Record
 from loadlab.run.catalog import known, names
 from loadlab.run.errors import PlanError
@@ -49,6 +49,7 @@ class Stack(Chosen, kw_only=True, frozen=True, omit_defaults=True):
     - lock: of an application from outside the tree, its lock file, relative to the lab's folder
     - database: name of the database that the application uses
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
+    - session: what each visitor sends, empty where requests come alone
     """
 
     framework: str
@@ -69,6 +70,7 @@ class Stack(Chosen, kw_only=True, frozen=True, omit_defaults=True):
     database: str
     backlog: int | None = None
     measured: list[str] = field(default_factory=list)
+    session: list[SessionStep] = field(default_factory=list)
 
 
 def of_application(root: Path, app: App) -> list[Offered]:

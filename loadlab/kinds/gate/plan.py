@@ -48,6 +48,7 @@ _REFUSED = {
     "slo": "all variants are measured at one rate. Give -e rate=",
     "mix": "variants are compared at one endpoint. Give one with -e endpoint=",
     "replay": "variants are compared at one endpoint. Give one with -e endpoint=",
+    "sessions": "variants are compared at one endpoint. Give one with -e endpoint=",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",
     "trace": "a trace belongs to one stack. Give it to lab.yml",
     "overload": "an overload belongs to one stack. Give it to lab.yml",

@@ -53,6 +53,7 @@ _REFUSED = {
     "generator": "the candidates are measured in a closed loop. Leave it out",
     "mix": "candidates are compared at one endpoint. Give one with -e endpoint=",
     "replay": "candidates are compared at one endpoint. Give one with -e endpoint=",
+    "sessions": "candidates are compared at one endpoint. Give one with -e endpoint=",
     "slo": "it is for a rate. Give it to lab.yml, with the server that the matrix finds",
     "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",

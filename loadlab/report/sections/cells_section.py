@@ -8,11 +8,13 @@ from typing import Literal, NamedTuple
 
 from loadlab.generators import registry
 from loadlab.model import (
+    BrokenVisits,
     CellLimit,
     CellSummary,
     HostTelemetry,
     KindStatistics,
     Repetition,
+    SessionStep,
     Shape,
     Statistics,
     TimePart,
@@ -263,12 +265,56 @@ def _kinds(cell: CellSummary) -> Table | None:
         else f"Each block of {block:,} requests has so many of each kind as its weight, in an "
         "order by the seed."
     )
+    if cell.cell.load.session:
+        way = "Each visit has so many of each kind as its weight, one request after another."
     return table(
         f"{way} All share the connections: a slow kind delays the others. Goodput is the median "
         "of the repetitions." + latency_columns.NO_VALUE,
         columns,
         loads,
         lambda load: Row("bad" if cell_outcome.total(load.errors) or load.unsent else ""),
+    )
+
+
+class _Step(NamedTuple):
+    """A step of a session, and the visits that ended there."""
+
+    step: SessionStep
+    broken: BrokenVisits
+
+
+def _think(step: SessionStep) -> str:
+    if step.think_mean_s is not None:
+        return f"{step.think_mean_s:g} on average"
+    return f"{step.think_s:g}" if step.think_s else ""
+
+
+_STEP: Sequence[Column[_Step]] = [
+    Column("request", lambda row: row.step.request),
+    Number("thinking before it, s", lambda row: _think(row.step)),
+    Column("takes", lambda row: ", ".join(row.step.take)),
+    Number("visits without a right answer", lambda row: f"{row.broken.wrong:,}"),
+    Number("visits without a value", lambda row: f"{row.broken.missing:,}"),
+]
+
+
+def _visits(cell: CellSummary) -> Table | None:
+    """Return the table of a session's steps; None without one, or a valid repetition."""
+    visits, session = cell.statistics.visits, cell.cell.load.session
+    if visits is None or session is None:
+        return None
+    p50, p99 = (
+        "not known, as they are too few" if us is None else f"{formatting.ms(us)} ms"
+        for us in (visits.p50_us, visits.p99_us)
+    )
+    return table(
+        f"Of {formatting.plural(visits.scheduled, 'visit')} that were to come {visits.started:,} "
+        f"were started and {visits.completed:,} completed; {visits.broken_sum:,} broke, and "
+        f"{visits.cut:,} were under way when the load ended. Time of a completed visit, from when "
+        f"its first request was due to its last answer: p50 {p50}, p99 {p99}.",
+        _STEP,
+        [_Step(step, broken) for step, broken in zip(session, visits.broken, strict=True)],
+        lambda row: Row("bad" if row.broken.wrong or row.broken.missing else ""),
     )
 
 
@@ -447,6 +493,7 @@ def section(
         cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions),
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
+            *titled("Visits", _visits(cell)),
             *titled("Kinds of request", _kinds(cell)),
             *stages_section.of_cell(cell),
             *observed_section.flame_graph(run_dir, cell, cells),

@@ -12,6 +12,7 @@ from loadlab.model import (
     RankingRow,
     Repetition,
     Summary,
+    VisitLoad,
 )
 from loadlab.report import words
 from loadlab.report.sections import (
@@ -86,6 +87,7 @@ def table(summary: Summary, paths: Paths) -> str:
     return "\n".join([
         *text_columns.table(_COLUMNS, rows),
         *text_columns.table(_KIND_COLUMNS, [kind for row in rows for kind in _kinds(row)]),
+        *text_columns.table(_VISIT_COLUMNS, [visits for row in rows for visits in _visits(row)]),
         *text_columns.table(_CLIENT_COLUMNS, batches),
         *(f"{letter}: {name}" for name, letter in keys.items()),
         *([labels.common([cell.cell for cell in cells], paths)] if cells else []),
@@ -151,6 +153,28 @@ class _Kind(NamedTuple):
 
 def _kinds(row: _Row) -> list[_Kind]:
     return [_Kind(row, load) for load in row.entry.cell.statistics.kinds or ()]
+
+
+class _Visits(NamedTuple):
+    """The visits of a cell, with its row."""
+
+    row: _Row
+    load: VisitLoad
+
+
+def _visits(row: _Row) -> list[_Visits]:
+    visits = row.entry.cell.statistics.visits
+    return [_Visits(row, visits)] if visits else []
+
+
+def _broken(visits: _Visits) -> str:
+    """Return how many visits ended early, and at which requests."""
+    steps = [
+        f"{step.request} {step.wrong + step.missing:,}"
+        for step in visits.load.broken
+        if step.wrong or step.missing
+    ]
+    return f"{visits.load.broken_sum:,} ({', '.join(steps)})" if steps else "0"
 
 
 def _kind_latency(name: str) -> TextColumn[_Kind]:
@@ -247,6 +271,16 @@ _KIND_COLUMNS: Sequence[TextColumn[_Kind]] = [
     TextColumn("goodput", lambda kind: formatting.rate(kind.load.goodput.median)),
     *map(_kind_latency, ("p50", "p99", "p99_9")),
     TextColumn("errors", lambda kind: formatting.count(cell_outcome.total(kind.load.errors))),
+]
+_VISIT_COLUMNS: Sequence[TextColumn[_Visits]] = [
+    TextColumn("cell", lambda visits: visits.row.name, numeric=False),
+    TextColumn("load", lambda visits: visits.row.load, numeric=False),
+    TextColumn("visits", lambda visits: f"{visits.load.started:,}"),
+    TextColumn("completed", lambda visits: f"{visits.load.completed:,}"),
+    TextColumn("broken", _broken),
+    TextColumn("at the end under way", lambda visits: f"{visits.load.cut:,}"),
+    TextColumn("visit p50", lambda visits: formatting.ms(visits.load.p50_us)),
+    TextColumn("visit p99", lambda visits: formatting.ms(visits.load.p99_us)),
 ]
 _CLIENT_COLUMNS: Sequence[TextColumn[_Row]] = [
     _PATH,

@@ -21,6 +21,7 @@ from loadlab.model import (
     Load,
     Replay,
     SearchSummary,
+    SessionStep,
     SweepSummary,
 )
 from loadlab.run import formatting
@@ -253,6 +254,9 @@ def path_of(cell: Cell, paths: Paths) -> str:
     """Return a cell's path, or those of its mix with their weights; of a log how many it has."""
     if cell.load.replay:
         return f"{formatting.plural(len(cell.kinds), 'path')} of a log"
+    if cell.load.session:
+        steps = (paths.get(step.request, f"/{step.request}") for step in cell.load.session)
+        return f"a session of {', '.join(steps)}"
     kinds = [(paths.get(name, f"/{name}"), weight) for name, weight in cell.kinds.items()]
     if len(kinds) == 1:
         return kinds[0][0]
@@ -296,7 +300,8 @@ def load(load: Load) -> str:
 
 def pace(load: Load) -> str:
     """Return what is asked of a generator: 1,000/s, closed loop."""
-    return f"{formatting.asked(load)}{'/s' if load.mode == 'constant' else ''}"
+    unit = " visits/s" if load.session else "/s"
+    return f"{formatting.asked(load)}{unit if load.mode == 'constant' else ''}"
 
 
 def common(cells: Sequence[Cell], paths: Paths) -> str:
@@ -345,7 +350,7 @@ def load_parts(load: Load) -> dict[str, str]:
         }
     kept = load.keepalive is not False
     words = {
-        "pace": "closed loop" if load.rate is None else f"{formatting.asked(load)}/s",
+        "pace": "closed loop" if load.rate is None else pace(load),
         "connections": connections(load),
         "duration_s": f"{load.duration_s:g} s",
         "keepalive": "client connections kept" if kept else "a client connection for each request",
@@ -355,6 +360,8 @@ def load_parts(load: Load) -> dict[str, str]:
         words["arrivals"] = arrivals(load.arrivals)
     if load.replay:
         words["replay"] = replayed(load.replay)
+    if load.session:
+        words["session"] = thinking(load.session)
     if load.burst_every_s:
         words["bursts"] = f"a burst every {load.burst_every_s:g} s"
     if load.injection:
@@ -389,6 +396,13 @@ def replay(log: Replay) -> str:
         for name, count in log.left_out.items()
     ]
     return f"{sent}; left out: {', '.join(left)}." if left else f"{sent}; none is left out."
+
+
+def thinking(session: Sequence[SessionStep]) -> str:
+    """Return how long visitors think, in words: 4 requests, 3 s of thinking."""
+    seconds = sum(step.thinks_s for step in session)
+    random = " on average" if any(step.think_mean_s for step in session) else ""
+    return f"{formatting.plural(len(session), 'request')}, {seconds:g} s of thinking{random}"
 
 
 def arrivals(shape: Arrivals) -> str:

@@ -27,6 +27,8 @@ def line(plan: Plan, usd: float | None) -> str:
         at = f"with a mix of {plan.options.mix}"
     elif plan.options.replay:
         at = "with the requests of a log"
+    elif plan.options.sessions:
+        at = f"with a session of {', '.join(plan.endpoints)}"
     price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
     return (
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "

@@ -90,6 +90,7 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "server_listen_overflows": rep.telemetry and rep.telemetry.server.tcp.listen_overflows,
         **_host("client", rep.telemetry.client if rep.telemetry else None),
         **_batch(rep),
+        **_visits(rep),
     }
 
 
@@ -141,6 +142,17 @@ def _host(name: str, host: HostTelemetry | None) -> Columns:
         f"{name}_steal_fraction": host and host.cpu.steal,
         f"{name}_foreign_cpu_fraction": host and host.foreign_cpu,
         f"{name}_retransmits": host and host.tcp.retransmits,
+    }
+
+
+def _visits(rep: Repetition) -> Columns:
+    visits = rep.visits
+    return {
+        "visits_started": visits and visits.started,
+        "visits_completed": visits and visits.completed,
+        "visits_broken": visits and visits.broken_sum,
+        "visit_p50_ms": visits and _ms(visits.p50_us),
+        "visit_p99_ms": visits and _ms(visits.p99_us),
     }
 
 

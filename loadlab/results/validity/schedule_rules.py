@@ -294,8 +294,8 @@ def backlog(evidence: LoadEvidence) -> Iterator[Reason]:
     load = evidence.cell.load
     if load.mode != "constant" or series is None or series.latency_bins is None:
         return
-    # On a ramp and in a log latency follows the rate.
-    if load.replay or (load.arrivals and load.arrivals.ramp):
+    # On a ramp, in a log and of sessions, which begin with their visits, latency follows the rate.
+    if load.replay or load.session or (load.arrivals and load.arrivals.ramp):
         return
     counts = latency_bins.table(series.latency_bins)
     edges = np.array(series.latency_bins.edges_us)

@@ -1,7 +1,7 @@
 """Action plugin lab.bench.verify_answers: compares answers with the endpoints' contracts.
 
 ``answers`` of the result: endpoint -> status, sha256 of the body, body_bytes and wire_bytes.
-loadlab/stacks/contract.py does the work.
+loadlab/stacks/visit_requests.py does the work.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
+from loadlab.model import SessionStep
 from loadlab.model.base import Json
-from loadlab.stacks.contract import Answer, ContractError, Contracts, cut, times, verified
+from loadlab.stacks import visit_requests
+from loadlab.stacks.contract import Answer, ContractError, Contracts, cut
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -23,28 +25,18 @@ class Arguments(Struct, kw_only=True, frozen=True):
     mark: str  #: Text that separates an answer, its time and the next answer.
     dataset: dict[str, list[dict[str, Json]]]  #: The content of files/dataset.yml.
     before: dict[str, Answer] = {}  #: Endpoint -> answer that the run recorded earlier.
+    session: list[SessionStep] = []  #: What each visitor sends; empty where requests come alone.
 
 
 class ActionModule(ControllerAction[Arguments]):
     def work(self, args: Arguments) -> dict[str, object]:
         try:
-            contracts = args.contracts
-            requests = [
-                (name, number)
-                for name, contract in contracts.items()
-                for number in range(times(contract))
-            ]
+            requests = visit_requests.asked(args.contracts, args.session)
             answers = cut(args.answers, args.mark, requests)
             return {
-                "answers": {
-                    name: verified(
-                        contract,
-                        [answers[request] for request in requests if request[0] == name],
-                        args.dataset,
-                        args.before.get(name),
-                    )
-                    for name, contract in contracts.items()
-                }
+                "answers": visit_requests.verified(
+                    args.contracts, answers, args.session, args.dataset, args.before
+                )
             }
         except ContractError as problem:
             raise ContractError(f"{problem}. No load was offered.") from None

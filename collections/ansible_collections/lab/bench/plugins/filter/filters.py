@@ -38,7 +38,7 @@ from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
-from loadlab.stacks import application, contract, places, reverse_proxies, servers
+from loadlab.stacks import application, contract, places, reverse_proxies, servers, visit_requests
 from loadlab.stacks.stacks import Stack
 from loadlab.telemetry import iperf3
 from loadlab.tuning import sizing
@@ -307,7 +307,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "shares": shares,
     "sources_refusal": failures.sources_refusal,
     "subnet_refusal": local_lab.subnet_refusal,
-    "verification_requests": contract.requests,
+    "verification_requests": visit_requests.requests,
 }
 # These read some of a host's variables, which Ansible templates when they are read.
 OF_VARIABLES: dict[str, Callable[..., object]] = {

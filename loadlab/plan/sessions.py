@@ -1,0 +1,197 @@
+"""The option sessions: read what each visitor sends, and refuse it where a load cannot have it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from loadlab.generators import registry
+from loadlab.model import GivenOptions, Options, Record, SessionStep
+from loadlab.model.base import Json
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import one_line, plain
+from loadlab.stacks.contract import Contract
+
+OPTION = "sessions"
+STEPS_MAX, THINK_MAX_S = 16, 3_600
+# Options whose place a session takes, or that need requests which come alone.
+_REPLACED = {
+    "endpoint": "the session names the requests",
+    "mix": "the session says which request comes when",
+    "replay": "a log says what is sent when",
+    "slo": "a search is of requests that come alone",
+}
+_EXAMPLE = (
+    "Give a list such as [{request: login, take: {token: $.token}}, {request: cart, think: 2}]"
+)
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+# A value in a request.
+_VALUE = re.compile(rf"\{{({_NAME})\}}")
+_JSON_PATH = re.compile(r"\$(\.[^.\[\]]+|\[[0-9]+\])+")
+_HEADER = re.compile(r"[!#%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class _Mean(Record, kw_only=True, frozen=True):
+    mean: float
+
+
+class _Step(Record, kw_only=True, frozen=True):
+    """A step as a file has it."""
+
+    request: str
+    think: float | _Mean = 0
+    take: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def parse(text: str) -> str:
+    """Return a session, which ``text`` has as JSON, in one form.
+
+    Raises PlanError for another form, without a request, and for a value out of limits.
+    """
+    try:
+        entries = msgspec.convert(json.loads(text), list[Json])
+    except (ValueError, msgspec.ValidationError):
+        raise PlanError(f"{OPTION}: '{one_line(text, 100)}' is no list. {_EXAMPLE}.") from None
+    if not 1 <= len(entries) <= STEPS_MAX:
+        raise PlanError(
+            f"{OPTION}: it has {len(entries)} requests, and a session has 1 to {STEPS_MAX}. "
+            f"{_EXAMPLE}."
+        )
+    parsed = [_step(number, entry) for number, entry in enumerate(entries, 1)]
+    _refuse_takes(parsed)
+    if parsed[0].thinks_s:
+        raise PlanError(
+            f"{OPTION}: {parsed[0].request}, its first request, has think, and it is due when the "
+            "visitor arrives. Leave think out there."
+        )
+    return json.dumps(msgspec.to_builtins(parsed), separators=(",", ":"))
+
+
+def _step(number: int, entry: Json) -> SessionStep:
+    try:
+        step = msgspec.convert(entry, _Step)
+    except msgspec.ValidationError as problem:
+        raise PlanError(
+            f"{OPTION}: request {number}: {one_line(str(problem))}. {_EXAMPLE}."
+        ) from None
+    random = isinstance(step.think, _Mean)
+    seconds = step.think.mean if isinstance(step.think, _Mean) else step.think
+    if not 0 <= seconds <= THINK_MAX_S or (random and not seconds):
+        raise PlanError(
+            f"{OPTION}: {step.request}: think {plain(seconds)} is out of limits. Give 0 to "
+            f"{THINK_MAX_S:,} seconds, or {{mean: <seconds>}} above 0 for random ones."
+        )
+    return SessionStep(
+        request=step.request.lstrip("/"),
+        think_s=0 if random else seconds,
+        think_mean_s=seconds if random else None,
+        take=step.take,
+    )
+
+
+def _refuse_takes(parsed: Sequence[SessionStep]) -> None:
+    """Raise PlanError for a value without a proper name or place, and for one that nothing uses."""
+    for step in parsed:
+        for name, place in step.take.items():
+            if not re.fullmatch(_NAME, name):
+                raise PlanError(
+                    f"{OPTION}: {step.request}: take has the name '{name}'. Give letters, digits "
+                    "and underscores, the first no digit, for example take: {token: $.token}."
+                )
+            if not (_JSON_PATH if place.startswith("$") else _HEADER).fullmatch(place):
+                raise PlanError(
+                    f"{OPTION}: {step.request}: take: {name}: '{place}' is neither a JSON path "
+                    "such as $.items[0].id nor the name of a header."
+                )
+    if parsed[-1].take:
+        raise PlanError(
+            f"{OPTION}: {parsed[-1].request}, its last request, has take, and no request comes "
+            "after it. Leave take out there."
+        )
+
+
+def steps(text: str) -> list[SessionStep]:
+    """Return the steps of an option that parse has returned."""
+    return msgspec.json.decode(text, type=list[SessionStep])
+
+
+def weights(parsed: Sequence[SessionStep]) -> dict[str, int]:
+    """Return the requests of a visit: endpoint -> their number, in the order of the first."""
+    return dict(Counter(step.request for step in parsed))
+
+
+def endpoint(parsed: Sequence[SessionStep]) -> str:
+    """Return the endpoint of a cell: those of a visit, with their numbers where there are two."""
+    kinds = weights(parsed)
+    return (
+        ",".join(f"{name}:{weight}" for name, weight in kinds.items())
+        if kinds.keys() - {parsed[0].request}
+        else parsed[0].request
+    )
+
+
+def refuse_beside(values: GivenOptions) -> None:
+    """Raise PlanError where another option says what a session says."""
+    if not values.get(OPTION):
+        return
+    for name, reason in _REPLACED.items():
+        if values.get(name):
+            raise PlanError(
+                f"{name}: '{values[name]}' has no place beside {OPTION}: {reason}. Leave {name} or "
+                f"{OPTION} out."
+            )
+
+
+def refuse(options: Options) -> None:
+    """Raise PlanError for a session that the generator, its records or the duration cannot keep."""
+    if options.sessions is None:
+        return
+    generator, parsed = registry.get(options.generator), steps(options.sessions)
+    if OPTION not in generator.options:
+        raise PlanError(
+            f"{OPTION}: generator={generator.name} sends requests that come alone. Give -e "
+            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {OPTION} out."
+        )
+    if not options.keep_requests:
+        raise PlanError(
+            f"{OPTION}: the visit of a request is in its record, and keep_requests=false keeps "
+            f"none. Leave keep_requests or {OPTION} out."
+        )
+    visits = max(options.rate, default=0) * max(options.duration, options.warmup)
+    if visits * len(parsed) > generator.rows_max * options.clients:
+        raise PlanError(
+            f"{OPTION}: {plain(visits)} visits of {len(parsed)} requests, and a client keeps the "
+            f"records of {generator.rows_max:,} at most. Give a lower rate or duration, or leave "
+            f"{OPTION} out."
+        )
+    thinks_s = sum(step.thinks_s for step in parsed)
+    if thinks_s >= options.duration:
+        raise PlanError(
+            f"{OPTION}: a visitor thinks for {plain(thinks_s)} s, and the load lasts "
+            f"{plain(options.duration)} s: no visit would be completed. Give a duration of several "
+            "visits with -e duration=, or a shorter think."
+        )
+
+
+def refuse_values(parsed: Sequence[SessionStep], contracts: Mapping[str, Contract]) -> None:
+    """Raise PlanError where a request names a value that no request before it takes."""
+    taken: set[str] = set()
+    for step in parsed:
+        for name in _named(contracts[step.request]):
+            if name not in taken:
+                there = f"These are: {', '.join(sorted(taken))}." if taken else "None does."
+                raise PlanError(
+                    f"{OPTION}: {step.request} has {{{name}}}, which no request before it takes. "
+                    f"{there} Give take: {{{name}: <JSON path or header>}} to an earlier request."
+                )
+        taken |= step.take.keys()
+
+
+def _named(contract: Contract) -> Iterator[str]:
+    """Yield the names of values in a request."""
+    for text in (contract.path, *contract.headers.values(), contract.body):
+        yield from _VALUE.findall(text)
