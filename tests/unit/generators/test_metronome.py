@@ -17,7 +17,7 @@ from loadlab.generators import merge, metronome, metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
-from loadlab.model import Arrivals, LaneTurns, Opened, Switching
+from loadlab.model import Arrivals, LaneTurns, Opened, SessionStep, Switching
 from loadlab.results import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -329,6 +329,71 @@ def test_another_mix_is_refused(name: str, schedule: Schedule, words: str) -> No
         measured(name, schedule)
 
 
+# Visitors come in the first 1.5 s.
+SESSION = Schedule(
+    200,
+    2,
+    8,
+    Arrivals(smoothness=1, ramp=[(0, 1), (1.5, 1), (1.5, 0), (2, 0)]),
+    kinds={"login": 1, "cart": 2},
+    steps=3,
+)
+
+
+def test_visits_have_their_times_and_break_where_the_server_breaks_them() -> None:
+    """Of 400 visits the server forgets each tenth, and gives each twentieth no token."""
+    measurement = measured("session", SESSION)
+    visits = measurement.visits
+    assert visits is not None
+    assert (visits.scheduled, visits.started, visits.completed) == (400, 400, 340)
+    assert visits.broken == [(0, 20), (40, 0), (0, 0)]
+    requests = 400 + 380 + 340
+    assert (measurement.scheduled, measurement.requests, measurement.unsent) == (
+        requests,
+        requests,
+        0,
+    )
+    assert (measurement.ok, measurement.errors["status_4xx"]) == (requests - 40, 40)
+    counts = {name: (own.scheduled, own.ok) for name, own in measurement.kinds.items()}
+    assert counts == {"login": (400, 400), "cart": (720, 680)}
+    # They think for 50 ms, and then for 30 ms on average.
+    us = np.repeat(*visits.time_us)
+    assert len(us) == 340
+    assert us.min() > 50_000
+    assert 75_000 < us.mean() < 95_000
+    series = measurement.per_second
+    assert series is not None
+    assert sum(series.scheduled) == requests
+    shape = measurement.sent_shape
+    assert shape is not None
+    assert (shape.seed, shape.mix_off) == (7, None)
+    both = merge.merge([measurement, measurement]).visits
+    assert both is not None
+    assert (both.completed, both.broken[0], len(np.repeat(*both.time_us))) == (680, (0, 40), 680)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"completed": 340', '"completed": 341', "has 341 completed visits, .* has 340"),
+        ('"scheduled": 400', '"scheduled": 401', "is of 401 visits, not of 400"),
+        ('"steps": 3', '"steps": 2', "is of another session"),
+    ],
+)
+def test_visits_that_contradict_their_records_are_refused(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    folder = Path(shutil.copytree(FIXTURES / "session", tmp_path / "load"))
+    text = (folder / "metronome.json").read_text()
+    # A kind has as many.
+    begin, visits, end = text.partition('"visits"')
+    (folder / "metronome.json").write_text(begin + visits + end.replace(old, new))
+    with pytest.raises(GeneratorError, match=words):
+        metronome.measure(folder, SESSION)
+    with pytest.raises(GeneratorError, match="is of no session"):
+        measured("records", SESSION)
+
+
 REPLAY = Schedule(40, 2, 4, kinds={"/": 48, "/missing": 16, "other paths": 16}, replay=True)
 
 
@@ -370,6 +435,39 @@ def test_a_plan_has_its_log() -> None:
         ("/", [["Host", "localhost"]], {"status": 200, "bytes": None, "body": None}),
         ("/index", [], {"status": 200, "bytes": 17, "body": "answer.body"}),
     ]
+
+
+def test_a_plan_has_its_session() -> None:
+    kinds = [
+        Kind(name, 1, f"http://10.0.0.1/{name}", "GET", "", {}, 200, None, None)
+        for name in ("login", "cart")
+    ]
+    request = Request(
+        url="http://10.0.0.1/login",
+        connections=1,
+        threads=1,
+        timeout_s=2,
+        body_bytes=None,
+        rate=10,
+        seed=7,
+        mix=kinds,
+        session=[
+            SessionStep(request="login", take={"token": "$.token"}),
+            SessionStep(request="cart", think_s=2),
+            SessionStep(request="login", think_mean_s=3),
+        ],
+    )
+    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    assert plan["schedule"] == {
+        "rate": 10,
+        "duration_s": 6,
+        "think_seed": 7,
+        "session": [
+            {"kind": 0, "think_s": 0, "think_mean_s": None, "take": [["token", "$.token"]]},
+            {"kind": 1, "think_s": 2, "think_mean_s": None, "take": []},
+            {"kind": 0, "think_s": 0, "think_mean_s": 3, "take": []},
+        ],
+    }
 
 
 def test_a_plan_has_its_mix() -> None:

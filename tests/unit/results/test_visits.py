@@ -1,0 +1,81 @@
+"""How the visits of a load of sessions went, in its documents, its table and on the terminal."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from loadlab.generators import metronome
+from loadlab.generators.attribution import Schedule
+from loadlab.model import Arrivals, SessionStep
+from loadlab.report.sections import cells_section
+from loadlab.report.terminal import cell_lines
+from loadlab.results import visits
+from loadlab.results.exports import cells_table
+from tests.unit import builders
+
+FOLDER = Path(__file__).parents[2] / "fixtures/metronome/session"
+LOAD = builders.load(
+    generator="metronome",
+    rate=200,
+    duration_s=2,
+    session=[
+        SessionStep(request="login", take={"token": "$.token"}),
+        SessionStep(request="cart", think_s=0.05),
+        SessionStep(request="cart", think_mean_s=0.03),
+    ],
+)
+SCHEDULE = Schedule(
+    200,
+    2,
+    8,
+    Arrivals(smoothness=1, ramp=[(0, 1), (1.5, 1), (1.5, 0), (2, 0)]),
+    kinds={"login": 1, "cart": 2},
+    steps=3,
+)
+MEASUREMENT = metronome.measure(FOLDER, SCHEDULE)[0]
+
+
+def test_the_rate_of_a_session_in_requests_is_that_of_those_due() -> None:
+    cell = builders.cell(load=LOAD, endpoint="login:1,cart:2")
+    assert visits.in_requests(cell, MEASUREMENT).load.rate == 1120 / 2
+    alone = builders.cell()
+    assert visits.in_requests(alone, MEASUREMENT) is alone
+
+
+def test_visits_are_summed_and_their_times_are_those_of_all() -> None:
+    one = visits.of_load(MEASUREMENT, LOAD)
+    assert one is not None
+    assert (one.scheduled, one.started, one.completed, one.cut) == (400, 400, 340, 0)
+    assert [(step.request, step.wrong, step.missing) for step in one.broken] == [
+        ("login", 0, 20),
+        ("cart", 40, 0),
+        ("cart", 0, 0),
+    ]
+    us = np.sort(np.repeat(*builders.present(MEASUREMENT.visits).time_us))
+    assert one.p50_us == pytest.approx(us[len(us) // 2], rel=0.01)
+    # 340 visits do not say where the 99th percentile is.
+    assert one.p99_us is None
+    both = visits.merge([one, None, one, one])
+    assert both is not None
+    assert (both.completed, both.broken_sum, both.histogram) == (1020, 180, None)
+    assert both.p99_us == pytest.approx(us[int(len(us) * 0.99)], rel=0.01)
+    assert visits.of_load(replace(MEASUREMENT, visits=None), LOAD) is None
+
+
+def test_visits_stand_in_the_table_the_report_and_on_the_terminal() -> None:
+    of_load = visits.of_load(MEASUREMENT, LOAD)
+    cell = builders.cell(load=LOAD, endpoint="login:1,cart:2")
+    summary = builders.cell_summary("visits", [builders.repetition(visits=of_load)], cell)
+    summary = structs.replace(
+        summary, statistics=structs.replace(summary.statistics, visits=of_load)
+    )
+    (row,) = cells_table.rows(builders.summary_of(summary))
+    assert (row.visits_started, row.visits_completed, row.visits_broken) == (400, 340, 60)
+    text = cell_lines.table(builders.summary_of(summary), {})
+    assert "60 (login 20, cart 40)" in text
+    assert "200 visits/s" in text
+    table = builders.present(cells_section._visits(summary))
+    assert "400 were started and 340 completed; 60 broke" in str(table)
