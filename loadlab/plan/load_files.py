@@ -43,6 +43,9 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
             f"{', '.join(allowed)}. Give {other[0]} with -e."
         )
     given = {key: value for key, value in options.items() if value not in (None, "")}
+    # A ramp has a rate and a duration of its own.
+    replaced = ("rate", "duration") if "ramp" in given else ()
+    content = {key: value for key, value in content.items() if key not in replaced}
     return {**options, **content, **given}
 
 

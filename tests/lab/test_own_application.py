@@ -1,6 +1,7 @@
 """Applications that know nothing of the lab, from nothing to a verified rate."""
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -139,6 +140,91 @@ def flask(place: Path) -> Path:
     )
 
 
+def shop(place: Path) -> Path:
+    """The application of docs/your_application.md: it admits whom it gave a token and a cookie."""
+    return made(
+        place / "shop",
+        requirements_txt="flask\n",
+        requests_yml="""
+        login:
+          {method: POST, path: /login, body: user=anna&password=pear, schema: {required: [token]}}
+        product: /products/7
+        add:
+          method: POST
+          path: /carts
+          headers: {Authorization: "Bearer {token}"}
+          body: {product: 7}
+          status: 201
+          schema: {required: [cart]}
+        cart:
+          path: /carts/{cart}
+          headers: {Authorization: "Bearer {token}"}
+        order:
+          method: POST
+          path: /orders
+          headers: {Authorization: "Bearer {token}"}
+          body: {cart: "{cart}"}
+          status: 201
+        """,
+        app_py="""
+        import hmac
+        import secrets
+
+        from flask import Flask, abort, jsonify, request
+
+        app = Flask(__name__)
+
+
+        def signed(text):
+            return f"{text}.{hmac.new(b'key', text.encode(), 'sha256').hexdigest()}"
+
+
+        def check(name):
+            if not hmac.compare_digest(name, signed(name.partition(".")[0])):
+                abort(401)
+
+
+        @app.before_request
+        def admit():
+            if request.path.startswith(("/carts", "/orders")):
+                token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+                check(token)
+                if request.cookies.get("visit") != token[:8]:
+                    abort(401)
+
+
+        @app.post("/login")
+        def login():
+            token = signed(secrets.token_hex(8))
+            answer = jsonify(token=token)
+            answer.set_cookie("visit", token[:8], httponly=True)
+            return answer
+
+
+        @app.get("/products/<int:number>")
+        def product(number):
+            return jsonify(id=number, name="pear")
+
+
+        @app.post("/carts")
+        def add():
+            return jsonify(cart={"id": signed(secrets.token_hex(8)), "products": [7]}), 201
+
+
+        @app.get("/carts/<cart>")
+        def show(cart):
+            check(cart)
+            return jsonify(products=[7])
+
+
+        @app.post("/orders")
+        def order():
+            check(request.get_json()["cart"])
+            return jsonify(ordered=True), 201
+        """,
+    )
+
+
 STRANGERS = {
     "django": (django, "shop.wsgi:application speaks WSGI"),
     "fastapi": (fastapi, "main:app speaks ASGI"),
@@ -173,6 +259,23 @@ def test_application_from_outside_is_measured(name: str, tmp_path: Path, run_id:
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0
         assert sum(one["errors"].values()) == 0
+
+
+def test_visitors_log_in_and_order(tmp_path: Path, run_id: str) -> None:
+    """The ready session with shorter thinking; visitors come in the first half of the load."""
+    ready = (ROOT / "files/loads/shop.yml").read_text()
+    load = tmp_path / "quick.yml"
+    quick = re.sub(r"(mean: |think: )[0-9.]+", r"\g<1>0.1", ready)
+    load.write_text(re.sub(r"(?m)^(rate|duration): .*$", "", quick))
+    come = {"ramp": "0:20,2:20,2:0,4:0", "connections": 4, "warmup": 1}
+    run("lab.yml", app=str(shop(tmp_path)), load=str(load), run_id=run_id, **come)
+    (visited,) = results(run_id).values()
+    assert visited["error"] is None
+    visits = visited["visits"]
+    assert (visits["scheduled"], visits["started"], visits["completed"]) == (40, 40, 40)
+    assert visited["ok"] == visited["scheduled"] == 40 * 6
+    # Five times of thinking.
+    assert 300_000 < visits["p50_us"] < 1_500_000
 
 
 def test_secrets_of_an_application_stay_where_they_belong(tmp_path: Path, run_id: str) -> None:

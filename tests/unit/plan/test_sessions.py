@@ -141,3 +141,6 @@ def test_the_ready_session_is_one() -> None:
     options = load_files.expanded(ROOT, {"load": "shop"})
     steps = sessions.steps(sessions.parse(str(options["sessions"])))
     assert sessions.weights(steps) == {"login": 1, "product": 2, "add": 1, "cart": 1, "order": 1}
+    # With a ramp, its rate is not that of the file.
+    ramped = load_files.expanded(ROOT, {"load": "shop", "ramp": "0:9,5:9,5:0,9:0"})
+    assert not {"rate", "duration"} & ramped.keys()
