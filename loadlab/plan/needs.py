@@ -106,7 +106,8 @@ def _needs_of(load: Load, options: Options) -> _LoadNeeds:
 
 def _requests(load: Load) -> int:
     """Return the requests of a load or, if there are more, of its warm-up; 0 without a rate."""
-    return round((load.rate or 0) * max(load.duration_s or 0, load.warmup_s))
+    of_visit = len(load.session) if load.session else 1
+    return round((load.rate or 0) * max(load.duration_s or 0, load.warmup_s) * of_visit)
 
 
 def _seconds(load: Load) -> float:

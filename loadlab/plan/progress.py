@@ -98,7 +98,7 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
     amount = formatting.asked(load)
     pace = f", {amount}"
     if load.mode == "constant":
-        pace = f" {amount}/s"
+        pace = f" {amount}{' visits' if load.session else ''}/s"
     elif load.mode == "closed":
         pace = f" on {formatting.plural(load.connections, 'connection')}"
     purpose = f" ({_PURPOSES[item.purpose]})" if item.purpose in _PURPOSES else ""

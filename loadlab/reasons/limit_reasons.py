@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Words, fact, number, shown, value
+from loadlab.reasons.row import Words, fact, limit, number, shown, value
 from loadlab.run import formatting
 
 SERVICES = {
@@ -122,6 +122,25 @@ _OPENS = {
     "uwsgi": ("-e transport=unix, whose connections cost less", "unix_or_tcp"),
     "fastcgi": ("-e transport=unix, whose connections cost less", "unix_or_tcp"),
 }
+
+
+def _kept(reason: Reason) -> str:
+    unit = "visits/s" if "visits" in reason.facts else "requests/s"
+    failed = formatting.plural(int(fact(reason, "failed")), "failed request")
+    return (
+        f"{fact(reason, 'rate'):,g} {unit} came back with p99 {formatting.ms(value(reason))} ms, "
+        f"within {formatting.ms(limit(reason))} ms, and {failed}; the server's cores were "
+        f"{formatting.percent(fact(reason, 'busy'))} busy"
+    )
+
+
+def _next_rate(reason: Reason) -> str:
+    # A log has its own rates, and visitors have no search.
+    if "speed" in reason.facts:
+        return f"-e speed={2 * fact(reason, 'speed'):g} sends the log twice as fast"
+    if "visits" in reason.facts:
+        return f"-e rate={2 * fact(reason, 'rate'):g} has twice as many visitors"
+    return "-e slo=p99_ms=100,errors=0 finds the highest rate"
 
 
 def _cores(number: float) -> str:
@@ -287,16 +306,10 @@ LIMITS: dict[str, LimitRow] = {
         ),
     ),
     "none": LimitRow(
-        "{rate:,g} requests/s came back with p99 {value:ms} ms, within {limit:ms} ms, and "
-            "{failed:n failed request}; the server's cores were {busy:percent} busy",
+        _kept,
         lambda reason: "the objective was missed",
         "The rate met the objective: at most 1 % of the requests due failed.",
-        # A log has its own rates.
-        lambda reason: (
-            f"-e speed={2 * fact(reason, 'speed'):g} sends the log twice as fast"
-            if "speed" in reason.facts
-            else "-e slo=p99_ms=100,errors=0 finds the highest rate"
-        ),
+        _next_rate,
         part_of=None,
     ),
     "memory": LimitRow(

@@ -61,6 +61,11 @@ def asked(load: Load) -> str:
     return f"{load.rate:,g}" if load.mode == "constant" else "closed loop"
 
 
+def unit(load: Load) -> str:
+    """Return what a rate is of: requests/s, or visits/s."""
+    return "visits/s" if load.session else "requests/s"
+
+
 def ms(us: float | None) -> str:
     """Format µs as ms without the unit, to three significant digits."""
     return NONE if us is None else significant(us / 1000)

@@ -99,7 +99,8 @@ def _columns(floors: Mapping[str, float]) -> list[Column[Entry]]:
             entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}")),
         Column("verdict", _verdict),
         Number("asked", lambda entry: _cell(
-            formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate)),
+            labels.pace(load).removesuffix("/s") if (load := entry.cell.cell.load).rate
+            else formatting.asked(load), load.rate)),
         compared("goodput", _goodput, "high", "goodput"),
         compared("p50, ms", lambda entry: _latency(entry, "p50"), "low", "p50"),
         compared("p99, ms", lambda entry: _latency(entry, "p99"), "low", "p99"),

@@ -136,8 +136,10 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
         return Tile("highest rate", f"{drawn.within:,g}", "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
-        return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
-    remark = f"of {formatting.asked(load)} asked" if load.rate else "in a closed loop"
+        verified = f"{goodput} verified"
+        return Tile("rate held", formatting.asked(load), formatting.unit(load), verified)
+    visits = " visits/s" if load.session else ""
+    remark = f"of {formatting.asked(load)}{visits} asked" if load.rate else "in a closed loop"
     return Tile("goodput", goodput, "requests/s", remark)
 
 

@@ -79,7 +79,7 @@ def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
         return void(entry.cell, f"{subject} on {where}")
     goodput = formatting.between([median(cell.statistics.goodput) or 0.0 for cell in cells])
     if load.mode == "constant":
-        rate = f"{formatting.asked(load)} requests/s on {where}"
+        rate = f"{formatting.asked(load)} {formatting.unit(load)} on {where}"
         return _constant(cells, subject, rate, goodput)
     text = (
         f"{subject} answered {goodput} requests/s on {where} in a closed loop of "

@@ -126,6 +126,7 @@ def none(evidence: Evidence) -> Check | None:
         rate=load.rate,
         failed=evidence.failed,
         **({"speed": load.replay.speed} if load.replay else {}),
+        **({"visits": True} if load.session else {}),
     )
 
 

@@ -91,6 +91,8 @@ class ActionModule(ControllerAction[Arguments]):
         path = args.path if len(kinds) == 1 else f"a mix of {len(kinds)} requests"
         if item.cell.load.replay:
             path = "the requests of a log"
+        if item.cell.load.session:
+            path = f"a session of {len(item.cell.load.session)} requests"
         title = progress.measurement(item, path, args.server)
         repetition = RepetitionDir(args.dir)
         resume = plan_document.resume_args(repetition.run_dir.path)
