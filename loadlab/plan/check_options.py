@@ -92,7 +92,7 @@ def specs_of(argument_specs: object) -> dict[str, Spec]:
 def given_of(variables: Mapping[str, object]) -> GivenOptions:
     """Return variables, name -> value, as options. Raises PlanError for a value of no option."""
     values: GivenOptions = {}
-    for name, value in variables.items():
+    for name, value in sessions.with_text(variables).items():
         try:
             values |= msgspec.convert({name: value}, GivenOptions)
         except msgspec.ValidationError:

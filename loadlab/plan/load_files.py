@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -30,7 +29,8 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
         return options
     path = _path(root, str(name))
     try:
-        content = msgspec.convert(_with_text(load_yaml(path)), GivenOptions)
+        document = msgspec.convert(load_yaml(path), dict[str, object])
+        content = msgspec.convert(sessions.with_text(document), GivenOptions)
     except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as problem:
         raise PlanError(
             f"{OPTION}: {path}: {one_line(str(problem))}. Give lines of an option and its value, "
@@ -47,13 +47,6 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
     replaced = ("rate", "duration") if "ramp" in given else ()
     content = {key: value for key, value in content.items() if key not in replaced}
     return {**options, **content, **given}
-
-
-def _with_text(document: object) -> object:
-    """Return the content of a file, with its sessions as the option has them."""
-    if isinstance(document, dict) and sessions.OPTION in document:
-        return {**document, sessions.OPTION: json.dumps(document[sessions.OPTION])}
-    return document
 
 
 def _path(root: Path, name: str) -> Path:

@@ -47,6 +47,14 @@ class _Step(Record, kw_only=True, frozen=True):
     take: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+def with_text(variables: Mapping[str, object]) -> dict[str, object]:
+    """Return variables, a session among them as the option has it: as JSON, where it is a list."""
+    session = variables.get(OPTION)
+    if session is None or isinstance(session, str):
+        return {**variables}
+    return {**variables, OPTION: json.dumps(session, default=str)}
+
+
 def parse(text: str) -> str:
     """Return a session, which ``text`` has as JSON, in one form.
 
