@@ -278,7 +278,7 @@ _VISIT_COLUMNS: Sequence[TextColumn[_Visits]] = [
     TextColumn("visits", lambda visits: f"{visits.load.started:,}"),
     TextColumn("completed", lambda visits: f"{visits.load.completed:,}"),
     TextColumn("broken", _broken),
-    TextColumn("at the end under way", lambda visits: f"{visits.load.cut:,}"),
+    TextColumn("under way", lambda visits: f"{visits.load.cut:,}"),
     TextColumn("visit p50", lambda visits: formatting.ms(visits.load.p50_us)),
     TextColumn("visit p99", lambda visits: formatting.ms(visits.load.p99_us)),
 ]

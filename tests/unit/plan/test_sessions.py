@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loadlab.model import GivenOptions, SessionStep
-from loadlab.plan import load_files, sessions
+from loadlab.plan import check_options, load_files, sessions
 from loadlab.plan.plan_document import items
 from loadlab.run.errors import PlanError
 from loadlab.stacks.contract import Contract
@@ -135,6 +135,14 @@ def test_a_cell_has_the_session_of_its_load_file(tmp_path: Path) -> None:
         framework="aiohttp", **session({"request": "index"}, {"request": "write"})
     )
     assert {item.cell_id for item in items(other.experiments)} != {item.cell_id}
+
+
+def test_a_list_of_the_call_is_read_as_that_of_a_file() -> None:
+    given = check_options.given_of({"sessions": [LOGIN, {"request": "index"}], "rate": 5})
+    assert [step.request for step in sessions.steps(sessions.parse(str(given["sessions"])))] == [
+        "index",
+        "index",
+    ]
 
 
 def test_the_ready_session_is_one() -> None:

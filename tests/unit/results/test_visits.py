@@ -9,9 +9,10 @@ from msgspec import structs
 
 from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
-from loadlab.model import Arrivals, SessionStep
+from loadlab.model import Arrivals, CellLimit, Facts, Reason, SessionStep
 from loadlab.report.sections import cells_section
 from loadlab.report.terminal import cell_lines
+from loadlab.report.words import limits_words
 from loadlab.results import visits
 from loadlab.results.exports import cells_table
 from tests.unit import builders
@@ -63,6 +64,22 @@ def test_visits_are_summed_and_their_times_are_those_of_all() -> None:
     assert (both.completed, both.broken_sum, both.histogram) == (1020, 180, None)
     assert both.p99_us == pytest.approx(us[int(len(us) * 0.99)], rel=0.01)
     assert visits.of_load(replace(MEASUREMENT, visits=None), LOAD) is None
+
+
+def test_a_rate_of_visitors_that_was_kept_is_of_visits() -> None:
+    facts: Facts = {"rate": 20, "failed": 1, "busy": 0.5, "visits": True}
+    limit = CellLimit(
+        limit=Reason(code="none", value=2_000, limit=100_000, facts=facts),
+        agree=1,
+        of=1,
+        ruled_out=[],
+        unrecorded=[],
+        mean_us=None,
+        account=[],
+    )
+    kept = "20 visits/s came back with p99 2.00 ms, within 100 ms, and 1 failed request"
+    assert kept in limits_words.sentence(limit)
+    assert "-e rate=40 has twice as many visitors" in limits_words.following(limit)
 
 
 def test_visits_stand_in_the_table_the_report_and_on_the_terminal() -> None:
