@@ -383,7 +383,7 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=aiohttp -e mix=index:1,agents:1",
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
     ),
-    (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench. Or "),
+    (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench, s"),
     (f"{A} -e load=./nosuch.yml", "nosuch.yml' is no file. Give a name of files/loads/, or the pa"),
     (
         f"{A} -e load={ROOT}/files/studies/quick.yml",

@@ -10,6 +10,7 @@ from loadlab.model import GivenOptions, SessionStep
 from loadlab.plan import check_options, load_files, sessions
 from loadlab.plan.plan_document import items
 from loadlab.run.errors import PlanError
+from loadlab.stacks import requests
 from loadlab.stacks.contract import Contract
 from tests.unit import builders
 
@@ -145,10 +146,14 @@ def test_a_list_of_the_call_is_read_as_that_of_a_file() -> None:
     ]
 
 
-def test_the_ready_session_is_one() -> None:
+def test_the_ready_session_fits_the_requests_of_its_page(tmp_path: Path) -> None:
     options = load_files.expanded(ROOT, {"load": "shop"})
     steps = sessions.steps(sessions.parse(str(options["sessions"])))
     assert sessions.weights(steps) == {"login": 1, "product": 2, "add": 1, "cart": 1, "order": 1}
+    page = (ROOT / "docs/your_application.md").read_text()
+    _, _, example = page.partition("## A session with login and cart\n")
+    (tmp_path / "requests.yml").write_text(example.partition("\nWith this")[0])
+    sessions.refuse_values(steps, requests.read(tmp_path))
     # With a ramp, its rate is not that of the file.
     ramped = load_files.expanded(ROOT, {"load": "shop", "ramp": "0:9,5:9,5:0,9:0"})
     assert not {"rate", "duration"} & ramped.keys()
