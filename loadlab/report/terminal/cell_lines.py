@@ -237,7 +237,7 @@ def _cpu(row: _Row) -> str:
 
 def _opened(row: _Row) -> str:
     """Return how many connections were opened on demand, at once at most; empty where kept."""
-    most = [rep.opened.most for rep in row.entry.cell.repetitions if rep.opened]
+    most = [rep.opened.most for rep in cell_outcome.valid(row.entry.cell) if rep.opened]
     return f"{max(most):,}" if most else ""
 
 
