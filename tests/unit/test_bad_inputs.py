@@ -64,6 +64,8 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+# Two requests in 11 s, and a POST.
+LOG = ROOT / "tests/fixtures/access.csv"
 CELL = {"name": "one", "options": {"framework": "aiohttp", "endpoint": "index"}}
 TWO = {"name": "two", "options": {"framework": "aiohttp", "endpoint": "index,hello"}}
 CLAIM = {"statement": "so", "metric": "goodput", "at_most": 1}
@@ -89,13 +91,12 @@ STUDIES: dict[str, dict[str, Any]] = {
     "nothing": of_rate({"fraction": 0, "of": ["two"]}),
     "of-nobody": of_rate({"fraction": 0.8, "of": ["nobody"]}),
     "of-several": of_rate({"fraction": 0.8, "of": ["two"]}),
+    "one-log": {"cells": [CELL, {**TWO, "options": {"framework": "aiohttp", "replay": str(LOG)}}]},
 }
 
 GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
-# Two requests in 11 s, and a POST.
-LOG = ROOT / "tests/fixtures/access.csv"
 AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
 M = "playbooks/matrix.yml -e endpoint=hello -e framework"
 COMMANDS: list[tuple[str, str]] = [
@@ -527,6 +528,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e generator=python-async -e duration=9", "duration: '9' would change nothing: genera"),
     (f"{A} -e generator=python-async -e keepalive=no", "keepalive: 'no' would change nothing"),
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
+    (
+        "lab.yml -e study=one-log",
+        "study one-log, cell two: replay: a run follows one log at one speed, and the first cell",
+    ),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),
     # Variants.

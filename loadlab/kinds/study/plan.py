@@ -46,6 +46,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         named[entry.name] = [*named.get(entry.name, []), *own]
         # The stages before the load set up the first cell.
         first = first or planned.options
+        _refuse_another_log(study, entry, first, planned.options)
         # The user's options leave fewer candidates, and each has those.
         unused.append((() if study.candidates else entry.options, planned.options.generator))
     checked = ask.cross_check and first is not None and first.cross_check
@@ -67,6 +68,17 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         experiments=experiments_of_run,
         study=_planned_study(ask, study, named),
     )
+
+
+def _refuse_another_log(study: Study, entry: StudyCell, first: Options, own: Options) -> None:
+    """Raise PlanError where a cell follows another log than the first: the clients have one."""
+    logs = [(chosen.replay, chosen.speed, chosen.replay_query) for chosen in (first, own)]
+    if logs[0] != logs[1]:
+        raise PlanError(
+            f"{study.kind} {study.name}, cell {entry.name}: replay: a run follows one log at one "
+            "speed, and the first cell has another, or none. Give replay in the options of all "
+            "cells, or measure a log in a run of its own."
+        )
 
 
 def _refuse_other_contract(known_contracts: Contracts, contracts: Contracts) -> None:
