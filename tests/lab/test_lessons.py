@@ -31,9 +31,10 @@ UNDO = {
 # Seconds are enough: the effects are large.
 BRIEF = {"duration": 4, "warmup": 1}
 # Batches, bursts of which a few seconds hold one, connections that pause for seconds, a queue that
-# fills in seconds, and a load that may not have a warm-up.
+# fills in seconds, a load that may not have a warm-up, and the p99 of few requests by theory.
 WHOLE = (
     "bufferbloat",
+    "bursts",
     "ephemeral_ports",
     "file_descriptors",
     "keepalive_timeouts",
