@@ -3,7 +3,7 @@
 An objective has one or more of the keys p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms (the highest
 response time in ms) and errors (the highest fraction of failed requests, 0 to 1).
 
-A response time is over all requests that were due (loadlab/results/response_time.py), and a
+A response time is over all requests that were due (response_time.py in loadlab/results), and a
 request that failed never meets its limit, however fast it failed: p99_ms needs a right answer for
 99 % of the requests that were due.
 """
@@ -137,7 +137,7 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
 
 
 def _is_withheld(repetition: Repetition, percentile: str) -> bool:
-    """Return whether a percentile may be the generator's own (loadlab/results/latencies_due.py)."""
+    """Return whether a percentile may be the generator's own; latencies_due.py says when."""
     latencies = repetition.latency_us
     if latencies is None or latencies.p50 is None:
         return False
