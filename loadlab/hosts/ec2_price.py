@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from loadlab.model import CloudInstance
+from loadlab.model import CloudInstance, LaunchedInstance
 
 HOURS_A_MONTH = 730
 # A load takes longer than planned: stacks restart between measurements, and repeats of void
@@ -109,22 +109,18 @@ def going_on(usd_per_hour: float | None) -> str:
     return f"The instances go on until they terminate themselves ({price})."
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    """An instance of a run, as the inventory has it; ``launched``: ISO 8601 with its offset."""
+class HostInstance(LaunchedInstance, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """An instance of a run, as the inventory has it."""
 
-    instance_id: str
-    type: str
-    image: str
     region: str
-    zone: str
-    tenancy: str
-    spot: bool
-    launched: str
     disk_gb: int
 
 
 def used(
-    prices: Prices, now: dt.datetime, hosts: Mapping[str, Found], before: Iterable[CloudInstance]
+    prices: Prices,
+    now: dt.datetime,
+    hosts: Mapping[str, HostInstance],
+    before: Iterable[CloudInstance],
 ) -> list[CloudInstance]:
     """Return the instances of a run with their hours and cost up to ``now``.
 
@@ -136,20 +132,14 @@ def used(
     return [*ended, *(_used(prices, now, name, instance) for name, instance in hosts.items())]
 
 
-def _used(prices: Prices, now: dt.datetime, name: str, instance: Found) -> CloudInstance:
+def _used(prices: Prices, now: dt.datetime, name: str, instance: HostInstance) -> CloudInstance:
     hours = (now - dt.datetime.fromisoformat(instance.launched)).total_seconds() / 3600
     # The table has neither the surcharge of dedicated tenancy nor the changing spot prices.
     listed = instance.tenancy == "default" and not instance.spot
     hour = host_hour(prices, instance.region, instance.type, instance.disk_gb) if listed else None
     return CloudInstance(
+        **{field: getattr(instance, field) for field in LaunchedInstance.__struct_fields__},
         host=name,
-        instance_id=instance.instance_id,
-        type=instance.type,
-        image=instance.image,
-        zone=instance.zone,
-        tenancy=instance.tenancy,
-        spot=instance.spot,
-        launched=instance.launched,
         hours=max(hours, 0.0),
         usd_per_hour=hour,
         usd=None if hour is None else hour * max(hours, 0.0),

@@ -103,7 +103,7 @@ def describe(
     """Write manifest.json; the run's finish time is that of its last repetition.
 
     ``hosts`` and ``controller``: the manifest's fields of these names. ``instances``: host -> its
-    cloud instance, see Found in hosts/ec2_price.py; empty where the hosts are none.
+    cloud instance, see HostInstance in hosts/ec2_price.py; empty where the hosts are none.
     """
     measured = _measured(run_dir)
     locked = build_manifest.locked(
@@ -134,7 +134,7 @@ def _instances(
     earlier = documents.read_or_none(manifest_json, Manifest)
     before = (earlier and earlier.instances) or []
     prices = msgspec.convert(load_yaml(root / "files" / "aws_prices.yml"), ec2_price.Prices)
-    current = msgspec.convert(instances, dict[str, ec2_price.Found])
+    current = msgspec.convert(instances, dict[str, ec2_price.HostInstance])
     return ec2_price.used(prices, datetime.datetime.now(datetime.UTC), current, before)
 
 

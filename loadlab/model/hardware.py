@@ -67,10 +67,9 @@ class Hardware(Record, kw_only=True, frozen=True):
     conntrack_max: Count | None = None
 
 
-class CloudInstance(Record, kw_only=True, frozen=True):
-    """One instance that was a host of the run."""
+class LaunchedInstance(Record, kw_only=True, frozen=True):
+    """What an instance is."""
 
-    host: str  #: Inventory name of the host.
     instance_id: str  #: Id of the instance.
     type: str  #: Instance type.
     image: str  #: Id of the machine image.
@@ -78,6 +77,12 @@ class CloudInstance(Record, kw_only=True, frozen=True):
     tenancy: str  #: default: the hardware is shared with other accounts. dedicated: it is not.
     spot: bool  #: Whether it was bought as spot.
     launched: str  #: Time of its creation, ISO 8601 with its offset.
+
+
+class CloudInstance(LaunchedInstance, kw_only=True, frozen=True):
+    """One instance that was a host of the run."""
+
+    host: str  #: Inventory name of the host.
     #: Hours from its creation to the last collection of results; it lives on after that.
     hours: NotNegative
     #: List price on demand with disk and public address, USD per hour; null where

@@ -156,46 +156,42 @@ class Candidate(Record, kw_only=True, frozen=True):
     rule: Name | None
 
 
-class Study(Record, kw_only=True, frozen=True):
-    """A study or lesson at one scale, as its file in files/studies or files/lessons says."""
+class ScaledStudy(Record, kw_only=True, frozen=True):
+    """A study or lesson at one scale."""
 
     kind: str  #: study or lesson.
     name: str  #: Name of its file.
     scale: str | None  #: Its size; null where the file has only one.
     description: str  #: One line.
-    options: GivenOptions  #: Main variables of all cells.
-    cells: list[StudyCell]  #: The cells that this scale has, in the file's order.
     claims: list[StudyClaim]  #: The claims that this scale has.
-    aa_controls: bool  #: Whether cells are measured twice for the noise floor.
     #: Tuning profile that is measured whole and without each of its keys.
     ablate: str | None = None
     lesson: Lesson | None = None  #: What a lesson asks and explains; absent of a study.
     publication: StudyPublication
+
+
+class Study(ScaledStudy, kw_only=True, frozen=True):
+    """A study or lesson at one scale, as its file in files/studies or files/lessons says."""
+
+    options: GivenOptions  #: Main variables of all cells.
+    cells: list[StudyCell]  #: The cells that this scale has, in the file's order.
+    aa_controls: bool  #: Whether cells are measured twice for the noise floor.
     #: The variants that it compares, the base first; else empty.
     variants: list[Variant] = field(default_factory=list)
     #: The candidates of a matrix, one for each cell; else empty.
     candidates: list[Candidate] = field(default_factory=list)
 
 
-class PlannedStudy(Record, kw_only=True, frozen=True):
+class PlannedStudy(ScaledStudy, kw_only=True, frozen=True):
     """What a plan keeps of its study or lesson."""
 
-    kind: str  #: study or lesson.
-    name: str  #: Name of its file.
-    scale: str | None  #: Its size; null where the file has only one.
-    description: str  #: One line.
-    claims: list[StudyClaim]  #: The claims that this scale has.
     cells: dict[str, list[str]]  #: Name of each cell -> the cell_ids it stands for.
-    #: Tuning profile that is measured whole and without each of its keys.
-    ablate: str | None = None
     #: Tuning profile of an ablation -> the key that it lacks; else empty.
     left_out_keys: dict[str, str]
     #: Name of a cell with injected faults -> what it has to show.
     expectations: dict[str, Expectation] = field(default_factory=dict)
     #: Repetitions from which one key is found, by the noise of files/methods.yml.
     ablation_power: AblationPower | None = None
-    lesson: Lesson | None = None  #: What a lesson asks and explains; absent of a study.
-    publication: StudyPublication
 
 
 class FileCell(StudyLoad, kw_only=True, frozen=True):

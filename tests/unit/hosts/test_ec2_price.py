@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.hosts import ec2_price
-from loadlab.hosts.ec2_price import Found, Prices
+from loadlab.hosts.ec2_price import HostInstance, Prices
 from loadlab.model import CloudInstance
 from loadlab.report.words import cost_words
 
@@ -19,7 +19,7 @@ PRICES = Prices(
     dedicated_region_hour=2.0,
 )
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
-FOUND = Found(
+FOUND = HostInstance(
     instance_id="i-1",
     type="big",
     image="ami-1",

@@ -28,8 +28,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
     run_dir: Path  #: The run's folder.
     root: Path  #: Top folder of the lab.
     hosts: dict[str, object]  #: Inventory name -> description.
-    #: Host -> its cloud instance, as Found in loadlab/hosts/ec2_price.py has it, empty for a host
-    #: that is none.
+    #: Host -> its cloud instance, as HostInstance in loadlab/hosts/ec2_price.py has it; empty for a
+    #: host that is none.
     instances: dict[str, object] = {}
     logs: dict[str, str]  #: Host -> log of its services.
     controller: dict[str, str]  #: Its description.
