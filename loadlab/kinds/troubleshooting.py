@@ -41,8 +41,8 @@ def _limits() -> list[str]:
     lines = [
         "## Limits of a cell\n",
         f"The limit of a cell (`limit` in {SUMMARY}) is the first match in this table. The "
-        "thresholds are those of [files/methods.yml](../files/methods.yml) that begin with "
-        "`limit_`. `unknown` is an answer too, with what was ruled out.\n",
+        "thresholds are `LimitThresholds` in loadlab/reasons/limit_reasons.py. `unknown` is an "
+        "answer too, with what was ruled out.\n",
         "| limit | meaning |",
         "|---|---|",
     ]

@@ -17,6 +17,38 @@ SERVICES = {
 }
 
 
+class LimitThresholds(NamedTuple):
+    """From which values on something is the limit of a cell."""
+
+    cpu_full: float = 0.9  #: The server's cores are full from this part of their time.
+    core_full: float = 0.9  #: A process or thread is full from this part of one core's time.
+    cpu_share: float = 0.6  #: Part of the CPU time used, from which full cores are one service's.
+    #: Part of the time of the requests, from which a wait of the database is the limit.
+    waiting: float = 0.4
+    #: A pool is used up from this part of the database connections, if ``crowd`` requests are under
+    #: way for each of its connections; threads are, if as many are for each thread.
+    in_use: float = 0.7
+    crowd: float = 1.5
+    #: Mean connections in the application's accept queue from which its threads are too few.
+    queue: float = 1.0
+    #: Part of the requests that were due, from which refused connections, dropped SYNs, failures or
+    #: swapped pages are the limit.
+    affected: float = 0.01
+    pressure: float = 0.1  #: Part of the time in which a process waited for memory.
+    #: Part of the time of the requests, from which a round trip of ``far_ms`` is the limit.
+    round_trip: float = 0.3
+    far_ms: float = 5.0  #: ms.
+    #: Part of the time of the requests, from which a closed loop without any other limit is its
+    #: own.
+    explained: float = 0.5
+    #: Growth of the right answers per second with twice the connections, above which a ceiling is
+    #: the load's.
+    doubled: float = 0.05
+
+
+THRESHOLDS = LimitThresholds()
+
+
 class LimitRow(NamedTuple):
     """A code."""
 

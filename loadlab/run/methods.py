@@ -1,4 +1,4 @@
-"""Read the rules of comparisons and of limits in files/methods.yml."""
+"""Read the rule of comparisons and the objective of cells in files/methods.yml."""
 
 from functools import cache
 from pathlib import Path
@@ -36,23 +36,8 @@ class ComparisonRule(Record, kw_only=True, frozen=True):
     power: Fraction  #: Probability with which an ablation is to find a key that has an effect.
 
 
-class LimitRule(Record, kw_only=True, frozen=True):
-    """From which values on something is called the limit of a cell; files/methods.yml has them."""
-
-    curve_slo: dict[str, NotNegative]  #: The objective: p99_ms, errors.
-    limit_cpu_full: Fraction  #: Part of the cores' time.
-    limit_core_full: Fraction  #: Part of one core's time.
-    limit_cpu_share: Fraction  #: Part of the CPU time used.
-    limit_waiting: Fraction  #: Part of the time of the requests.
-    limit_in_use: Fraction  #: Part of the database connections.
-    limit_crowd: Above0  #: Requests under way for each connection or thread.
-    limit_queue: Above0  #: Mean connections in an accept queue.
-    limit_affected: Fraction  #: Part of the requests that were due.
-    limit_pressure: Fraction  #: Part of the time.
-    limit_round_trip: Fraction  #: Part of the time of the requests.
-    limit_far_ms: NotNegative  #: Round trip, ms.
-    limit_explained: Fraction  #: Part of the time of the requests.
-    limit_doubled: NotNegative  #: Growth of the right answers per second.
+class _Objective(Record, kw_only=True, frozen=True):
+    curve_slo: dict[str, NotNegative]  #: p99_ms, errors.
 
 
 @cache
@@ -62,9 +47,9 @@ def comparison_rule() -> ComparisonRule:
 
 
 @cache
-def limit_rule() -> LimitRule:
-    """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
-    return read(LimitRule)
+def objective() -> dict[str, float]:
+    """Return the objective with which a cell has no limit. Raises ResultError as above."""
+    return read(_Objective).curve_slo
 
 
 def read(record: type[R], root: Path = ROOT) -> R:

@@ -1,5 +1,6 @@
 """Limits of the server's cores and memory."""
 
+from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 from loadlab.telemetry.processes import GROUPS
 
@@ -30,7 +31,7 @@ def _parts(evidence: Evidence) -> dict[str, float]:
 
 def full(evidence: Evidence) -> list[Check]:
     """Look who filled the server's cores: a service, the kernel, or all together."""
-    rule, parts = evidence.rule, _parts(evidence)
+    parts = _parts(evidence)
     checks = []
     for name, code in _CODES.items():
         used = evidence.service(name)
@@ -43,11 +44,11 @@ def full(evidence: Evidence) -> list[Check]:
             continue
         part = parts[name]
         # Of one core, the application's thread is the limit only if hardly anything else needs it.
-        most = rule.limit_core_full if code == "worker_cpu" else rule.limit_cpu_share
+        most = THRESHOLDS.core_full if code == "worker_cpu" else THRESHOLDS.cpu_share
         filled = evidence.full and part >= most
         process, thread = used.busiest_process or 0.0, used.busiest_thread or 0.0
-        core = thread >= rule.limit_core_full or (
-            code == "worker_cpu" and rule.limit_core_full <= process <= _ONE_CORE
+        core = thread >= THRESHOLDS.core_full or (
+            code == "worker_cpu" and THRESHOLDS.core_full <= process <= _ONE_CORE
         )
         if code == "worker_cpu" and filled:
             filled = core
@@ -56,7 +57,7 @@ def full(evidence: Evidence) -> list[Check]:
                 code,
                 filled or (core and not evidence.full),
                 max(process, thread),
-                rule.limit_core_full,
+                THRESHOLDS.core_full,
                 part=part,
                 process=process,
                 thread=thread,
@@ -84,12 +85,12 @@ def _sessions(evidence: Evidence) -> float | None:
 
 def _packets(evidence: Evidence, part: float) -> Check:
     core = evidence.server.softirq_busiest_core
-    alone = evidence.server.cores > 1 and core >= evidence.rule.limit_core_full
+    alone = evidence.server.cores > 1 and core >= THRESHOLDS.core_full
     return check(
         "kernel_softirq",
-        alone or (evidence.full and part >= evidence.rule.limit_cpu_share),
+        alone or (evidence.full and part >= THRESHOLDS.cpu_share),
         core,
-        evidence.rule.limit_core_full,
+        THRESHOLDS.core_full,
         part=part,
     )
 
@@ -99,7 +100,7 @@ def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
         "cores_busy",
         evidence.full,
         evidence.busy,
-        evidence.rule.limit_cpu_full,
+        THRESHOLDS.cpu_full,
         cores=evidence.server.cores,
         opened=_opened(evidence),
         **parts,
@@ -122,7 +123,7 @@ def _opened(evidence: Evidence) -> str | None:
 
 def memory(evidence: Evidence) -> Check | None:
     """Look for memory that processes waited for, or were killed for."""
-    pressure, limit = evidence.server.memory_pressure, evidence.rule.limit_pressure
+    pressure, limit = evidence.server.memory_pressure, THRESHOLDS.pressure
     killed = evidence.server.oom_kills
     # The kernel counts those of the whole machine; a killed worker fails its requests.
     if killed and (evidence.affects(evidence.failed) or (pressure or 0.0) >= limit):
@@ -151,9 +152,9 @@ def cpu_quota(evidence: Evidence) -> Check | None:
     withheld = wait + own > evidence.busy + _WITHHELD
     return check(
         "cpu_quota",
-        not evidence.full and wait >= evidence.rule.limit_waiting and withheld,
+        not evidence.full and wait >= THRESHOLDS.waiting and withheld,
         wait,
-        evidence.rule.limit_waiting,
+        THRESHOLDS.waiting,
         service=name,
         busy=evidence.busy,
     )

@@ -16,11 +16,10 @@ from loadlab.model import (
     Statistics,
     TimePart,
 )
-from loadlab.reasons.limit_reasons import LIMITS, LimitRow
+from loadlab.reasons.limit_reasons import LIMITS, THRESHOLDS, LimitRow
 from loadlab.results.limits import core_limits, load_limits, wait_limits
 from loadlab.results.limits import cpu_account as account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
-from loadlab.run.methods import LimitRule, limit_rule
 
 RULES: tuple[LimitCheck, ...] = (*load_limits.RULES, *core_limits.RULES, *wait_limits.RULES)
 # These leave open what more connections would bring.
@@ -38,11 +37,11 @@ class Judged(NamedTuple):
     account: list[TimePart]
 
 
-def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged | None:
+def judge(cell: Cell, rep: Repetition) -> Judged | None:
     """Return the limit of a repetition; None where the repetition failed."""
     if rep.error is not None or rep.telemetry is None:
         return None
-    evidence = Evidence(cell, rep, rep.telemetry.server, rep.telemetry.client, rule or limit_rule())
+    evidence = Evidence(cell, rep, rep.telemetry.server, rep.telemetry.client)
     order = list(LIMITS)
     checks = sorted(_checks(evidence), key=lambda candidate: order.index(candidate.evidence.code))
     looked_for = {candidate.evidence.code for candidate in checks}
@@ -139,7 +138,7 @@ def of_ceiling(cell: CellSummary, cross_check: CellSummary | None) -> CellLimit 
     answers per second; else its own, with the load ruled out.
 
     More is a cross-check above the fastest of the valid repetitions, which is their noise, by more
-    than `limit_doubled`. The limit stays as it is where one of both has no valid repetition.
+    than ``doubled``. The limit stays as it is where one of both has no valid repetition.
     """
     limit, load = cell.limit, cell.cell.load
     if limit is None or cross_check is None or load.mode != "closed":
@@ -147,7 +146,7 @@ def of_ceiling(cell: CellSummary, cross_check: CellSummary | None) -> CellLimit 
     fastest, twice = _fastest(cell), _fastest(cross_check)
     if not fastest or not twice or limit.limit.code in _BEFORE_LOAD:
         return limit
-    growth, growth_max = twice / fastest - 1, limit_rule().limit_doubled
+    growth, growth_max = twice / fastest - 1, THRESHOLDS.doubled
     is_limit, evidence = check(
         "connections",
         growth > growth_max,

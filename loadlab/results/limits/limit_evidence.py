@@ -16,7 +16,7 @@ from loadlab.model import (
     Repetition,
     ServiceProcesses,
 )
-from loadlab.run.methods import LimitRule
+from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.telemetry.processes import GROUPS
 
 # Waits of PostgreSQL for the flush of its log, beside those of the type IO.
@@ -55,7 +55,6 @@ class Evidence:
     rep: Repetition
     server: HostTelemetry
     client: HostTelemetry
-    rule: LimitRule
 
     def reasons(self, *codes: str) -> list[Reason]:
         """Return the void reasons and findings with one of these codes."""
@@ -97,7 +96,7 @@ class Evidence:
     @property
     def full(self) -> bool:
         """Whether the server's cores are full."""
-        return self.busy >= self.rule.limit_cpu_full
+        return self.busy >= THRESHOLDS.cpu_full
 
     @property
     def idle_cores(self) -> float:
@@ -132,8 +131,8 @@ class Evidence:
         """
         requests = self.rep.scheduled or self.rep.requests or 0
         time_us = self.connections * 1e6 * (self.rep.duration_s or 0.0)
-        explained = events >= self.rule.limit_affected * requests
-        return events > 0 and (explained or events * held_us > self.rule.limit_waiting * time_us)
+        explained = events >= THRESHOLDS.affected * requests
+        return events > 0 and (explained or events * held_us > THRESHOLDS.waiting * time_us)
 
     @cached_property
     def p99_us(self) -> float:

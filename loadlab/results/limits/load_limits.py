@@ -3,9 +3,11 @@
 import math
 
 from loadlab.model import Reason, TcpConnections
+from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.results.limits import cpu_account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check, first
 from loadlab.results.ranking import held
+from loadlab.run import methods
 
 # A generator that could not do more; a Python client's own limits.
 _CLIENT = (
@@ -82,17 +84,17 @@ def link(evidence: Evidence) -> Check | None:
     tcp = evidence.server.connections
     if tcp is None:
         return None
-    rule, slow = evidence.rule, evidence.mean_us
+    slow = evidence.mean_us
     trips = _round_trips(evidence, tcp)
     part = min(1.0, trips * tcp.rtt_us / slow) if slow else 0.0
-    far = part >= rule.limit_round_trip and tcp.rtt_us >= 1000 * rule.limit_far_ms
+    far = part >= THRESHOLDS.round_trip and tcp.rtt_us >= 1000 * THRESHOLDS.far_ms
     fastest = evidence.rep.latency_us.min if evidence.rep.latency_us else None
     queued = fastest is not None and tcp.rtt_us >= _QUEUED * fastest
     return check(
         "link",
         far and not evidence.full,
         part,
-        rule.limit_round_trip,
+        THRESHOLDS.round_trip,
         cause="queue" if queued else "far",
         fastest_us=fastest if queued else None,
         trips=trips,
@@ -113,7 +115,7 @@ def _round_trips(evidence: Evidence, tcp: TcpConnections) -> float:
 
 def none(evidence: Evidence) -> Check | None:
     """Look whether a constant rate was kept within the objective; None without a rate."""
-    load, rep, objective = evidence.cell.load, evidence.rep, evidence.rule.curve_slo
+    load, rep, objective = evidence.cell.load, evidence.rep, methods.objective()
     if load.mode != "constant" or not load.rate or rep.goodput is None or not rep.requests:
         return None
     limit = 1000 * objective["p99_ms"]
@@ -162,9 +164,9 @@ def connections(evidence: Evidence) -> Check | None:
     )
     return check(
         "connections",
-        not evidence.full and not evidence.failed and explained >= evidence.rule.limit_explained,
+        not evidence.full and not evidence.failed and explained >= THRESHOLDS.explained,
         explained,
-        evidence.rule.limit_explained,
+        THRESHOLDS.explained,
         connections=load.connections,
         busy=evidence.busy,
     )

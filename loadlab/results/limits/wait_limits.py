@@ -1,5 +1,6 @@
 """Limits that requests waited for although cores were idle: queues, connections, threads, locks."""
 
+from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.results.limits.limit_evidence import RESENT_US, Check, Evidence, LimitCheck, check
 
 # Linux holds an acknowledgement back for 40 ms (TCP_DELACK_MIN), at most 200 ms (TCP_DELACK_MAX).
@@ -24,7 +25,7 @@ def open_files(evidence: Evidence) -> Check | None:
     """Look for a reverse proxy without a free file descriptor."""
     shortage = _logged("open_files", "open_files", evidence)
     # nginx then accepts nothing for half a second, so a line is of all connections that wait.
-    connections = evidence.rule.limit_waiting * evidence.connections
+    connections = THRESHOLDS.waiting * evidence.connections
     stuck = (evidence.waiting("reverse_proxy") or 0.0) >= connections
     return shortage and shortage._replace(
         is_limit=shortage.is_limit or bool(shortage.evidence.value and stuck)
@@ -96,14 +97,14 @@ def delayed_ack(evidence: Evidence) -> Check | None:
 
 def too_few_threads(evidence: Evidence) -> Check | None:
     """Look for requests that waited for a thread of the application, all of which waited too."""
-    rule, queue = evidence.rule, evidence.waiting("application")
+    queue = evidence.waiting("application")
     if evidence.threads is not None and evidence.under_way is not None:
         per_thread = evidence.under_way / evidence.threads
         return check(
             "too_few_threads",
-            not evidence.full and per_thread >= rule.limit_crowd,
+            not evidence.full and per_thread >= THRESHOLDS.crowd,
             per_thread,
-            rule.limit_crowd,
+            THRESHOLDS.crowd,
             threads=evidence.threads,
             under_way=evidence.under_way,
             busy=evidence.busy,
@@ -112,13 +113,13 @@ def too_few_threads(evidence: Evidence) -> Check | None:
         return None
     # The others under way may wait for something else; and where connections waited for a part of
     # the load alone, the workers stood still in that.
-    many = queue >= rule.limit_queue and queue >= rule.limit_waiting * evidence.under_way
+    many = queue >= THRESHOLDS.queue and queue >= THRESHOLDS.waiting * evidence.under_way
     many = many and evidence.waiting_seconds("application") > 0.5
     return check(
         "too_few_threads",
         not evidence.full and many,
         queue,
-        rule.limit_queue,
+        THRESHOLDS.queue,
         under_way=evidence.under_way,
         busy=evidence.busy,
     )
@@ -128,21 +129,21 @@ def database(evidence: Evidence) -> list[Check]:
     """Look what the database's connections waited for: a lock, each other, a disk."""
     if evidence.in_use is None or evidence.under_way is None or evidence.database is None:
         return []
-    rule, open_ = evidence.rule, evidence.database.connections_max
+    open_ = evidence.database.connections_max
     wait = max(("lock", "disk", "other"), key=lambda name: evidence.waits[name])
     pool_used = evidence.in_use / open_ if open_ else 0.0
-    crowded = pool_used >= rule.limit_in_use and evidence.under_way >= rule.limit_crowd * open_
+    crowded = pool_used >= THRESHOLDS.in_use and evidence.under_way >= THRESHOLDS.crowd * open_
     parts = {name: mean / (evidence.under_way or 1) for name, mean in evidence.waits.items()}
 
     def waiting(code: str, name: str, pooled: bool) -> Check:
         """One wait is the limit if it is much of a request's time, or of a crowded pool's."""
-        much = parts[name] >= rule.limit_waiting
+        much = parts[name] >= THRESHOLDS.waiting
         most = evidence.waits[name] >= _EACH * evidence.in_use if evidence.in_use else False
         return check(
             code,
             not evidence.full and most and (much or (pooled and crowded)),
             parts[name],
-            rule.limit_waiting,
+            THRESHOLDS.waiting,
             sessions=evidence.waits[name],
             in_use=evidence.in_use,
             flushes=evidence.database.wal_syncs if code == "disk" and evidence.database else None,
@@ -154,7 +155,7 @@ def database(evidence: Evidence) -> list[Check]:
             "pool_wait",
             not evidence.full and crowded,
             pool_used,
-            rule.limit_in_use,
+            THRESHOLDS.in_use,
             connections=open_,
             under_way=evidence.under_way,
             wait=wait if evidence.waits[wait] else None,
