@@ -1,6 +1,6 @@
 """Each limit is named from its evidence, and none where the cell met the objective."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -132,13 +132,22 @@ SATURATED = Validity(
         )
     ],
 )
-CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
-    "a worker's thread fills the only core": (
+
+
+class Case(NamedTuple):
+    """A limit, the repetition that it is named from, and its cell if it is not cell()."""
+
+    code: str
+    rep: Repetition
+    of: Cell | None = None
+
+
+CASES = {
+    "a worker's thread fills the only core": Case(
         "worker_cpu",
         slow(server={**FULL, "processes": services(application=(0.96, 0.96), reverse_proxy=0.02)}),
-        None,
     ),
-    "a worker's thread fills one of four cores": (
+    "a worker's thread fills one of four cores": Case(
         "worker_cpu",
         slow(
             server={
@@ -146,9 +155,8 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 "processes": services(application=(0.245, 0.98), reverse_proxy=0.02),
             }
         ),
-        None,
     ),
-    "threads of a Python process take turns": (
+    "threads of a Python process take turns": Case(
         "worker_cpu",
         slow(
             server={
@@ -160,19 +168,16 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 ),
             }
         ),
-        None,
     ),
-    "all together fill the core": (
+    "all together fill the core": Case(
         "cores_busy",
         slow(server={**FULL, "processes": services(application=0.53, reverse_proxy=0.45)}),
-        None,
     ),
-    "PostgreSQL fills the core": (
+    "PostgreSQL fills the core": Case(
         "database_cpu",
         slow(server={**FULL, "processes": services(application=0.2, postgresql=0.78)}),
-        None,
     ),
-    "nginx opens a TCP connection for each request of uWSGI": (
+    "nginx opens a TCP connection for each request of uWSGI": Case(
         "reverse_proxy_cpu",
         slow(
             server={
@@ -183,14 +188,13 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         ),
         cell(server="uwsgi", worker_class=None, protocol="uwsgi", transport="tcp"),
     ),
-    "a worker of nginx fills one of four cores": (
+    "a worker of nginx fills one of four cores": Case(
         "reverse_proxy_cpu",
         slow(
             server={"cores": 4, "processes": services(application=0.1, reverse_proxy=(0.25, 0.99))}
         ),
-        None,
     ),
-    "softirq fills one of four cores": (
+    "softirq fills one of four cores": Case(
         "kernel_softirq",
         slow(
             server={
@@ -199,19 +203,16 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 "processes": services(application=0.1),
             }
         ),
-        None,
     ),
-    "eight threads and 64 requests": (
-        "too_few_threads",
-        slow(),
-        cell(worker_class="gthread", workers=1, threads=8),
+    "eight threads and 64 requests": Case(
+        "too_few_threads", slow(), cell(worker_class="gthread", workers=1, threads=8)
     ),
-    "uWSGI's workers leave requests in the accept queue": (
+    "uWSGI's workers leave requests in the accept queue": Case(
         "too_few_threads",
         slow(server={"accept_queues": [queue("application", 60.0, 63)]}),
         cell(server="uwsgi", worker_class=None),
     ),
-    "an accept queue overflows": (
+    "an accept queue overflows": Case(
         "accept_queue",
         slow(
             server={
@@ -219,24 +220,20 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 "accept_queues": [queue("application", 100.0, 129, 128)],
             }
         ),
-        None,
     ),
-    "SYNs are dropped": ("syn_queue", slow(server={"tcp": {"listen_drops": 70}}), None),
-    "sessions wait for a lock": (
-        "database_lock",
-        slow(server={"database": database(("active", "Lock:relation", 9.8))}),
-        None,
+    "SYNs are dropped": Case("syn_queue", slow(server={"tcp": {"listen_drops": 70}})),
+    "sessions wait for a lock": Case(
+        "database_lock", slow(server={"database": database(("active", "Lock:relation", 9.8))})
     ),
-    "all of a pool waits for the disk": (
+    "all of a pool waits for the disk": Case(
         "pool_wait",
         slow(
             server={
                 "database": database(("active", "LWLock:WALWrite", 9.9), wal_syncs=900),
             }
         ),
-        None,
     ),
-    "one client waits for flushes that PostgreSQL does not name": (
+    "one client waits for flushes that PostgreSQL does not name": Case(
         "disk",
         slow(
             900,
@@ -246,36 +243,31 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         ),
         builders.cell(load=replace(CLOSED, connections=1)),
     ),
-    "PostgreSQL is full": (
+    "PostgreSQL is full": Case(
         "database_connections",
         slow(ok=5000, server={"database": database(("active", None, 0.1), connections_max=97)}),
-        None,
     ),
-    "the kernel kills for memory": (
+    "the kernel kills for memory": Case(
         "memory",
         # What is killed closes its connections.
         slow(
             ok=5000, server={"oom_kills": 3, "reverse_proxy": log(errors={"upstream_closed": 900})}
         ),
-        None,
     ),
-    "memory is short": ("memory", slow(server={"memory_pressure": 0.4}), None),
-    "a neighbour computes": (
-        "neighbour",
-        slow(validity=void("foreign_cpu", host="server", worst=0.9)),
-        None,
+    "memory is short": Case("memory", slow(server={"memory_pressure": 0.4})),
+    "a neighbour computes": Case(
+        "neighbour", slow(validity=void("foreign_cpu", host="server", worst=0.9))
     ),
-    "nginx refuses most, and the generator asks again at once": (
+    "nginx refuses most, and the generator asks again at once": Case(
         "reverse_proxy_connections",
         slow(
             ok=400,
             validity=void("generator_cpu"),
             server={"reverse_proxy": log(errors={"connections": 4610})},
         ),
-        None,
     ),
-    "the generator is late": ("client", slow(validity=void("generator_late")), None),
-    "a rate needs more connections than the load has": (
+    "the generator is late": Case("client", slow(validity=void("generator_late"))),
+    "a rate needs more connections than the load has": Case(
         "connections",
         slow(
             50_000,
@@ -286,12 +278,8 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         ),
         builders.cell(load=replace(CLOSED, mode="constant", rate=300.0, connections=8)),
     ),
-    "the line is full": (
-        "link",
-        slow(validity=void("link", bits_per_second=2e7)),
-        None,
-    ),
-    "the line is long": (
+    "the line is full": Case("link", slow(validity=void("link", bits_per_second=2e7))),
+    "the line is long": Case(
         "link",
         slow(
             server={
@@ -305,19 +293,15 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 )
             }
         ),
-        None,
     ),
-    "nginx has no connection left": (
+    "nginx has no connection left": Case(
         "reverse_proxy_connections",
         slow(ok=5000, server={"reverse_proxy": log(errors={"connections": 900})}),
-        None,
     ),
-    "nginx has no file left": (
-        "open_files",
-        slow(ok=5000, server={"reverse_proxy": log(errors={"open_files": 900})}),
-        None,
+    "nginx has no file left": Case(
+        "open_files", slow(ok=5000, server={"reverse_proxy": log(errors={"open_files": 900})})
     ),
-    "nginx has no file left for most connections, which wait to be accepted": (
+    "nginx has no file left for most connections, which wait to be accepted": Case(
         "open_files",
         slow(
             ok=5976,
@@ -326,25 +310,21 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 "accept_queues": [queue("reverse_proxy", 46.8, 47)],
             },
         ),
-        None,
     ),
-    "the application closes connections": (
+    "the application closes connections": Case(
         "upstream_closed",
         slow(ok=5000, server={"reverse_proxy": log(errors={"upstream_closed": 900})}),
-        None,
     ),
-    "acknowledgements are held": (
-        "delayed_ack",
-        slow(44_000, server={"tcp": {"delayed_acks": 5900}}),
-        None,
+    "acknowledgements are held": Case(
+        "delayed_ack", slow(44_000, server={"tcp": {"delayed_acks": 5900}})
     ),
-    "a closed loop of one connection": (
+    "a closed loop of one connection": Case(
         "connections",
         slow(400, server={"processes": services(application=0.3)}),
         builders.cell(load=replace(CLOSED, connections=1)),
     ),
-    "nothing explains the wait": ("unknown", slow(), None),
-    "a quota leaves the application a tenth of a core": (
+    "nothing explains the wait": Case("unknown", slow()),
+    "a quota leaves the application a tenth of a core": Case(
         "cpu_quota",
         slow(
             server={
@@ -356,9 +336,8 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 ),
             }
         ),
-        None,
     ),
-    "others are on the core that a thread waits for": (
+    "others are on the core that a thread waits for": Case(
         "unknown",
         slow(
             server={
@@ -370,10 +349,9 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
                 ),
             }
         ),
-        None,
     ),
     # Recorded: tests/lab/limit_cases.py has the injected causes.
-    "the application is stopped for 2 of 5 s": (
+    "the application is stopped for 2 of 5 s": Case(
         "unknown",
         slow(
             220_898,
@@ -383,7 +361,7 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         ),
         builders.cell(server="native", worker_class=None),
     ),
-    "a queue in the application fills all connections of a rate": (
+    "a queue in the application fills all connections of a rate": Case(
         "unknown",
         slow(
             794_609,
