@@ -28,7 +28,7 @@ OTHERS = ", beside others"
 
 PAGE = """# The limits that the lab names, and those that it does not know
 
-For each cell the lab names [what limited it](measuring.md#what-limited-a-cell). Here a limit is
+For each cell the lab names [what limited it](causes.md#what-limited-a-cell). Here a limit is
 injected into each cell, and beside it stands what the lab named. The tables are written from runs
 on the two local hosts:
 

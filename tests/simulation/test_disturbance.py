@@ -1,6 +1,6 @@
 """What others' use of the cores does to p50 and p99, and from when on a repetition is void.
 
-docs/measuring.md has the figures.
+docs/disturbances.md has the figures.
 """
 
 from bisect import bisect_left
