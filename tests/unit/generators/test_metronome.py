@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace as replaced
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -253,6 +254,21 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
         measured(name, schedule)
 
 
+def planned_load(**changes: Any) -> dict[str, Any]:
+    """Return metronome's plan of a load of 6 s at 10/s, with these changes of the request."""
+    request = Request(
+        url="http://10.0.0.1/index",
+        connections=1,
+        threads=1,
+        timeout_s=2,
+        body_bytes=None,
+        rate=10,
+    )
+    changed = dataclasses.replace(request, **changes)
+    plan: dict[str, Any] = json.loads(metronome.GENERATORS[0].command(changed, 6, "metronome")[1])
+    return plan
+
+
 @pytest.mark.parametrize(
     ("arrivals", "planned"),
     [
@@ -266,17 +282,7 @@ def test_other_arrivals_are_refused(name: str, schedule: Schedule, words: str) -
     ],
 )
 def test_a_plan_has_its_arrivals(arrivals: Arrivals, planned: dict[str, object]) -> None:
-    request = Request(
-        url="http://10.0.0.1/",
-        connections=1,
-        threads=1,
-        timeout_s=2,
-        body_bytes=None,
-        rate=10,
-        arrivals=arrivals,
-        seed=7,
-    )
-    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    plan = planned_load(arrivals=arrivals, seed=7)
     assert plan["schedule"] == {"rate": 10, "duration_s": 6, **planned}
 
 
@@ -419,17 +425,8 @@ def test_another_log_is_refused() -> None:
 
 def test_a_plan_has_its_log() -> None:
     """The first of the kinds has the headers of the requests that the log alone names."""
-    request = Request(
-        url="http://10.0.0.1/index",
-        connections=1,
-        threads=1,
-        timeout_s=2,
-        body_bytes=17,
-        rate=10,
-        body_file="answer.body",
-        replay=Replayed("/log", {"Host": "localhost"}),
-    )
-    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    log = Replayed("/log", {"Host": "localhost"})
+    plan = planned_load(body_bytes=17, body_file="answer.body", replay=log)
     assert plan["schedule"] == {"replay": "/log", "duration_s": 6}
     assert [(kind["path"], kind["headers"], kind["answer"]) for kind in plan["kinds"]] == [
         ("/", [["Host", "localhost"]], {"status": 200, "bytes": None, "body": None}),
@@ -442,22 +439,12 @@ def test_a_plan_has_its_session() -> None:
         Kind(name, 1, f"http://10.0.0.1/{name}", "GET", "", {}, 200, None, None)
         for name in ("login", "cart")
     ]
-    request = Request(
-        url="http://10.0.0.1/login",
-        connections=1,
-        threads=1,
-        timeout_s=2,
-        body_bytes=None,
-        rate=10,
-        seed=7,
-        mix=kinds,
-        session=[
-            SessionStep(request="login", take={"token": "$.token"}),
-            SessionStep(request="cart", think_s=2),
-            SessionStep(request="login", think_mean_s=3),
-        ],
-    )
-    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    steps = [
+        SessionStep(request="login", take={"token": "$.token"}),
+        SessionStep(request="cart", think_s=2),
+        SessionStep(request="login", think_mean_s=3),
+    ]
+    plan = planned_load(seed=7, mix=kinds, session=steps)
     assert plan["schedule"] == {
         "rate": 10,
         "duration_s": 6,
@@ -473,17 +460,7 @@ def test_a_plan_has_its_session() -> None:
 def test_a_plan_has_its_mix() -> None:
     kind = Kind("index", 3, "http://10.0.0.1/index", "GET", "", {}, 200, 17, "answer-index.body")
     write = Kind("new", 1, "http://10.0.0.1/new?a=1", "POST", "x", {"A": "b"}, 201, None, None)
-    request = Request(
-        url="http://10.0.0.1/index",
-        connections=1,
-        threads=1,
-        timeout_s=2,
-        body_bytes=None,
-        rate=10,
-        seed=7,
-        mix=[kind, write],
-    )
-    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    plan = planned_load(seed=7, mix=[kind, write])
     assert plan["schedule"] == {"rate": 10, "duration_s": 6, "mix_seed": 7}
     assert plan["kinds"] == [
         {
@@ -575,20 +552,10 @@ TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
 )
 def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) -> None:
     turns = LaneTurns(closed_s=3, slice_s=0.2)
-    request = Request(
-        url="http://10.0.0.1/agents",
-        connections=64,
-        threads=1,
-        timeout_s=2,
-        body_bytes=None,
-        rate=rate,
-        lanes=Lanes(TWO_URLS, turns),
-    )
-    plan = json.loads(metronome.GENERATORS[0].command(request, 6, "metronome")[1])
+    plan = planned_load(rate=rate, lanes=Lanes(TWO_URLS, turns))
     assert plan["lanes"] == [{"name": name, "url": url} for name, url in TWO_URLS.items()]
     assert plan["schedule"] == {"duration_s": 6, **schedule}
-    alone = dataclasses.replace(request, lanes=Lanes({"base": TWO_URLS["base"]}, turns))
-    plan = json.loads(metronome.GENERATORS[0].command(alone, 6, "metronome")[1])
+    plan = planned_load(rate=rate, lanes=Lanes({"base": TWO_URLS["base"]}, turns))
     assert plan["lanes"] == [{"url": TWO_URLS["base"]}]
 
 
