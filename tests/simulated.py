@@ -16,8 +16,8 @@ from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Latency, Load, Validity
-from loadlab.results import response_time
-from loadlab.results.latencies_due import over_due, withheld
+from loadlab.results.repetitions import response_time
+from loadlab.results.repetitions.latencies_due import over_due, withheld
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from tests.unit import builders

@@ -14,7 +14,7 @@ from loadlab.model import Manifest
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
 from loadlab.report.render import render
-from loadlab.results import judge_calibration
+from loadlab.results.calibrations import judge_calibration
 from loadlab.run import documents, run_dir
 from loadlab.run.run_dir import RunDir
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from loadlab.model import Answer, CellSummary, ComparedCell, Comparison, RunComparison, Summary
 from loadlab.model.metric_rows import COMPARED
-from loadlab.results import comparison, effect, noise
-from loadlab.results.comparison import Pair
+from loadlab.results.comparisons import comparison, effect, noise
+from loadlab.results.comparisons.comparison import Pair
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError

@@ -22,9 +22,10 @@ from loadlab.model import (
     Summary,
 )
 from loadlab.model.metric_rows import SPEEDS
-from loadlab.results import comparison, metrics, noise
-from loadlab.results.comparison import Pair
-from loadlab.results.noise import Floor
+from loadlab.results import metrics
+from loadlab.results.comparisons import comparison, noise
+from loadlab.results.comparisons.comparison import Pair
+from loadlab.results.comparisons.noise import Floor
 from loadlab.stats import inference
 
 # So many newest runs are compared with the earlier ones of a level: the fewest of which the rule

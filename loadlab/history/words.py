@@ -8,7 +8,7 @@ from loadlab.history.past_runs import PastRun
 from loadlab.history.series import NEWEST, Step
 from loadlab.model import Deviation, ReproductionPart
 from loadlab.report.words import reproduction_words
-from loadlab.results import effect
+from loadlab.results.comparisons import effect
 from loadlab.run import formatting
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import inference

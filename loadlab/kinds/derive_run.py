@@ -22,16 +22,12 @@ from loadlab.model import (
     UnmeasuredCell,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.results import (
-    build_manifest,
-    client_part,
-    derive_result,
-    judge_calibration,
-    lane_files,
-)
-from loadlab.results import summarize as summaries
+from loadlab.results import build_manifest
 from loadlab.results.build_manifest import Locked
+from loadlab.results.calibrations import judge_calibration
 from loadlab.results.exports import bencher, cells_table, openmetrics, percentile_files
+from loadlab.results.repetitions import client_part, derive_result, lane_files
+from loadlab.results.summaries import summarize as summaries
 from loadlab.run import documents, formatting, revision
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RepetitionDir, RunDir

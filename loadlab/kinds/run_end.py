@@ -11,7 +11,7 @@ from loadlab.model import Manifest, Progress, Reproduction, Summary
 from loadlab.plan import plan_document, progress
 from loadlab.report.sections import reproduction_section
 from loadlab.report.words import cost_words, disturbances, labels
-from loadlab.results import summarize as summaries
+from loadlab.results.summaries import summarize as summaries
 from loadlab.run import lock
 from loadlab.run.documents import read_or_none
 from loadlab.run.run_dir import RunDir, folders

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from loadlab.model import CellLimit, CellSummary, Repetition, Validity
 from loadlab.report.words import limits_words as words
-from loadlab.results import summarize
 from loadlab.results.limits import judge_limits
+from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 

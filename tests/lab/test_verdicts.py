@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from loadlab.model import Calibration
-from loadlab.results import derive_result
+from loadlab.results.repetitions import derive_result
 from loadlab.run import documents, thresholds_file
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages

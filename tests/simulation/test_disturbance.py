@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from loadlab.results.response_time import Floats
+from loadlab.results.repetitions.response_time import Floats
 from tests.unit.builders import telemetry
 from tests.unit.results.validity.judging import judged
 from tests.unit.results.validity.test_disturbance import series

@@ -15,7 +15,7 @@ from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement
 from loadlab.generators.tally import Seconds
 from loadlab.model import Load, PerSecond, Validity
-from loadlab.results.ranking import held
+from loadlab.results.comparisons.ranking import held
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
 from tests.unit import builders

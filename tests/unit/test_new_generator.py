@@ -12,7 +12,7 @@ from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import Measurement
 from loadlab.model import GivenOptions, Load, Thresholds
 from loadlab.plan import cells, check_options
-from loadlab.results import derive_result
+from loadlab.results.repetitions import derive_result
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 

@@ -32,7 +32,7 @@ from loadlab.generators.measurement import GeneratorError
 from loadlab.kinds import page as report
 from loadlab.model import Reason, Result, Validity
 from loadlab.report.render import render
-from loadlab.results import summarize as summaries
+from loadlab.results.summaries import summarize as summaries
 from loadlab.run import arrivals, documents, errors
 from loadlab.run.catalog import load_yaml
 from loadlab.run.formatting import printable

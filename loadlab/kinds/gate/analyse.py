@@ -28,7 +28,7 @@ from loadlab.model import (
 from loadlab.model.metric_rows import GATES, ROWS, GateRow
 from loadlab.plan import records as recorded
 from loadlab.plan.records import Records
-from loadlab.results import effect
+from loadlab.results.comparisons import effect
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import inference, sequential
 from loadlab.stats.inference import Estimate

@@ -9,7 +9,8 @@ from loadlab.model import Load, Reason, Repetition
 from loadlab.model.metric_rows import GATES, LatencyOf, Reading
 from loadlab.plan import records as recorded
 from loadlab.plan.records import Records
-from loadlab.results import effect, metrics
+from loadlab.results import metrics
+from loadlab.results.comparisons import effect
 from loadlab.stats.sequential import Turns
 
 ByBlock = dict[int, list[Repetition]]

@@ -35,7 +35,8 @@ from loadlab.model import (
     Reason,
     StudyClaim,
 )
-from loadlab.results import metrics, noise
+from loadlab.results import metrics
+from loadlab.results.comparisons import noise
 from loadlab.results.metrics import Measured
 from loadlab.stats import inference
 from loadlab.stats.inference import Estimate

@@ -19,7 +19,7 @@ from loadlab.report.sections import cell_outcome
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import metrics
-from loadlab.results.ranking import held
+from loadlab.results.comparisons.ranking import held
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import histograms

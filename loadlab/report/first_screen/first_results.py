@@ -12,7 +12,8 @@ from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, lin
 from loadlab.report.sections import cell_outcome, cells_section, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
-from loadlab.results import metrics, noise
+from loadlab.results import metrics
+from loadlab.results.comparisons import noise
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 

@@ -11,7 +11,7 @@ from loadlab.report.sections import cell_outcome, cells_section
 from loadlab.report.words import cost_words, labels, quantities
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words.labels import Entry
-from loadlab.results import noise
+from loadlab.results.comparisons import noise
 from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them

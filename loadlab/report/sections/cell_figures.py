@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from loadlab.model import Calibration, HostTelemetry, Load, PerSecond, Result, Telemetry
 from loadlab.report.html import Block, Figure, Fold, Key, Link, link
 from loadlab.report.words.labels import Entry
-from loadlab.results.latencies_due import supported
+from loadlab.results.repetitions.latencies_due import supported
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import FLOOR, HERE, RunDir
 from loadlab.stats import histograms, inference

@@ -11,7 +11,7 @@ from loadlab.report.html import Headline
 from loadlab.report.sections import latency_columns
 from loadlab.report.words import repetitions_words
 from loadlab.report.words.labels import Entry
-from loadlab.results.ranking import held
+from loadlab.results.comparisons.ranking import held
 from loadlab.run import formatting
 
 

@@ -28,7 +28,7 @@ from loadlab.report.terminal import text_columns
 from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, planned_words, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
-from loadlab.results import effect
+from loadlab.results.comparisons import effect
 from loadlab.run import formatting
 from loadlab.run.methods import comparison_rule
 from loadlab.run.run_dir import SUMMARY

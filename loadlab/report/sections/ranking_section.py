@@ -12,7 +12,7 @@ from loadlab.report import words
 from loadlab.report.html import Column, Number, Table, TableCell, columns, link, table
 from loadlab.report.words import cost_words, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
-from loadlab.results import noise
+from loadlab.results.comparisons import noise
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import SUMMARY

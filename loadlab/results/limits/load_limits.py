@@ -4,9 +4,9 @@ import math
 
 from loadlab.model import Reason, TcpConnections
 from loadlab.reasons.limit_reasons import THRESHOLDS
+from loadlab.results.comparisons.ranking import held
 from loadlab.results.limits import cpu_account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check, first
-from loadlab.results.ranking import held
 from loadlab.run import methods
 
 # A generator that could not do more; a Python client's own limits.

@@ -11,7 +11,7 @@ import scipy
 
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Facts, Load, Reason, Shape, Thresholds
-from loadlab.results.latencies_due import exceeding, withheld
+from loadlab.results.repetitions.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
 from loadlab.stats import latency_bins

@@ -17,7 +17,7 @@ from loadlab.plan.progress import Began
 from loadlab.run import documents
 from loadlab.run.run_dir import RESULT, RunDir
 from tests.unit import builders
-from tests.unit.results.test_sweeps_searches import VOID, measured
+from tests.unit.results.summaries.test_sweeps_searches import VOID, measured
 
 KINDS: dict[str, dict[str, Any]] = {
     "variants": {"tuning": "stock,production", "repetitions": 3, "endpoint": "index,agents"},

@@ -41,7 +41,8 @@ from loadlab.model import (
 from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.plan_document import Run
 from loadlab.report.render import render
-from loadlab.results import derive_result, judge_calibration
+from loadlab.results.calibrations import judge_calibration
+from loadlab.results.repetitions import derive_result
 from loadlab.run import documents as files
 from loadlab.run import errors, revision, thresholds_file
 from loadlab.run.run_dir import CalibrationDir, derived

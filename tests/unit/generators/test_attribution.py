@@ -8,7 +8,7 @@ from hypothesis import example, given
 
 from loadlab.generators.attribution import Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
-from loadlab.results import response_time
+from loadlab.results.repetitions import response_time
 from tests import simulated
 from tests.simulated import Server, capacity, constant, hanging, judged, offer, stalled
 from tests.simulation import properties

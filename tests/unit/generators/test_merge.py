@@ -29,8 +29,9 @@ from loadlab.model import (
 from loadlab.plan import records
 from loadlab.report import words
 from loadlab.report.sections import clients
-from loadlab.results import derive_result, judge_calibration, response_time
-from loadlab.results.summarize import summary
+from loadlab.results.calibrations import judge_calibration
+from loadlab.results.repetitions import derive_result, response_time
+from loadlab.results.summaries.summarize import summary
 from loadlab.results.validity.judge_validity import judge_together
 from loadlab.results.validity.validity_evidence import LoadEvidence
 from loadlab.run import documents

@@ -19,7 +19,7 @@ from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Arrivals, LaneTurns, Opened, SessionStep, Switching
-from loadlab.results import latencies_due
+from loadlab.results.repetitions import latencies_due
 from loadlab.stats import histograms
 from tests.unit import builders
 

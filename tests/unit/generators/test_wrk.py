@@ -6,8 +6,8 @@ import pytest
 
 from loadlab.generators import wrk
 from loadlab.generators.measurement import GeneratorError
-from loadlab.results import response_time
-from loadlab.results.latencies_due import over_due
+from loadlab.results.repetitions import response_time
+from loadlab.results.repetitions.latencies_due import over_due
 from tests.unit import builders
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk"

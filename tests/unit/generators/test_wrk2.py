@@ -15,7 +15,7 @@ from loadlab.generators import wrk2
 from loadlab.generators.generator import Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Load, Reason
-from loadlab.results import response_time
+from loadlab.results.repetitions import response_time
 from loadlab.stats import histograms
 from tests.unit import stand_ins
 from tests.unit.builders import load, thresholds

@@ -39,8 +39,8 @@ from loadlab.report.sections.cells_section import CellSection, Frame, Remark, Re
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
-from loadlab.results import derive_result as results
-from loadlab.results import summarize as summaries
+from loadlab.results.repetitions import derive_result as results
+from loadlab.results.summaries import summarize as summaries
 from loadlab.run import documents, formatting
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir

@@ -14,9 +14,9 @@ from loadlab.model import (
 from loadlab.plan import ablation
 from loadlab.plan.modes.levels import Fixed
 from loadlab.report.words import planned_words
-from loadlab.results import comparison
+from loadlab.results.comparisons import comparison
 from tests.unit import builders
-from tests.unit.results.test_comparison import asked, cell
+from tests.unit.results.comparisons.test_comparison import asked, cell
 
 STUDY = builders.planned_study()
 WITHOUT = "production-without-a.b"

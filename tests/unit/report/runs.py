@@ -30,7 +30,7 @@ from loadlab.model import (
     Telemetry,
     Validity,
 )
-from loadlab.results import summarize as summaries
+from loadlab.results.summaries import summarize as summaries
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.stats import histograms, latency_bins

@@ -16,7 +16,7 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 from tests.unit.report import blocks, runs
-from tests.unit.results.test_sweeps_searches import change, paths, run_of, summed
+from tests.unit.results.summaries.test_sweeps_searches import change, paths, run_of, summed
 
 AIOHTTP = "aiohttp on Gunicorn"
 

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 from loadlab.model import Summary
 from loadlab.report.sections import ranking_section
 from loadlab.report.words import labels
-from loadlab.results import ranking as ranks
+from loadlab.results.comparisons import ranking as ranks
 from tests.unit import builders
-from tests.unit.results.test_ranking import CLOSED, around, cell
+from tests.unit.results.comparisons.test_ranking import CLOSED, around, cell
 
 
 def summary(**goodputs: list[float]) -> Summary:

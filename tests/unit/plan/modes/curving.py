@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.modes.search import judged
 from loadlab.plan.records import CellRecords
-from loadlab.results.curves import bounds
+from loadlab.results.summaries.curves import bounds
 from tests.unit import builders
 from tests.unit.plan.modes.probing import add_result, of_item, record
 

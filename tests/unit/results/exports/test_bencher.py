@@ -2,8 +2,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.results import summarize
 from loadlab.results.exports import bencher
+from loadlab.results.summaries import summarize
 from tests.unit import builders
 from tests.unit.builders import present
 

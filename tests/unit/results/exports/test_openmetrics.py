@@ -7,8 +7,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from loadlab.model import Summary
-from loadlab.results import summarize
 from loadlab.results.exports import openmetrics
+from loadlab.results.summaries import summarize
 from tests.unit import builders
 
 

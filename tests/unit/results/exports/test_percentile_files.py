@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.model import EncodedHistogram, Latency, Result
-from loadlab.results import summarize
 from loadlab.results.exports import percentile_files
+from loadlab.results.summaries import summarize
 from loadlab.run.run_dir import RunDir
 from loadlab.stats import histograms
 from tests.unit import builders

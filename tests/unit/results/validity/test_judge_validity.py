@@ -146,7 +146,11 @@ def test_what_disturbs_a_batch_voids_it(code: str, hosts: dict[str, Any]) -> Non
 def returned() -> set[str]:
     """The codes in the source of the packages that judge a repetition."""
     found = set()
-    judging = ("results/validity/[!v]*.py", "results/client_part.py", "results/derive_result.py")
+    judging = (
+        "results/validity/[!v]*.py",
+        "results/repetitions/client_part.py",
+        "results/repetitions/derive_result.py",
+    )
     for package in (*judging, "generators/*.py"):
         for path in (ROOT / "loadlab").glob(package):
             for node in ast.walk(ast.parse(path.read_text())):

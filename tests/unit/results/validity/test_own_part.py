@@ -8,7 +8,7 @@ import pytest
 from loadlab.generators.measurement import Lateness, Measurement
 from loadlab.model import OwnPart, Stops, Validity
 from loadlab.report import words
-from loadlab.results import latencies_due
+from loadlab.results.repetitions import latencies_due
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms

@@ -2,7 +2,7 @@
 
 Its result: ``found``: whether there is a calibration, ``calibration``: its document, ``text``: the
 same in one or two lines, and ``reused``: which run measured it and how long ago.
-loadlab/results/judge_calibration.py and calibration_reuse.py do the work.
+loadlab/results/calibrations/judge_calibration.py and calibration_reuse.py do the work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 from loadlab.model import TuningLedger
 from loadlab.model.base import Json
 from loadlab.report.words import calibration_words as words
-from loadlab.results import calibration_reuse, judge_calibration
+from loadlab.results.calibrations import calibration_reuse, judge_calibration
 from loadlab.run import documents
 from loadlab.run.run_dir import CalibrationDir
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from loadlab.model import Answer, Difference, MetricComparison, Reason, Sample
-from loadlab.results import effect
+from loadlab.results.comparisons import effect
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 

@@ -12,7 +12,7 @@ from loadlab.generators.measurement import Measurement
 from loadlab.generators.metronome_files import COLUMNS, OUTCOMES, UNITS_S, Block, Reader
 from loadlab.model import Arrivals, Load, Recovery
 from loadlab.plan import overload
-from loadlab.results import stages
+from loadlab.results.repetitions import stages
 from tests.unit import builders
 from tests.unit.results.validity import judging
 

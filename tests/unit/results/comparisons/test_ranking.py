@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from loadlab.model import CellSummary, Reason, Validity
 from loadlab.report import words
-from loadlab.results import ranking
+from loadlab.results.comparisons import ranking
 from loadlab.run import documents
 from tests.unit import builders
 

@@ -21,8 +21,8 @@ from loadlab.model import (
 )
 from loadlab.model.base import Json
 from loadlab.plan import plan_document as plans
-from loadlab.results import client_part, derive_result
-from loadlab.results.latencies_due import supported
+from loadlab.results.repetitions import client_part, derive_result
+from loadlab.results.repetitions.latencies_due import supported
 from loadlab.results.validity import disturbance
 from loadlab.run import documents
 from loadlab.run.errors import LabError

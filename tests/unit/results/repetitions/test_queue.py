@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loadlab.model import Arrivals
-from loadlab.results import queue
+from loadlab.results.repetitions import queue
 from tests.unit import builders
 from tests.unit.results.validity import judging
 

@@ -11,12 +11,12 @@ from loadlab.generators import oha, oha_database, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement, Waited
 from loadlab.model import ResponseTime
-from loadlab.results import response_time
+from loadlab.results.repetitions import response_time
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import load
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "tests" / "fixtures"
 LIMITS = builders.thresholds()
 TIMEOUT_S = LIMITS.timeout_s

@@ -13,11 +13,11 @@ from loadlab.model import Arrivals, CellLimit, Facts, Reason, SessionStep
 from loadlab.report.sections import cells_section
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import limits_words
-from loadlab.results import visits
 from loadlab.results.exports import cells_table
+from loadlab.results.repetitions import visits
 from tests.unit import builders
 
-FOLDER = Path(__file__).parents[2] / "fixtures/metronome/session"
+FOLDER = Path(__file__).parents[3] / "fixtures/metronome/session"
 LOAD = builders.load(
     generator="metronome",
     rate=200,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from loadlab.model import LedgerRow, TuningLedger
 from loadlab.report.words import calibration_words as words
-from loadlab.results import calibration_reuse
+from loadlab.results.calibrations import calibration_reuse
 from loadlab.run import documents
 from loadlab.run.run_dir import CalibrationDir
 from tests.unit import builders

@@ -25,7 +25,7 @@ from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report import words
-from loadlab.results import summarize
+from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from tests.unit import builders
 from tests.unit.plan.modes.probing import WAITS

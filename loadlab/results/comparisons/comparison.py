@@ -28,10 +28,11 @@ from loadlab.model import (
 )
 from loadlab.model.metric_rows import COMPARED, ROWS, SPEEDS, LatencyOf
 from loadlab.plan.plan_document import PlannedComparison
-from loadlab.results import effect, metrics, noise
-from loadlab.results.effect import SIDES
+from loadlab.results import metrics
+from loadlab.results.comparisons import effect, noise
+from loadlab.results.comparisons.effect import SIDES
+from loadlab.results.comparisons.noise import Floor, NoiseScope
 from loadlab.results.metrics import Sides
-from loadlab.results.noise import Floor, NoiseScope
 from loadlab.run import formatting
 from loadlab.run.errors import ResultError
 from loadlab.run.methods import comparison_rule

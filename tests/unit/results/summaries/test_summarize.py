@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.model import ErrorCounts, Latency, Reason, Result
-from loadlab.results import derive_result, response_time, summarize
 from loadlab.results.exports import openmetrics
+from loadlab.results.repetitions import derive_result, response_time
+from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.stats import histograms

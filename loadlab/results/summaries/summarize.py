@@ -30,18 +30,12 @@ from loadlab.model import (
 from loadlab.plan import ablation, records, repeats
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan, items
-from loadlab.results import (
-    answer_lengths,
-    comparison,
-    curves,
-    metrics,
-    ranking,
-    response_time,
-    sweeps_searches,
-    visits,
-)
-from loadlab.results.latencies_due import over_due, own_part
+from loadlab.results import metrics
+from loadlab.results.comparisons import comparison, ranking
 from loadlab.results.limits import judge_limits as limits
+from loadlab.results.repetitions import response_time, visits
+from loadlab.results.repetitions.latencies_due import over_due, own_part
+from loadlab.results.summaries import answer_lengths, curves, sweeps_searches
 from loadlab.results.validity import voids
 from loadlab.run import documents
 from loadlab.run.errors import ResultError

@@ -13,15 +13,15 @@ from msgspec.structs import asdict, replace
 from loadlab.generators import oha_database
 from loadlab.model import Calibration, CalibrationOrigin, Ceiling, Iperf3, Result
 from loadlab.report.words import calibration_words as words
-from loadlab.results import calibration_reuse, judge_calibration
-from loadlab.results.judge_calibration import CalibrationError
+from loadlab.results.calibrations import calibration_reuse, judge_calibration
+from loadlab.results.calibrations.judge_calibration import CalibrationError
 from loadlab.run import documents, errors
 from loadlab.run.run_dir import CalibrationDir
 from loadlab.telemetry.iperf3 import Iperf3Error
 from tests.unit import builders
 from tests.unit.builders import present
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "tests" / "fixtures"
 ORIGIN = {"run_id": "first", "measured": 1795195774.0}
 PING = """\

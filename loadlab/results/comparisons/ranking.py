@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from loadlab.model import CellSummary, Ranking, RankingRow, Reason, Repetition
 from loadlab.model.metric_rows import ROWS
-from loadlab.results import comparison, metrics, noise
+from loadlab.results import metrics
+from loadlab.results.comparisons import comparison, noise
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import inference
 

@@ -10,11 +10,11 @@ from loadlab.model import CurveSummary, ErrorCounts, Result
 from loadlab.plan import records, schedule
 from loadlab.plan.plan_document import Plan
 from loadlab.report import words
-from loadlab.results import curves
+from loadlab.results.summaries import curves
 from loadlab.run import documents
 from tests.unit import builders
 from tests.unit.plan.modes import curving
-from tests.unit.results.test_sweeps_searches import (
+from tests.unit.results.summaries.test_sweeps_searches import (
     CAPACITY,
     change,
     measured,

@@ -28,9 +28,9 @@ from loadlab.model import (
     Thresholds,
     Validity,
 )
-from loadlab.results import client_part, queue, response_time, stages, visits
-from loadlab.results.client_part import ClientPart
-from loadlab.results.latencies_due import exceeding, over_due, own_part, withheld
+from loadlab.results.repetitions import client_part, queue, response_time, stages, visits
+from loadlab.results.repetitions.client_part import ClientPart
+from loadlab.results.repetitions.latencies_due import exceeding, over_due, own_part, withheld
 from loadlab.results.validity import disturbance, schedule_rules
 from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence

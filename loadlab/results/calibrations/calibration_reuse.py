@@ -19,7 +19,7 @@ from loadlab.model import (
     TuningLedger,
 )
 from loadlab.model.base import Json
-from loadlab.results import judge_calibration
+from loadlab.results.calibrations import judge_calibration
 from loadlab.run import documents, run_dir
 from loadlab.run.run_dir import CEILING, FLOOR, LINK, CalibrationDir, RepetitionDir
 

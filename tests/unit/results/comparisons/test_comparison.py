@@ -16,8 +16,8 @@ from loadlab.model import (
 )
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.report import words
-from loadlab.results import comparison
-from loadlab.results.comparison import Compared
+from loadlab.results.comparisons import comparison
+from loadlab.results.comparisons.comparison import Compared
 from loadlab.run.errors import ResultError
 from tests.unit import builders
 from tests.unit.builders import present

@@ -8,7 +8,7 @@ from loadlab.model import CellSummary, CurveSummary, Item, Reason
 from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import Records, finished, valid
-from loadlab.results import sweeps_searches
+from loadlab.results.summaries import sweeps_searches
 
 
 def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:

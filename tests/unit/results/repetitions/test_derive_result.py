@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from loadlab.generators import oha_database, wrk
 from loadlab.model import HostTelemetry, Reason, Result
 from loadlab.report import words
-from loadlab.results import derive_result, summarize
+from loadlab.results.repetitions import derive_result
+from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import CELL, QUEUES
@@ -22,7 +23,7 @@ from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import present
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "tests" / "fixtures"
 # The recordings come from a shared machine with some steal, and wrk filled its core in one of four
 # seconds, which is not what is tested here.

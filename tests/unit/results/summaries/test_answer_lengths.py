@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from loadlab.model import Repetition
 from loadlab.report import words
 from loadlab.report.sections import cell_outcome, cells_section
-from loadlab.results import answer_lengths
+from loadlab.results.summaries import answer_lengths
 from tests.unit import builders
 from tests.unit.builders import present
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.model import Lane, RepetitionSetup
-from loadlab.results import lane_files
+from loadlab.results.repetitions import lane_files
 from loadlab.run import documents
 from loadlab.run.run_dir import ERROR, RepetitionDir, RunDir, lane_folder
 from tests.unit import builders

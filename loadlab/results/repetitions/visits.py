@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from loadlab.generators.measurement import Measurement
 from loadlab.model import BrokenVisits, Cell, Load, VisitLoad
-from loadlab.results import response_time
+from loadlab.results.repetitions import response_time
 from loadlab.stats import histograms, percentiles
 from loadlab.stats.histograms import Histogram
 
