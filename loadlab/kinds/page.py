@@ -145,9 +145,9 @@ class _Builder:
                 *tiles.build(summary, self._chosen(stacks), prices),
             ],
             sections=[
+                *self._kind.sections(self._run),
                 *figure.build(summary, self._paths, stacks),
                 *self._results(stacks, prices),
-                *self._kind.sections(self._run),
                 *comparison_section.sections(summary, self._paths, self._measured),
                 *reproduction_section.sections(self._reproduction, self._paths),
                 *sweeps_searches_section.sections(summary, self._paths),

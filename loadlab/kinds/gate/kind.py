@@ -6,7 +6,7 @@ from pathlib import Path
 from loadlab.kinds import budget, controls
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.controls import Controls
-from loadlab.kinds.gate import analyse, blocks_decided, words
+from loadlab.kinds.gate import analyse, blocks_decided, show, words
 from loadlab.kinds.gate import plan as variants
 from loadlab.kinds.kind import Draft, ResolvedRun
 from loadlab.kinds.study.kind import StudyKind
@@ -17,7 +17,7 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
-from loadlab.report.html import Headline
+from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
@@ -92,6 +92,10 @@ class GateKind(StudyKind):
             return []
         state = _STATES.get(verdict.answer, "inconclusive")
         return [Headline(state, words.sentence(verdict), anchor="comparison")]
+
+    def sections(self, run: RunDir) -> list[Section]:
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        return [*([show.section(verdict)] if verdict else []), *super().sections(run)]
 
     def chosen(self, run: RunDir) -> set[str]:
         """Return no cell: none of the variants is the best without the verdict."""

@@ -94,7 +94,8 @@ def _marked(shared: Answer, rows: Iterable[VerdictRow]) -> str:
     return f"{_MARKS[shared]} {_overall(shared, rows)}"
 
 
-def _why(row: VerdictRow) -> str:
+def why(row: VerdictRow) -> str:
+    """Return why a row has its answer."""
     return words.reason(row.reason, REASONS.rows)
 
 
@@ -104,10 +105,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
-    options = [variant.definition for variant in (head, verdict.base)]
-    short = [_FOLDERS.sub("", option) for option in options]
-    own, base = options if short[0] == short[1] else short
-    sides = f"The {_name(head)} ({own}) against the base ({base})"
+    sides = _sides(verdict, head)
     if verdict.baseline is not None:
         parts = [
             f"{GATES[row.metric].label} {formatting.signed(row.value)}"
@@ -124,12 +122,29 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
     for shared in ("no difference", "undecided"):
         names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
         parts += [f"{shared} in {', '.join(names)}"] if names else []
-    after = (
-        f"{formatting.plural(verdict.blocks, 'block')} in {formatting.lasting(verdict.measured_s)}"
+    overall = f"{_overall(head.answer, head.rows)} after {_after(verdict)}"
+    return " ".join([f"{sides}: {overall}: {'; '.join(parts)}.", *void])
+
+
+def compared(verdict: Verdict, head: HeadVerdict) -> str:
+    """Return what a table of a head's answers shows."""
+    return (
+        f"{_sides(verdict, head)}, {_after(verdict)}. A metric is called slower or faster only if "
+        "a wider interval excludes 0, too. So at most "
+        f"{percent(verdict.error_rate)} of the runs of equal variants call any metric so."
     )
-    return " ".join(
-        [f"{sides}: {_overall(head.answer, head.rows)} after {after}: {'; '.join(parts)}.", *void]
-    )
+
+
+def _sides(verdict: Verdict, head: HeadVerdict) -> str:
+    options = [variant.definition for variant in (head, verdict.base)]
+    short = [_FOLDERS.sub("", option) for option in options]
+    own, base = options if short[0] == short[1] else short
+    return f"The {_name(head)} ({own}) against the base ({base})"
+
+
+def _after(verdict: Verdict) -> str:
+    blocks = formatting.plural(verdict.blocks, "block")
+    return f"{blocks} in {formatting.lasting(verdict.measured_s)}"
 
 
 def _voids(head: HeadVerdict) -> str:
@@ -223,8 +238,7 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
     base = f"`{_option(verdict.base)}`" + (f" of `{verdict.baseline}`" if verdict.baseline else "")
     paragraphs = [
         f"{_name(head).capitalize()} `{_option(head)}` against base {base}{mark}, "
-        f"{formatting.plural(verdict.blocks, 'block')} in "
-        f"{formatting.lasting(verdict.measured_s)}.",
+        f"{_after(verdict)}.",
         "",
         "| metric | base | head | difference (95 % interval) | noise floor | answer |",
         "|---|--:|--:|--:|--:|---|",
@@ -243,7 +257,7 @@ def _undecided(head: HeadVerdict) -> list[str]:
     names: dict[str, list[str]] = {}
     for row in head.rows:
         if row.answer == "undecided":
-            names.setdefault(_why(row), []).append(GATES[row.metric].label)
+            names.setdefault(why(row), []).append(GATES[row.metric].label)
     reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
     return [f"Undecided: {reasons}."] if names else []
 

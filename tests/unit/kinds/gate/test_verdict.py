@@ -14,7 +14,7 @@ from loadlab.kinds import derive_run
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse as verdict
 from loadlab.kinds.gate import blocks_decided as blocks
-from loadlab.kinds.gate import void_shares, words
+from loadlab.kinds.gate import show, void_shares, words
 from loadlab.model import (
     Answer,
     Item,
@@ -374,6 +374,9 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert head.startswith("head against base")
     assert cpu.startswith("CPU per request")
     assert f": more CPU per request after {found.blocks} blocks in " in words.sentence(found)
+    (answers_table,) = show.section(found).blocks
+    assert "The head (workers=2) against the base (workers=1), " in str(answers_table)
+    assert "the interval excludes 0" in str(answers_table)
     told = words.after_block(9, {"head": found.heads[0].rows})
     assert told.startswith("After block 9: CPU per request more (+")
 

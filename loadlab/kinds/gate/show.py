@@ -1,0 +1,30 @@
+"""The part of the page on a gate: the answer in each metric, of each head."""
+
+from collections.abc import Sequence
+
+from loadlab.kinds.gate import words
+from loadlab.model import HeadVerdict, Verdict, VerdictRow
+from loadlab.model.metric_rows import GATES
+from loadlab.report.html import Column, Number, Section, Table, link, table
+from loadlab.report.words import quantities
+from loadlab.run import formatting
+from loadlab.run.run_dir import VERDICT
+
+_COLUMNS: Sequence[Column[VerdictRow]] = [
+    Column("metric", lambda row: GATES[row.metric].label),
+    Number("base", lambda row: quantities.with_unit(row.metric, row.base)),
+    Number("head", lambda row: quantities.with_unit(row.metric, row.head)),
+    Number("difference (95 % interval)", formatting.difference),
+    Column("answer", words.answer),
+    Column("reason", words.why),
+]
+
+
+def section(verdict: Verdict) -> Section:
+    """Return the section with a table for each head."""
+    tables = [_answers(verdict, head) for head in verdict.heads]
+    return Section("Head against base", tables, "comparison", "Head against base")
+
+
+def _answers(verdict: Verdict, head: HeadVerdict) -> Table:
+    return table(words.compared(verdict, head), _COLUMNS, head.rows, sources=[link(VERDICT)])
