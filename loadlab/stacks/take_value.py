@@ -23,14 +23,14 @@ def value(answer: bytes, place: str) -> str:
         return texts[0] if texts else ""
     try:
         # Numbers keep their digits.
-        found = json.loads(body, parse_int=str, parse_float=str)
+        node = json.loads(body, parse_int=str, parse_float=str)
         for key, entry in _KEY.findall(place):
-            found = found[key] if key else found[int(entry)]
+            node = node[key] if key else node[int(entry)]
     except (ValueError, LookupError, TypeError):
         return ""
-    if isinstance(found, bool):
-        return str(found).lower()
-    return found if isinstance(found, str) else ""
+    if isinstance(node, bool):
+        return str(node).lower()
+    return node if isinstance(node, str) else ""
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def width(looks: Looks) -> float:
 
 
 class _Process(NamedTuple):
-    """Sums of normal values after some looks, with the masses of those that crossed no limit; and
+    """Sums of normal values after some looks, with the masses of sums that crossed no limit; and
     the last limit, in standard deviations of the sum."""
 
     sums: Floats
