@@ -102,7 +102,7 @@ def _step(number: int, entry: Json) -> SessionStep:
 
 
 def _refuse_takes(parsed: Sequence[SessionStep]) -> None:
-    """Raise PlanError for a value without a proper name or place, and for one that nothing uses."""
+    """Raise PlanError for a value without a proper name or place, and for an unused value."""
     for step in parsed:
         for name, place in step.take.items():
             if not re.fullmatch(_NAME, name):

@@ -299,7 +299,7 @@ _STEP: Sequence[Column[_Step]] = [
 
 
 def _visits(cell: CellSummary) -> Table | None:
-    """Return the table of a session's steps; None without one, or a valid repetition."""
+    """Return the table of a session's steps; None without a session or a valid repetition."""
     visits, session = cell.statistics.visits, cell.cell.load.session
     if visits is None or session is None:
         return None

@@ -12,8 +12,7 @@ from loadlab.stats.histograms import Histogram
 
 
 def in_requests(cell: Cell, measurement: Measurement) -> Cell:
-    """Return a cell whose rate is of requests: that of those that were due, where it is of
-    visits."""
+    """Return the cell with the rate of its due requests, if its rate is of visits."""
     if not cell.load.session or not measurement.scheduled or not cell.load.duration_s:
         return cell
     rate = measurement.scheduled / cell.load.duration_s

@@ -173,9 +173,11 @@ def _foreign(
 
 
 def tail(hosts: Mapping[str, HostTelemetry], thresholds: Thresholds) -> Tail:
-    """Return the percentiles that other programs may have made: they leave out a smaller part of
-    the requests than other programs had of the load. Up to the p99 none is: the repetition is void
-    instead."""
+    """Return the percentiles that other programs may have made.
+
+    Such a percentile leaves out a smaller part of the requests than the part of the load that other
+    programs had. No percentile up to the p99 is among these: the repetition is void instead.
+    """
     times = {role: _disturbed_time(host, thresholds) for role, host in hosts.items()}
     role = max(times, key=times.__getitem__)
     names = [
