@@ -1,6 +1,9 @@
 """The budget of kinds that add blocks until the answer is clear or it is spent."""
 
 import re
+import statistics
+from collections.abc import Iterable
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -8,6 +11,8 @@ from loadlab.run.errors import PlanError
 from loadlab.stats.sequential import Turns
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+# Starts that show how long a load or a block takes. The first of each stack takes longer.
+_LATEST = 25
 
 
 class Pace(Struct, frozen=True):
@@ -41,6 +46,13 @@ def more_blocks(left: float, done: int, turns: Turns) -> int:
     if turn is not None and turn.end <= done:
         return 0
     return max(int(left), int(left >= 0.5))
+
+
+def period_s(starts: Iterable[float]) -> float | None:
+    """Return the seconds from one start to the next, the median of the latest ones, so that a pause
+    does not count; None of a single start. ``starts``: unix seconds of loads or blocks."""
+    apart = [after - before for before, after in pairwise(sorted(starts)[-_LATEST:])]
+    return statistics.median(apart) if apart else None
 
 
 def next_step(resume: str, budget: str | None) -> str:

@@ -1,7 +1,7 @@
 """Read what a run has on disk for the schedule: results, calibrations and tuning ledgers."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -74,44 +74,45 @@ def by_block(cell_id: str, records: Records) -> dict[int, list[Repetition]]:
 
 def latest_block(records: Records) -> int:
     """Return the highest block that has a measurement, finished or not failed; 0 without any."""
-    blocks = (block for cell_id in records for block in by_block(cell_id, records))
-    return max(blocks, default=0)
+    return max((block for own in _of_blocks(records) for block in own), default=0)
+
+
+def _of_blocks(records: Records) -> Iterator[dict[int, list[Repetition]]]:
+    """Yield block -> repetitions of each cell; not of saturations, which are before all blocks."""
+    for cell_id, record in records.items():
+        if record.purpose != "saturation":
+            yield by_block(cell_id, records)
 
 
 def turns(records: Records) -> dict[int, Turn]:
     """Return the turn of each block that has a measurement.
 
-    Its end is the fewest blocks that the schedule had while the block was measured, the latest
-    block where no result has that number.
+    Its end is the number of blocks that the schedule had at the block's last measurement, the
+    latest block where no result has that number.
     """
     latest = latest_block(records)
-    planned: dict[int, list[int]] = {}
-    for cell_id in records:
-        for block, repetitions in by_block(cell_id, records).items():
-            ends = [rep.blocks for rep in repetitions if rep.blocks is not None]
+    planned: dict[int, list[tuple[float, int]]] = {}
+    for own in _of_blocks(records):
+        for block, repetitions in own.items():
+            ends = [
+                (rep.started or 0.0, rep.blocks) for rep in repetitions if rep.blocks is not None
+            ]
             planned.setdefault(block, []).extend(ends)
-    return {block: Turn(block, min(ends, default=latest)) for block, ends in planned.items()}
+    return {block: Turn(block, max(ends)[1] if ends else latest) for block, ends in planned.items()}
 
 
 def lasted_s(cell_ids: Iterable[str], records: Records) -> float:
-    """Return how long the blocks of these cells took together, seconds.
+    """Return how long the loads of these cells took together, seconds.
 
-    A block lasts from its first load to the end of its last one. So the time between two commands
-    that measured the same run does not count.
+    Lanes of one load count once. What is between two loads does not count.
     """
-    blocks: dict[int, list[Repetition]] = {}
-    for cell_id in cell_ids:
-        for block, repetitions in by_block(cell_id, records).items():
-            blocks.setdefault(block, []).extend(repetitions)
-    return sum(_lasted_s(repetitions) for repetitions in blocks.values())
-
-
-def _lasted_s(repetitions: Sequence[Repetition]) -> float:
-    begun = [measurement.started for measurement in repetitions if measurement.started is not None]
-    ended = [
-        measurement.finished for measurement in repetitions if measurement.finished is not None
-    ]
-    return max(ended) - min(begun) if begun and ended else 0.0
+    loads = {
+        (rep.started, rep.finished)
+        for cell_id in cell_ids
+        for rep in measured(cell_id, records)
+        if rep.started is not None and rep.finished is not None
+    }
+    return sum(finished_at - started for started, finished_at in loads)
 
 
 def load(run_dir: Path) -> dict[str, CellRecords]:

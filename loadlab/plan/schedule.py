@@ -27,9 +27,9 @@ from loadlab.model import Item
 from loadlab.model.base import Count, NotNegative, Positive, Record
 from loadlab.plan import cell_ids
 from loadlab.plan.modes.mode import Experiment
-from loadlab.plan.modes.stopping import TRIES
+from loadlab.plan.modes.stopping import TRIES, tries_of
 from loadlab.plan.plan_document import Plan, Setup
-from loadlab.plan.records import Records, failures_in_a_row, finished, latest_block
+from loadlab.plan.records import Records, by_block, failures_in_a_row, finished, latest_block
 from loadlab.stats.lanes import places
 
 
@@ -178,7 +178,9 @@ def blocks_done(plan: Plan, records: Records, failures: Mapping[str, int]) -> in
 
     def is_done(block: int) -> bool:
         following = (experiment.next_item(block, records) for experiment in plan.experiments)
-        return all(item is None or failures.get(item.cell_id, 0) >= TRIES for item in following)
+        return all(
+            item is None or failures.get(item.cell_id, 0) >= TRIES for item in following
+        ) and not any(_is_no_load_whole(names, plan, block, records) for names in plan.lanes)
 
     latest = latest_block(records)
     return sum(1 for _ in takewhile(is_done, range(1, latest + 1)))
@@ -235,7 +237,9 @@ def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> 
     by_name = {item.cell_id: item for member in members for item in member.known_items(records)}
     if not own:
         items = experiment.together(block, records)
-    elif any(member.next_item(block, records) for member in members):
+    elif any(member.next_item(block, records) for member in members) or _is_no_load_whole(
+        own, plan, block, records
+    ):
         items = [by_name[name] for name in own]
     else:
         items = []
@@ -249,6 +253,23 @@ def _lanes(plan: Plan, experiment: Experiment, block: int, records: Records) -> 
         PlacedItem(**asdict(item), repetition=repetition, place=order.index(item.cell_id) + 1)
         for item in items
     ]
+
+
+def _is_no_load_whole(names: Sequence[str], plan: Plan, block: int, records: Records) -> bool:
+    """Return whether no load of the block is valid in all lanes, though each lane has a valid
+    measurement and there are tries left.
+
+    ``names``: cell_ids of the lanes.
+    """
+    tries = plan.experiments[0].void_tries
+    measured = [by_block(name, records).get(block, []) for name in names]
+    if any(
+        len(own) >= tries_of(name, records, tries)
+        for name, own in zip(names, measured, strict=True)
+    ):
+        return False
+    valid = [{rep.repetition for rep in own if rep.validity.valid} for own in measured]
+    return all(valid) and not set.intersection(*valid)
 
 
 def _switch(before: Setup | None, item: NextMeasurement) -> Switch:

@@ -41,7 +41,7 @@ class Measured:
 
 def _failed_fraction(rep: Repetition) -> float | None:
     requests = rep.scheduled or rep.requests
-    return 1 - (rep.ok or 0) / requests if requests else None
+    return (requests - (rep.ok or 0)) / requests if requests else None
 
 
 def _under_way(rep: Repetition) -> float | None:

@@ -110,9 +110,24 @@ def signed(fraction: float | None) -> str:
 
 
 def difference(apart: Difference | VerdictRow | MatrixLead) -> str:
-    """Format a relative difference and its interval, if it has one: +12 % (8 to 16 %)."""
+    """Format a difference and its interval, if it has one: +12 % (8 to 16 %), or where it is no
+    fraction of the base, in points of percent: +0.12 points (0.08 to 0.16 points)."""
+    if isinstance(apart, VerdictRow) and not apart.relative:
+        return _points(apart)
     shown = signed(apart.value)
     return shown if apart.low is None else f"{shown} ({span(apart.low, apart.high)})"
+
+
+def _points(row: VerdictRow) -> str:
+    value, low, high = (
+        None if part is None else 100 * part for part in (row.value, row.low, row.high)
+    )
+    if value is None:
+        return NONE
+    shown = f"{value:+.2f} points" if round(value, 2) else "0 points"
+    if low is None or high is None:
+        return shown
+    return f"{shown} ({low:.2f} to {high:.2f})" if round(low, 2) or round(high, 2) else shown
 
 
 def span(low: float | None, high: float | None) -> str:

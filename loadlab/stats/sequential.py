@@ -5,6 +5,7 @@ Blocks are added until the answer is clear. An interval of paired.py holds the t
 far more often. The intervals here spend their error over the looks: with the asked probability all
 of them hold the true difference. The last look of a budget has most of it, so its interval is
 little wider than that of a single look. A later budget spends a part of the error that is left.
+Its intervals and the earlier ones hold together, so of two the narrower one counts.
 
 Spending by the budget: Lan and DeMets 1989, Group sequential procedures: calendar versus
 information time; by a power: Kim and DeMets 1987. From normal limits to those of Student's
@@ -14,10 +15,11 @@ shows that it also holds for tails heavier than the normal ones.
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +48,7 @@ LEAST = 4
 _POINTS, _FARTHEST = 401, 9.0
 
 Floats = npt.NDArray[np.float64]
+_Value = TypeVar("_Value")
 # At each look of a budget: how many blocks have a value, and the error that is spent up to there.
 Looks = tuple[tuple[int, float], ...]
 
@@ -87,7 +90,8 @@ def looks(measured: Set[int], turns: Turns, error: float) -> Looks:
             done = (block - 1 - before) ** POWER
             whole = (max(block, end) - before) ** POWER
             spent += (1 - spent) * ((block - before) ** POWER - done) / (whole - done)
-            latest, ended = block, block >= end
+            latest = block
+        ended = block >= end
         if key in measured:
             count += 1
             taken[block] = (count, SPENT * error * spent)
@@ -194,13 +198,51 @@ def compare(
     blocks, of values above 0; otherwise the mean of head - base. As long as the control does not
     differ from the base, the head is compared with the mean of both: a difference then has three
     quarters of the variance. Few blocks may by chance differ all by the same, so its standard
-    deviation is taken to be at least the one that follows from base and control. Raises ValueError
-    for a ratio of a value of 0 or less.
+    deviation is taken to be at least the one that follows from base and control. The intervals of
+    all budgets hold together, so the first blocks of a later one take no answer back: until its
+    interval is the narrower one, that of the earlier budget stays. Raises ValueError for a ratio of
+    a value of 0 or less.
     """
     sides = [
         {block: math.log(value) if relative else value for block, value in side.items()}
         for side in (base, control, head)
     ]
+    by_budget = [
+        _compare([_until(end, side) for side in sides], error, _until(end, turns))
+        for end in _last_of_budgets(turns)
+    ]
+    compared = Compared(*map(_narrowest, zip(*by_budget, strict=True)))
+    return Compared(*map(as_ratio, compared)) if relative else compared
+
+
+def _last_of_budgets(turns: Turns) -> list[int]:
+    """Return the last key of each budget, of the latest that so far; 0 before the first."""
+    keys = sorted(turns)
+    ended = [
+        key
+        for key, following in pairwise(keys)
+        if turns[key].end <= turns[key].block != turns[following].block
+    ]
+    return [*ended, keys[-1] if keys else 0]
+
+
+def _until(end: int, by_key: Mapping[int, _Value]) -> dict[int, _Value]:
+    return {key: value for key, value in by_key.items() if key <= end}
+
+
+def _narrowest(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the estimate with the narrowest interval, of equal ones the last."""
+
+    def span(estimate: Estimate) -> float:
+        if estimate.low is None or estimate.high is None:
+            return math.inf
+        return estimate.high - estimate.low
+
+    return min(reversed(estimates), key=span)
+
+
+def _compare(sides: Sequence[Mapping[int, float]], error: float, turns: Turns) -> Compared:
+    """Return the differences by the latest budget of these turns; sides: base, control, head."""
     own, twin, other = sides
     apart = {block: twin[block] - own[block] for block in sorted(own) if block in twin}
     difference = interval(apart, looks(apart.keys(), turns, error))
@@ -212,8 +254,7 @@ def compare(
         }
         least = math.sqrt(3 / 4) * _deviation(apart.values())
     values = {block: other[block] - own[block] for block in sorted(own) if block in other}
-    compared = Compared(interval(values, looks(values.keys(), turns, error), least), difference)
-    return Compared(*map(as_ratio, compared)) if relative else compared
+    return Compared(interval(values, looks(values.keys(), turns, error), least), difference)
 
 
 def as_ratio(log_ratio: Estimate) -> Estimate:

@@ -4,6 +4,7 @@ Each metric has one value for each block and variant: the median of the block's 
 stats/sequential.py compares them. The rows of all heads share its error rate.
 """
 
+import math
 import statistics
 from collections.abc import Mapping
 from itertools import chain
@@ -199,10 +200,15 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         floor = inference.noise_floor([twin])
         margin = _margin(gate, cells)
         look = sequential.decide(difference, shared.head, twin, margin, ROWS[metric].better)
+        few = None if gate.relative else _few_requests(cells, margin)
+        if few and look.answer == "no difference":
+            look = Look("undecided", few, is_open=True)
         for side, codes in cells.void.items():
             # The next may be valid.
             void = Reason(code="side_not_valid", facts={"side": side, "void": codes})
             look = Look("undecided", void, is_open=True)
+            if side == "base":
+                difference = Estimate(None, None, None)
     fails = effect.failed_more("head", more_failed)
     if fails and gate.relative and look.answer == "faster":
         look = Look("undecided", fails)
@@ -211,7 +217,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         latency_of=reading.latency_of,
         unit=ROWS[metric].unit.stored,
         relative=gate.relative,
-        blocks=len(base.keys() & head.keys()),
+        blocks=len(head.keys() & (base.keys() | control.keys())),
         base=_median(base),
         head=_median(head),
         value=difference.value,
@@ -223,6 +229,22 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         reason=look.reason,
         is_open=look.is_open,
     )
+
+
+def _few_requests(cells: Cells, margin: float) -> Reason | None:
+    """Return that a side has too few requests to show that it fails none of more than ``margin``.
+
+    Of a server that fails this fraction, so many requests are all right with a probability of
+    sequential.MISS_RATE.
+    """
+    needed = math.ceil(math.log(sequential.MISS_RATE) / math.log1p(-margin))
+    sides_of = (("base", (cells.base, cells.control)), ("head", (cells.head,)))
+    for side, blocks in sides_of:
+        reps = (rep for by_block in blocks for block in by_block.values() for rep in block)
+        requests = sum(rep.scheduled or rep.requests or 0 for rep in reps)
+        if requests < needed:
+            return Reason(code="few_requests", value=requests, limit=needed, facts={"side": side})
+    return None
 
 
 def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:

@@ -160,6 +160,10 @@ def _verdict(root: Path, file: str) -> Verdict:
     return verdict
 
 
+def _is_of_lanes(verdict: Verdict) -> bool:
+    return verdict.cell is not None and verdict.cell.load.lanes is not None
+
+
 def _load_of(verdict: Verdict) -> GivenOptions:
     """Return the options that give a head the load of a baseline."""
     assert verdict.cell is not None
@@ -187,7 +191,8 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
         if name not in _FOLLOWS
     ]
     before = side_by_side.whole_rate(verdict.cell.load, len(verdict.heads))
-    pairs.append(("rate", before, own.load.rate))
+    pairs.append(("rate", before, side_by_side.whole_rate(own.load, 0)))
+    pairs.append(("side by side", _is_of_lanes(verdict), own.load.lanes is not None))
     other = [f"{name} {before}, not {now}" for name, before, now in pairs if before != now]
     if other:
         raise PlanError(
@@ -254,7 +259,7 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
         for variant in study.variants
     )
     gate = PlannedGate(
-        apart=apart(planned),
+        apart=apart(root, planned),
         budget_s=budget.seconds(planned.options.budget),
         base=base,
         heads=heads,
@@ -272,9 +277,13 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
     )
 
 
-def apart(planned: PlannedCells) -> Reason | None:
+def apart(root: Path, planned: PlannedCells) -> Reason | None:
     """Return why the variants are measured one after the other; None where a load has all."""
     constant = [item for item in items(planned.experiments) if side_by_side.is_constant(item)]
+    file = planned.options.baseline
+    if file is not None and _is_of_lanes(_verdict(root, file)):
+        # The head has its control beside it, as the baseline's base had.
+        constant *= 2
     return lanes.apart(constant, planned.stacks, planned.endpoints)
 
 
@@ -283,7 +292,7 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
 
     ``options``: those of the user. The base has two lanes, its own and that of the A/A control.
     """
-    if apart(planned) is not None:
+    if apart(root, planned) is not None:
         return planned
     rule, study = methods.read(GateRule, root), planned.study
     assert study is not None

@@ -24,7 +24,7 @@ class Cells(Struct, frozen=True):
     head: ByBlock
     control: ByBlock
     turns: Turns  # of the run's blocks
-    # For base and head, if all of its repetitions are void: the codes of their reasons.
+    # Of each side whose repetitions are all void: the codes of their reasons.
     void: dict[str, list[str]]
 
     def all(self) -> list[Repetition]:
@@ -39,7 +39,7 @@ def of_cells(base: str, head: str, control: str, records: Records) -> Cells:
     cell = next(measured, None)
     void = {
         name: _void_codes(recorded.measured(cell_id, records))
-        for name, cell_id in (("base", base), ("head", head))
+        for name, cell_id in (("base", base), ("head", head), ("control", control))
         if recorded.measured(cell_id, records) and not recorded.valid(cell_id, records)
     }
     shared = None

@@ -58,6 +58,14 @@ REASONS = ReasonPart(
             "show no equality there.",
             thresholds=("lanes_crowd",),
         ),
+        "few_requests": ReasonRow(
+            "{value:,.0f} requests of the {side}, of which none may fail by chance; at least "
+            "{limit:,.0f} are needed",
+            "Give more time (-e budget=) or a higher rate (-e rate=)",
+            meaning="Too few requests to show that a variant fails as few of them as the margin "
+            "allows.",
+            thresholds=("failed_max",),
+        ),
         "value_absent": ReasonRow(
             "not measured: no repetition of the {side} has a value",
             meaning="No repetition of a variant has a value of this metric.",
@@ -112,7 +120,8 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
             for row in head.rows
             if row.value is not None
         ]
-        return f"{sides} of an earlier sitting: undecided; {', '.join(parts)}."
+        beside = f"; {', '.join(parts)}" if parts else ""
+        return f"{sides} of an earlier sitting: undecided{beside}."
     parts = [
         f"{GATES[row.metric].label} {answer(row)}, {formatting.difference(row)}"
         for row in head.rows
@@ -196,6 +205,11 @@ def _so_far(rows: list[VerdictRow]) -> str:
         if row.answer in ("slower", "faster")
     ]
     same = sum(row.answer == "no difference" for row in rows)
+    closed = [
+        GATES[row.metric].label
+        for row in rows
+        if row.answer == "undecided" and not row.is_open and row.reason.code != "two_sittings"
+    ]
     beside = [
         f"{GATES[row.metric].label} {formatting.signed(row.value)}"
         for row in rows
@@ -206,6 +220,7 @@ def _so_far(rows: list[VerdictRow]) -> str:
         *beside,
         *([f"no difference in {same} of {len(rows)}"] if same else []),
         *([f"open: {', '.join(open_ones)}"] if open_ones else []),
+        *([f"undecided: {', '.join(closed)}"] if closed else []),
     ]
     return "; ".join(parts)
 
@@ -216,13 +231,12 @@ def comment(verdict: Verdict, manifest: Manifest | None) -> str:
     paragraphs = [f"### Load test: {_marked(verdict.answer, rows)}", ""]
     for head in verdict.heads:
         paragraphs += _head(verdict, head)
-    margin = next(row.margin for head in verdict.heads for row in head.rows if row.relative)
     paragraphs += [
         "A first look: the base is of an earlier sitting, and two sittings differ though nothing "
         "is changed. The noise floor is of this sitting alone. Measure base and head in one run "
         "for an answer."
         if verdict.baseline is not None
-        else f"No difference means: all of the interval is within {percent(margin)}. Of runs of "
+        else f"No difference means: all of the interval is within {_margins(verdict)}. Of runs of "
         f"equal variants, at most {percent(verdict.error_rate)} call any metric slower or faster. "
         "The noise floor is the difference of the base from itself.",
         "",
@@ -230,6 +244,16 @@ def comment(verdict: Verdict, manifest: Manifest | None) -> str:
         f"Run `{verdict.run_id}`.",
     ]
     return "\n".join(paragraphs) + "\n"
+
+
+def _margins(verdict: Verdict) -> str:
+    """Return the margin of each metric: 1.0 % (CPU per request, p50), 5.0 % (p99)."""
+    names: dict[float, list[str]] = {}
+    for row in verdict.heads[0].rows:
+        names.setdefault(row.margin, []).append(GATES[row.metric].label)
+    return ", ".join(
+        f"{percent(margin)} ({', '.join(metrics)})" for margin, metrics in names.items()
+    )
 
 
 def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:

@@ -1,17 +1,11 @@
 """How many blocks a matrix has after its rounds: until the answer is clear or the budget is
 spent."""
 
-import statistics
-from itertools import pairwise
-
 from loadlab.kinds import budget
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.matrix import analyse
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, latest_block, measured, turns
-
-# Loads whose starts show how long one takes. The first of each candidate takes longer.
-_LATEST = 25
 
 
 def blocks(plan: Plan, records: Records, pace: Pace) -> int:
@@ -41,17 +35,14 @@ def blocks(plan: Plan, records: Records, pace: Pace) -> int:
 
 
 def period(plan: Plan, records: Records) -> float:
-    """Return the seconds from the start of a load to that of the next, the median of the latest
-    ones; before there are two, those of the load."""
+    """Return the seconds from the start of a load to that of the next; before there are two, those
+    of the load."""
     matrix = analyse.matrix_of(plan)
     # The lanes of a load start together.
-    started = sorted(
-        {
-            rep.started
-            for item in matrix.known_items(records)
-            for rep in measured(item.cell_id, records)
-            if rep.started is not None
-        }
-    )
-    apart = [after - before for before, after in pairwise(started[-_LATEST:])]
-    return statistics.median(apart) if apart else matrix.items[0].expected_s
+    starts = {
+        rep.started
+        for item in matrix.known_items(records)
+        for rep in measured(item.cell_id, records)
+        if rep.started is not None
+    }
+    return budget.period_s(starts) or matrix.items[0].expected_s

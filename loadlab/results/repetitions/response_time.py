@@ -130,6 +130,9 @@ def add_up(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
         mean_us=sum(time.mean_us * time.requests for time in complete) / requests,
         p50_us=summary["p50"],
         p99_us=summary["p99"],
+        p90_us=summary["p90"],
+        p95_us=summary["p95"],
+        p99_9_us=summary["p99_9"],
         requests=requests,
         failed=sum(time.failed for time in complete),
         histogram=encoded(total),
@@ -152,5 +155,8 @@ def merge(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
         total,
         p50_us=carried("p50", total.p50_us),
         p99_us=carried("p99", total.p99_us),
+        p90_us=None,
+        p95_us=None,
+        p99_9_us=None,
         histogram=None,
     )

@@ -36,7 +36,7 @@ def test_lanes_share_the_rate_and_the_load() -> None:
     scaled = plan(rate=None)
     for item in items(scaled.experiments):
         if item.cell_id in scaled.lanes[0]:
-            assert item.cell.load.fraction == pytest.approx(0.4 / 3)
+            assert item.cell.load.fraction == pytest.approx(0.3 / 3)
 
 
 @pytest.mark.parametrize(
