@@ -11,6 +11,7 @@ from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
 from loadlab.stats.sequential import Turn
 from tests.simulation import gates
+from tests.unit.builders import present
 
 MARGIN = 0.05
 # Of an A/A control.
@@ -205,3 +206,25 @@ def test_equal_variants_are_rarely_told_apart(noise: gates.Noise) -> None:
 def test_10_percent_more_is_found_and_5_percent_never_called_none() -> None:
     assert gates.looks(gates.normal(0.05), 0.1, 100)["slower"] >= 0.9
     assert gates.looks(gates.normal(0.05), 0.05, 100)["no difference"] <= 0.02
+
+
+def test_a_later_budget_takes_no_interval_back() -> None:
+    generator = np.random.default_rng(3)
+    base, control, head = (
+        {block: float(np.exp(generator.normal(mean, 0.02))) for block in range(1, 25)}
+        for mean in (0.0, 0.0, 0.05)
+    )
+
+    def head_after(blocks: int) -> Estimate:
+        planned = {**turns(12), **{n: Turn(n, 24) for n in range(13, 25)}}
+        planned = {n: turn for n, turn in planned.items() if n <= blocks}
+        return sequential.compare(base, control, head, 0.05, planned, relative=True).head
+
+    first = head_after(12)
+    assert sequential.excludes_0(first)
+    # A load without a value, and the first blocks of a budget, whose limits are wide.
+    del base[13], control[13]
+    assert head_after(13) == first
+    assert head_after(14) == first
+    last = head_after(24)
+    assert present(last.high) - present(last.low) < present(first.high) - present(first.low)
