@@ -6,6 +6,7 @@ The header Inject of a request names the load and asks for faults, separated by 
 - delay_ms: how long each answer takes
 - stall_at_s, stall_s: no answer for stall_s seconds, from stall_at_s after the first request on
 - service_ms: a single queue, in which each request is served for this long
+- service_mean_ms: the same for random times, with an exponential distribution and this mean
 - slow_at_s: from then on each is served for twice as long
 - cpu_ms: CPU time that each answer burns
 - kernel_ms: CPU time that each answer burns inside the kernel, beside cpu_ms
@@ -27,6 +28,7 @@ import asyncio
 import collections
 import json
 import os
+import random
 import resource
 import signal
 import socket
@@ -75,6 +77,9 @@ class Load:
         if "service_ms" in asked:
             slow = now - self.first >= asked.get("slow_at_s", float("inf"))
             self.free_at = max(self.free_at, now) + asked["service_ms"] / 1000 * (2 if slow else 1)
+            at = self.free_at
+        if mean_ms := asked.get("service_mean_ms"):
+            self.free_at = max(self.free_at, now) + random.expovariate(1000 / mean_ms)
             at = self.free_at
         begin = self.first + asked.get("stall_at_s", float("inf"))
         if begin <= at < begin + asked.get("stall_s", 0):

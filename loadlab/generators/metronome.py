@@ -229,6 +229,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         visits=_visits(reader, summary),
         answers=reader.answers,
         due_us=reader.due_us,
+        services_us=reader.services_us,
         polling_s=summary.polling_by_second,
         opened=_opened(summary),
         findings=[

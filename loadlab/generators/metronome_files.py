@@ -370,6 +370,7 @@ class Reader:
         self.wrong = Counter[str]()
         self._order: list[Integers] = []
         self._dues: list[Integers] = []
+        self._services: list[Integers] = []
         self._staged = _Staged(schedule) if _has_stages(schedule) else None
 
     def add(self, block: Block) -> None:
@@ -402,6 +403,7 @@ class Reader:
             self.wrong[str(status)] += int(count)
         if self._schedule.connections == 1:
             self._dues.append(due_units // UNITS_US)
+            self._services.append(service[answered] // UNITS_US)
         if self._staged:
             self._staged.add(due_units, latency, outcome)
         if self.visits:
@@ -413,6 +415,11 @@ class Reader:
     def due_us(self) -> Integers:
         """When each request was due, µs; empty of several connections, and without records."""
         return np.concatenate([*self._dues, np.zeros(0, np.int64)])
+
+    @property
+    def services_us(self) -> Integers:
+        """How long each answered request took, µs; empty as ``due_us``."""
+        return np.concatenate([*self._services, np.zeros(0, np.int64)])
 
     @property
     def answers(self) -> list[SecondAnswers]:

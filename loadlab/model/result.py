@@ -231,10 +231,18 @@ class Queue(Record, kw_only=True, frozen=True):
     busy: Above0  #: Part of the time in which it serves, rate times service time.
     mean_us: Above0  #: Mean latency, µs, of the due times as recorded (Lindley's recursion).
     p99_us: Above0 | None  #: p99 of these; null where they are too few.
-    #: Mean latency, µs, of all loads of such arrivals (D/D/1, M/D/1, bursts); null where the lab
-    #: has no closed form, or busy is 0.99 or more.
+    #: Mean latency, µs, of all loads of such arrivals: constant ones and bursts with the mean
+    #: service time (D/D/1), Poisson ones with the service times as recorded (M/G/1: M/D/1 if they
+    #: are alike, M/M/1 if exponential); null where the lab has no closed form, or busy is 0.99 or
+    #: more.
     closed_mean_us: Above0 | None
     closed_p99_us: Above0 | None  #: p99 of these, null as above.
+    #: Between these chance alone leaves the mean of 99 % of the Poisson loads with so many
+    #: requests, µs; absent of other arrivals, and where the closed form is null.
+    chance_mean_low_us: Above0 | None = None
+    chance_mean_high_us: Above0 | None = None
+    chance_p99_low_us: Above0 | None = None  #: The same of their p99.
+    chance_p99_high_us: Above0 | None = None
 
 
 class Recovery(Record, kw_only=True, frozen=True):

@@ -1,23 +1,34 @@
 """Response times of one server that takes requests in their order, by queueing theory.
 
-Times are in the unit of the service time ``service``. ``busy`` is rate times service time, the part
-of the time in which the server is busy, above 0 and below 1.
+Times are in the unit of the service times. ``busy`` is rate times mean service time, the part of
+the time in which the server is busy, above 0 and below 1.
 """
 
 from __future__ import annotations
 
-import decimal
 import math
-from collections.abc import Callable
-from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-# Relative error of a percentile that is searched.
-_PRECISION = 1e-6
+# Steps of the grid of a distribution: in a mean service time, and all of them.
+_STEPS, _STEPS_MAX = 500, 1 << 22
+# The grid ends after so many mean waits: the tail of a wait falls exponentially.
+_WAITS = 40
+# Loads that are played to see what chance alone makes of one, and the most requests of each.
+_LOADS, _REQUESTS_MAX = 1000, 10_000
+# Part of these loads within an interval.
+LEVEL = 0.99
+
+
+class Interval(NamedTuple):
+    """What a figure is in ``LEVEL`` of the loads."""
+
+    low: float
+    high: float
 
 
 def response_times(due: Floats, service: Floats) -> Floats:
@@ -31,46 +42,66 @@ def response_times(due: Floats, service: Floats) -> Floats:
     return begun + served - due
 
 
-def md1_mean(busy: float, service: float) -> float:
-    """Return the mean of Poisson arrivals and a constant service time (M/D/1), by the formula of
-    Pollaczek and Khinchine."""
-    return service * (1 + busy / (2 * (1 - busy)))
+def poisson_mean(busy: float, services: Floats) -> float:
+    """Return the mean of Poisson arrivals, by the formula of Pollaczek and Khinchine (M/G/1).
+
+    ``services``: service times, a sample of those that the requests take; one of a constant time
+    (M/D/1).
+    """
+    return float(services.mean() + _mean_wait(busy, services))
 
 
-def md1_percentile(busy: float, service: float, percent: float) -> float:
-    """Return a percentile of M/D/1, from the distribution of the wait (Erlang 1909)."""
-
-    def missing(wait: float) -> float:
-        return percent / 100 - _md1_waits(busy, wait)
-
-    return service * (1 + _root(missing))
+def _mean_wait(busy: float, services: Floats) -> float:
+    return float(busy / (1 - busy) * (services**2).mean() / services.mean() / 2)
 
 
-def _md1_waits(busy: float, wait: float) -> float:
-    """Return the part of the requests of M/D/1 that wait at most so many service times."""
-    # Terms of either sign, up to exp(2 * busy * wait), add up to at most 1.
-    with decimal.localcontext(prec=30 + math.ceil(2 * busy * wait)):
-        rate, terms = Decimal(busy), Decimal(0)
-        factor, step = (rate * Decimal(wait)).exp(), (-rate).exp()
-        for ended in range(math.floor(wait) + 1):
-            span = rate * (Decimal(wait) - ended)
-            power = (-span) ** ended if ended else Decimal(1)
-            terms += power / math.factorial(ended) * factor
-            factor *= step
-        return float((1 - rate) * terms)
+def poisson_percentile(busy: float, services: Floats, percent: float) -> float:
+    """Return a percentile of Poisson arrivals; see ``poisson_mean``.
+
+    A request waits for what is left of the service under way, and that as often as a geometric
+    distribution says (Pollaczek and Khinchine): a product of Fourier transforms on a grid.
+    """
+    mean = float(services.mean())
+    longest = float(services.max()) + _WAITS * _mean_wait(busy, services)
+    size = 1 << math.ceil(math.log2(2 * _STEPS * longest / mean))
+    size = min(size, _STEPS_MAX)
+    step = max(mean / _STEPS, 2 * longest / size)
+    ends = (np.arange(size) + 0.5) * step
+    ordered = np.sort(services)
+    below = np.searchsorted(ordered, ends, side="right")
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])[below]
+    count = len(ordered)
+    left = np.diff((sums + (count - below) * ends) / (count * mean), prepend=0.0)
+    taken = np.diff(below / count, prepend=0.0)
+    waits = (1 - busy) / (1 - busy * np.fft.rfft(left))
+    chances = np.fft.irfft(waits * np.fft.rfft(taken), size)
+    return float(step * np.searchsorted(np.cumsum(chances), percent / 100))
 
 
-def _root(falling: Callable[[float], float]) -> float:
-    """Return where a function that falls reaches 0 or less, from 0 on."""
-    low, high = 0.0, 1.0
-    if falling(low) <= 0:
-        return low
-    while falling(high) > 0:
-        low, high = high, 2 * high
-    while high - low > _PRECISION * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
-    return high
+def poisson_chance(
+    busy: float, services: Floats, requests: int, percent: float
+) -> tuple[Interval, Interval]:
+    """Return in which interval the mean and a percentile of a load of so many requests lie, though
+    nothing but chance differs from load to load; see ``poisson_mean``.
+
+    The waits of requests that follow each other are alike, so that a load has far fewer independent
+    ones than requests. The loads begin without a queue and have the same number of requests, as
+    those of the lab. The result is the same for the same arguments.
+    """
+    random = np.random.default_rng(0)
+    size = min(requests, _REQUESTS_MAX)
+    length = size * services.mean() / busy
+    figures = np.empty((_LOADS, 2))
+    for figure in figures:
+        due = np.cumsum(random.exponential(size=size + 1))
+        waited = response_times(length * due[:-1] / due[-1], random.choice(services, size))
+        figure[:] = waited.mean(), np.percentile(waited, percent, method="inverted_cdf")
+    # The error of a longer load falls with the root of its length.
+    theory = [poisson_mean(busy, services), poisson_percentile(busy, services, percent)]
+    outside = (1 - LEVEL) / 2
+    ends = np.quantile(figures, [outside, 1 - outside], axis=0)
+    low, high = theory + (ends - theory) * math.sqrt(size / requests)
+    return Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1]))
 
 
 def burst_mean(size: int, service: float) -> float:

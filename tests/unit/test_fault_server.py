@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -147,6 +148,19 @@ def test_a_single_queue_slows_to_half_of_its_capacity(running: Running) -> None:
     ask(running.port, header)
     assert fast >= 0.02
     assert time.monotonic() - before >= 0.04
+
+
+def test_random_service_times_are_exponential(running: Running) -> None:
+    for _ in range(100):
+        assert ask(running.port, "name=random; service_mean_ms=10") == (200, BODY)
+    (line,) = logged(running.log)
+    residence = line["residence_us"]
+    assert isinstance(residence, list)
+    times_us = [us for us, count in residence for _ in range(count)]
+    mean_us = statistics.fmean(times_us)
+    # Of an exponential distribution the standard deviation is the mean; 100 times know it to 10 %.
+    assert 7_000 < mean_us < 14_000
+    assert 0.6 < statistics.stdev(times_us) / mean_us < 1.4
 
 
 def test_cpu_time_that_is_burned_in_the_kernel_is_logged_and_is_spent_there(

@@ -26,27 +26,36 @@ def of_load(measurement: Measurement, load: Load) -> Queue | None:
         return None
     waited = queues.response_times(due_us, np.full_like(due_us, service))
     supported = percentiles.refusal(due_us.size, "p99") is None
-    mean, p99 = _closed(load, service)
     return Queue(
         busy=load.rate * service / 1e6,
         mean_us=float(waited.mean()),
         p99_us=float(np.percentile(waited, 99, method="inverted_cdf")) if supported else None,
-        closed_mean_us=mean,
-        closed_p99_us=p99,
+        **_closed(load, measurement),
     )
 
 
-def _closed(load: Load, service: float) -> tuple[float | None, float | None]:
-    """Return mean and p99 of arrivals that have a closed form, µs; None of others, and of a rate
-    that the connection can hardly carry."""
-    busy, arrivals = (load.rate or 0.0) * service / 1e6, load.arrivals
+def _closed(load: Load, measurement: Measurement) -> dict[str, float | None]:
+    """Return the fields on arrivals that have a closed form; null of others, and of a rate that the
+    connection can hardly carry."""
+    service, arrivals = measurement.mean_service_us or 0.0, load.arrivals
+    busy, requests = (load.rate or 0.0) * service / 1e6, measurement.due_us.size
+    mean = p99 = None
     if busy >= _BUSY_MAX or (arrivals and arrivals.ramp):
-        return None, None
-    if arrivals is None:
-        return service, service
-    if arrivals.burst:
-        size = arrivals.burst
-        return queues.burst_mean(size, service), queues.burst_percentile(size, service, 99)
-    if arrivals.smoothness == 1:
-        return queues.md1_mean(busy, service), queues.md1_percentile(busy, service, 99)
-    return None, None
+        pass
+    elif arrivals is None:
+        mean = p99 = service
+    elif arrivals.burst:
+        mean = queues.burst_mean(arrivals.burst, service)
+        p99 = queues.burst_percentile(arrivals.burst, service, 99)
+    elif arrivals.smoothness == 1:
+        services = measurement.services_us.astype(np.float64)
+        of_mean, of_p99 = queues.poisson_chance(busy, services, requests, 99)
+        return {
+            "closed_mean_us": queues.poisson_mean(busy, services),
+            "closed_p99_us": queues.poisson_percentile(busy, services, 99),
+            "chance_mean_low_us": of_mean.low,
+            "chance_mean_high_us": of_mean.high,
+            "chance_p99_low_us": of_p99.low,
+            "chance_p99_high_us": of_p99.high,
+        }
+    return {"closed_mean_us": mean, "closed_p99_us": p99}

@@ -13,7 +13,7 @@ from tests.unit import builders
 from tests.unit.results.validity import judging
 
 # 2 ms a request, at 350/s.
-MEASURED = replace(judging.GOOD, mean_service_us=2000.0)
+MEASURED = replace(judging.GOOD, mean_service_us=2000.0, services_us=np.full(100, 2000))
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,26 @@ def test_due_times_as_recorded_agree_with_the_closed_form(
     assert predicted.busy == pytest.approx(0.7)
     assert (predicted.mean_us, predicted.closed_mean_us) == pytest.approx((mean, mean), rel=0.02)
     assert (predicted.p99_us, predicted.closed_p99_us) == pytest.approx((p99, p99), rel=0.03)
+    if arrivals == Arrivals(smoothness=1):
+        low, high = predicted.chance_mean_low_us, predicted.chance_mean_high_us
+        assert (low, high) == pytest.approx((mean, mean), rel=0.02)
+    else:
+        assert predicted.chance_mean_low_us is None
+
+
+def test_random_service_times_have_their_closed_form() -> None:
+    """M/M/1 in place of M/D/1: the wait is twice as long."""
+    services = np.random.default_rng(2).exponential(2000, 100_000).astype(np.int64)
+    due_us = (np.arange(3500) * 1e6 / 350).astype(np.int64)
+    measured = replace(MEASURED, services_us=services, due_us=due_us)
+    load = builders.load(rate=350, connections=1, arrivals=Arrivals(smoothness=1))
+    predicted = builders.present(queue.of_load(measured, load))
+    closed = (predicted.closed_mean_us, predicted.closed_p99_us)
+    assert closed == pytest.approx((2000 / 0.3, 2000 / 0.3 * np.log(100)), rel=0.02)
+    low, high = predicted.chance_p99_low_us, predicted.chance_p99_high_us
+    # So many requests hardly know a p99.
+    assert builders.present(low) < 0.8 * 2000 / 0.3 * np.log(100)
+    assert builders.present(high) > 1.3 * 2000 / 0.3 * np.log(100)
 
 
 def test_others_have_no_closed_form() -> None:
