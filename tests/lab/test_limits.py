@@ -160,7 +160,11 @@ class Named(Measured[tuple[CellSummary, str]]):
             output = measure_cases(name, {name: CASES[name]}, tmp)
             return measured_cells(name)[name], output
 
-        super().__init__(lambda: (measured_cells(CASES[name].run)[name], run.found))
+        def together() -> tuple[CellSummary, str]:
+            output = run.found
+            return measured_cells(CASES[name].run)[name], output
+
+        super().__init__(together)
         self.alone = alone
 
     def again(self) -> None:
