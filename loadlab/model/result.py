@@ -240,9 +240,9 @@ class Queue(Record, kw_only=True, frozen=True):
     #: Between these chance alone leaves the mean of 99 % of the Poisson loads with so many
     #: requests, µs; absent of other arrivals, and where the closed form is null.
     chance_mean_low_us: Above0 | None = None
-    chance_mean_high_us: Above0 | None = None
-    chance_p99_low_us: Above0 | None = None  #: The same of their p99.
-    chance_p99_high_us: Above0 | None = None
+    chance_mean_high_us: Above0 | None = None  #: The upper end, µs, absent as above.
+    chance_p99_low_us: Above0 | None = None  #: The same of their p99, µs.
+    chance_p99_high_us: Above0 | None = None  #: The upper end, µs, absent as above.
 
 
 class Recovery(Record, kw_only=True, frozen=True):
