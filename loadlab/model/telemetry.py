@@ -163,7 +163,7 @@ class Database(Record, kw_only=True, frozen=True):
     #: on).
     wal_syncs: Count | None = None
     #: Connections that applications may open: max_connections less those reserved, or the
-    #: database's own limit, if that is lower.
+    #: database's own limit, if that is lower; the lowest during the load.
     connections_limit: Count
     #: Connections by state and wait, from pg_stat_activity; absent without a reading during the
     #: load.

@@ -105,7 +105,8 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
             if any(reading.wal_syncs is None for reading in inside)
             else round(used(inside, far, lambda reading: reading.wal_syncs or 0.0))
         ),
-        connections_limit=inside[-1].connections_limit,
+        # It can be changed under load.
+        connections_limit=min(reading.connections_limit for reading in inside),
         activity=_activity(
             [reading for reading in inside if window.start <= reading.t <= window.end]
         ),

@@ -6,6 +6,7 @@ import pytest
 from loadlab.run import documents, run_dir
 from loadlab.telemetry import database
 from loadlab.telemetry.recordings import Window
+from tests.unit import builders
 
 POOL = Path(__file__).parents[3] / "tests" / "fixtures" / "server" / "pool"
 STARTED = documents.load(POOL / run_dir.RUN)["started"]
@@ -40,6 +41,9 @@ def test_connections_of_the_database_are_counted_by_what_they_wait_for() -> None
     found_here = database.summarise(seen, LOAD)
     assert found_here
     assert found_here.connections_limit == 97
+    lowered = msgspec.structs.replace(inside[0], connections_limit=2)
+    under_load = [lowered if one is inside[0] else one for one in seen]
+    assert builders.present(database.summarise(under_load, LOAD)).connections_limit == 2
     assert found_here.activity
     means = {(one.state, one.wait): one.mean for one in found_here.activity}
     locked = sum(len(one.activity) == 2 for one in inside) / len(inside)
