@@ -75,7 +75,9 @@ class MatrixKind(StudyKind):
 
     def sections(self, run: RunDir) -> list[Section]:
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)
-        return [show.section(verdict)] if verdict else []
+        if verdict is None:
+            return []
+        return [show.section(verdict, documents.read(run.summary, Summary))]
 
     def chosen(self, run: RunDir) -> set[str] | None:
         """Return the chosen candidate."""

@@ -1,5 +1,5 @@
 """Figures of all stacks as SVG: p99 by offered rate, one plot a stack; percentiles on one axis;
-one value of each, in a row each.
+one value of each, in a row each; goodput against a cost.
 
 Times come in µs and are drawn in ms. The name and label arguments are as for svg.Plot.
 """
@@ -12,12 +12,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves_plot import READ, Curve, carried, percentile_axis, position
+from loadlab.stats.inference import Estimate
 
 SIZE = (264, 190)  # px: of the plot of one stack
 LARGE = (528, 260)  # px: of the same where the page has room
 FRAME = (44.0, 10.0, 10.0, 40.0)
 ROW, LETTER, LONGEST = 22, 6.4, 32  # px of a row, px of a letter, letters of a stack's name
 WIDE, TALL = 1080, 400  # px: of the plot of all percentiles
+TRADE = (460, 280)  # px: of goodput against a cost
 COLOURS = (svg.BLUE, svg.VERMILION, svg.GREEN, svg.PURPLE, svg.ORANGE, svg.SKY, svg.INK)
 DASHES = ("", "6 2", "2 2", "8 2 2 2")
 READ_RATE = ("at {} requests/s", "p99 {} ms")
@@ -63,6 +65,17 @@ class Percentiles:
     name: str
     curve: Curve
     band: Sequence[tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Traded:
+    """A stack's goodput in requests/s and its cost in the unit of the axis; ``number``: its number
+    on the front, from 1; None: off it."""
+
+    goodput: Estimate
+    cost: Estimate
+    number: int | None
+    chosen: bool
 
 
 def limits(curves: Sequence[Sequence[Point]], objectives_ms: Sequence[float]) -> Limits | None:
@@ -220,6 +233,53 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
     return plot.svg()
 
 
+def trade(name: str, label: str, y: str, stacks: Sequence[Traded]) -> str:
+    """Return the plot of goodput against a cost: the front numbered and in colours, others grey.
+
+    ``y``: the label of the cost with its unit. Each stack has both values. A diamond marks the
+    chosen one.
+    """
+    width, height = TRADE
+    frame = (svg.FRAME[0], 12.0, *svg.FRAME[2:])
+    plot = svg.Plot(name, label, "Goodput, requests/s", y, height, frame, width)
+    axes = plot.axes
+    # Those of the front are drawn over the others.
+    for stack in sorted(stacks, key=lambda stack: stack.number or 0):
+        colour = svg.GREY if stack.number is None else _style(stack.number - 1)[0]
+        goodput, cost = stack.goodput, stack.cost
+        axes.plot([goodput.low or goodput.value, goodput.high or goodput.value], [cost.value] * 2,
+                  color=colour, linewidth=2, alpha=0.6)  # fmt: skip
+        axes.plot([goodput.value] * 2, [cost.low or cost.value, cost.high or cost.value],
+                  color=colour, linewidth=2, alpha=0.6)  # fmt: skip
+        axes.plot(
+            [goodput.value], [cost.value], color=colour, marker="D" if stack.chosen else "o",
+            markersize=9 if stack.chosen else 7 if stack.number else 5, linestyle="",
+        )  # fmt: skip
+        if stack.number is not None:
+            # Neighbours are next to each other on the front: above one, below the next.
+            up = 7 if stack.number % 2 else -17
+            axes.annotate(
+                str(stack.number), (goodput.value, cost.value), xytext=(5, up),
+                textcoords="offset points", color=svg.INK,
+            )  # fmt: skip
+    goodputs = [x for stack in stacks for x in _known(stack.goodput)]
+    svg.latency_axis(axes, [x for stack in stacks for x in _known(stack.cost)])
+    if max(goodputs) > svg.LOG_FROM * min(goodputs) > 0:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlim(min(goodputs) / 1.1, 1.1 * max(goodputs) or 1.0)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    return plot.svg()
+
+
+def _known(estimate: Estimate) -> list[float]:
+    bounds = (estimate.low, estimate.value, estimate.high)
+    return [bound for bound in bounds if bound is not None]
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
@@ -227,6 +287,14 @@ def _cut(text: str) -> str:
 def _style(index: int) -> tuple[str, str]:
     """Return the colour and the dashes of a stack's curve."""
     return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+
+
+def dot(number: int) -> str:
+    """Return a sample of the dot of a stack on the front, for the legend beside the figure."""
+    return (
+        '<svg width="12" height="10" aria-hidden="true"><circle cx="6" cy="5" r="4.5" '
+        f'fill="{_style(number - 1)[0]}"/></svg>'
+    )
 
 
 def sample(index: int) -> str:

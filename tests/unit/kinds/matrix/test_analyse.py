@@ -10,7 +10,7 @@ from loadlab.kinds.matrix import words as matrix_words
 from loadlab.model import MatrixVerdict
 from loadlab.plan import schedule
 from loadlab.report.first_screen.tiles import Board
-from loadlab.report.html import Headline
+from loadlab.report.html import Figure, Headline
 from loadlab.report.render import render
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -221,6 +221,18 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert f"stacks/{rows[found.chosen].stack}/reverse_proxy.conf" in text
     assert "failed twice in a row: server: Start it: it does not start" in text
     assert "not among the best 5 of 11 in round 1" in text
+    # The figure numbers the front, with the chosen one among it, once in each plot.
+    figures = blocks.find(Figure, *built.sections)
+    trades = [
+        figure for figure in figures if figure.title in {"Goodput and p99", "Goodput and memory"}
+    ]
+    front = [row for row in found.candidates if row.on_front]
+    for figure in trades:
+        assert [key.name for key in figure.keys] == [
+            f"{at} {matrix_words.title(row)}" for at, row in enumerate(front, start=1)
+        ]
+        assert all(f">{at}</text>" in str(figure.svg) for at in range(1, len(front) + 1))
+    assert len(trades) == 2
     # Nothing else on the page says which is best.
     (board,) = blocks.find(Board, *built.answer)
     assert board.title == "flask on Gunicorn (unix, http, gthread, 1 worker, 4 threads, " + (
