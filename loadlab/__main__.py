@@ -50,8 +50,8 @@ def _print(line: str) -> None:
 
 
 def _print_all(lines: Sequence[str]) -> None:
-    for line in lines:
-        _print(line)
+    """Print lines, among which tables stay together."""
+    _print("\n".join(lines))
 
 
 def show(options: argparse.Namespace, results: Path) -> int:

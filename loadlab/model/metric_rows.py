@@ -171,6 +171,7 @@ _ROWS = (
     MetricRow(
         name="cpu_relative",
         label="CPU of the application relative to the others",
+        short="relative CPU",
         meaning="CPU time of the application divided by that of the reverse proxy and PostgreSQL. "
         "What slows the machine slows all of them, and is not in it.",
         unit=RATIO,

@@ -95,11 +95,11 @@ def unmeasured(cell: UnmeasuredCell) -> str:
 
 
 def void_reasons(reasons: Iterable[Reason]) -> str:
-    """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
-    return "; ".join(
-        words.reason(reason, REASONS.rows) if reason.code in REASONS.rows else words.coded(reason)
-        for reason in reasons
-    )
+    """Return why a cell has no valid repetition: what made it void, or that it was not measured."""
+    every = list(reasons)
+    own = [words.reason(reason, REASONS.rows) for reason in every if reason.code in REASONS.rows]
+    void = words.together(reason for reason in every if reason.code not in REASONS.rows)
+    return "; ".join(filter(None, [*own, void]))
 
 
 def lines(claims: Claims) -> list[str]:

@@ -333,19 +333,27 @@ def lines(comparisons: Sequence[Comparison], paths: Paths, more: Sequence[str] =
             f"{titled.subject} on {titled.title}" + (f": {more_words}" if more_words else "")
         )
         shown += text_columns.table(_TEXT, titled.comparison.rows)
-    return [*shown, *more]
+    return [*shown, *_inconclusive(comparisons), *more]
 
 
-def _conclusion(row: MetricComparison) -> str:
-    reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
-    return f"{_concluded(row)}{reason}"
+def _inconclusive(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return why metrics are inconclusive, a line for each reason."""
+    names: dict[str, dict[str, None]] = {}
+    for row in (row for compared in comparisons for row in compared.rows):
+        if row.conclusion == "inconclusive":
+            names.setdefault(words.reason(row.reason), {})[_short(row)] = None
+    return [f"Inconclusive: {', '.join(metrics)}: {reason}" for reason, metrics in names.items()]
+
+
+def _short(row: MetricComparison) -> str:
+    return _metric(row) if row.latency_of == "due" else quantities.short(row.metric)
 
 
 _TEXT: Sequence[TextColumn[MetricComparison]] = [
-    TextColumn("metric", _metric, numeric=False),
-    TextColumn("base, median", lambda row: quantities.terse(row.metric, row.base.median)),
-    TextColumn("head, median", lambda row: quantities.terse(row.metric, row.head.median)),
+    TextColumn("medians", _short, numeric=False),
+    TextColumn("base", lambda row: quantities.terse(row.metric, row.base.median)),
+    TextColumn("head", lambda row: quantities.terse(row.metric, row.head.median)),
     TextColumn("difference", lambda row: formatting.difference(row.difference)),
     TextColumn("noise floor", lambda row: formatting.percent(row.noise_floor)),
-    TextColumn("conclusion", _conclusion, numeric=False),
+    TextColumn("conclusion", _concluded, numeric=False),
 ]

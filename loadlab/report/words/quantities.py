@@ -24,8 +24,8 @@ def label(metric: str) -> str:
 
 
 def short(metric: str) -> str:
-    """Return the name of a metric on the terminal."""
-    return ROWS[metric].short or metric
+    """Return the short name of a metric, of a figure and a comparison on the terminal."""
+    return ROWS[metric].short or label(metric)
 
 
 def heading(metric: str) -> str:

@@ -26,3 +26,39 @@ def test_a_path_and_a_command_stay_whole() -> None:
     assert wrapped(f"Next: {command}  # another run", 40) == (
         f"Next:\n  {command}\n  # another run"
     )
+    # A shell would run the second line of a comment.
+    command = "ansible-playbook lab.yml -e run_id=one"
+    assert wrapped(f"Next: {command}  # more repetitions", 56) == (
+        f"Next: {command}\n  # more repetitions"
+    )
+
+
+TABLE = """head against base      base      head  answer
+CPU per request      812 us    824 us  more
+failed requests         0 %       0 %  no difference"""
+
+
+def test_a_table_that_is_too_wide_has_its_text_narrower() -> None:
+    assert wrapped(f"{TABLE}\nThe head is slower.", 44) == (
+        "head against     base    head  answer\n"
+        "base\n"
+        "CPU per        812 us  824 us  more\n"
+        "request\n"
+        "failed            0 %     0 %  no difference\n"
+        "requests\n"
+        "The head is slower."
+    )
+    assert wrapped(TABLE, 60) == TABLE
+
+
+def test_a_table_without_room_is_broken_between_the_same_columns_in_each_row() -> None:
+    assert wrapped(f"Before.\n{TABLE}\nAfter.", 34) == (
+        "Before.\n"
+        "head against base    base    head\n"
+        "  answer\n"
+        "CPU per request    812 us  824 us\n"
+        "  more\n"
+        "failed requests       0 %     0 %\n"
+        "  no difference\n"
+        "After."
+    )
