@@ -14,11 +14,12 @@ from loadlab.bundle import contradictions, signature, unpack
 from loadlab.bundle.archive import BundleError, names
 from loadlab.bundle.derivation import Derivation
 from loadlab.bundle.outcome import Checked, Outcome
-from loadlab.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
+from loadlab.model import SCHEMA, LabRevision, Manifest, Result
 from loadlab.model.base import Json
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
-from loadlab.run import documents, revision, run_dir, thresholds_file
+from loadlab.reasons.validity_reasons import THRESHOLDS, Thresholds
+from loadlab.run import documents, revision, run_dir
 from loadlab.run.formatting import one_line, plain
 from loadlab.run.run_dir import RunDir
 
@@ -52,7 +53,7 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
     outcome = Outcome(derived, str(its.revision), other, signer, signers)
     if other is not None:
         outcome.notes.append(f"The run was {other}.")
-    outcome.notes += _threshold_notes(begun.thresholds, root)
+    outcome.notes += _threshold_notes(begun.thresholds)
     outcome.files = {name: Checked("not verified", (_ONLY_LISTED,)) for name in raw}
     Derivation(bundled, derived, root, outcome).all(manifest, begun)
     listed = unpack.listed(sums)
@@ -122,9 +123,9 @@ def _lab(source: LabRevision) -> str:
     return f"lab {version}revision {one_line(source.revision or 'unknown', 40)}{changed}"
 
 
-def _threshold_notes(recorded: Thresholds, root: Path) -> list[str]:
+def _threshold_notes(recorded: Thresholds) -> list[str]:
     """Return notes on thresholds of the run that differ from this lab's, and which were used."""
-    its, own = msgspec.structs.asdict(recorded), msgspec.structs.asdict(thresholds_file.of(root))
+    its, own = msgspec.structs.asdict(recorded), msgspec.structs.asdict(THRESHOLDS)
     return [
         f"{name}: {plain(its[name])} when the run began, {plain(limit)} in this lab; judged by the "
         "former."

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Arrivals, LaneTurns, Load, SessionStep, Thresholds
+from loadlab.model import Arrivals, LaneTurns, Load, SessionStep
+from loadlab.reasons.validity_reasons import Thresholds
 
 Mode: TypeAlias = Literal["constant", "closed", "batch"]
 

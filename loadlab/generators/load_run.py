@@ -26,6 +26,7 @@ from loadlab.model import (
     Purpose,
     RepetitionSetup,
 )
+from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.run.errors import LabError
 from loadlab.run.formatting import plain
 from loadlab.run.run_dir import GENERATOR, OF_CLIENT, RepetitionDir, lane_folder
@@ -149,7 +150,6 @@ class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True
     server: str
     client: str
     hosts: dict[str, Host]
-    request_timeout: int
     keep_requests: bool
     status: str
     beside: str
@@ -282,8 +282,8 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
 
 
 def _timeout_s(inputs: LoadRunInput) -> float:
-    """Return the request timeout, seconds: the load's own, or the one asked for."""
-    return inputs.item.cell.load.timeout_s or inputs.request_timeout
+    """Return the request timeout, seconds: the load's own, or the lab's."""
+    return inputs.item.cell.load.timeout_s or THRESHOLDS.timeout_s
 
 
 def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:

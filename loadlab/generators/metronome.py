@@ -59,7 +59,8 @@ from loadlab.generators.metronome_files import (
     read_summary,
 )
 from loadlab.generators.tally import AnswerSeries
-from loadlab.model import Load, Opened, PerSecond, Reason, Saturated, Stops, Thresholds
+from loadlab.model import Load, Opened, PerSecond, Reason, Saturated, Stops
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 

@@ -39,7 +39,8 @@ from loadlab.generators.measurement import (
 )
 from loadlab.generators.oha_database import Limits, Pairs, Reduction
 from loadlab.generators.tally import AnswerSeries
-from loadlab.model import Load, PerSecond, Reason, Thresholds
+from loadlab.model import Load, PerSecond, Reason
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
 from loadlab.stats import histograms

@@ -21,7 +21,8 @@ from msgspec import Struct, structs
 
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
-from loadlab.model import ClientCpu, Load, PerSecond, PythonClient, Thresholds
+from loadlab.model import ClientCpu, Load, PerSecond, PythonClient
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run.formatting import plain
 from loadlab.run.run_dir import STATUS
 from loadlab.stats import histograms, latency_bins

@@ -28,8 +28,9 @@ from loadlab.generators.measurement import (
     unexpected_size,
 )
 from loadlab.generators.wrk_output import METRIC, NUMBER, TIME, Lines
-from loadlab.model import Load, Reason, Thresholds
+from loadlab.model import Load, Reason
 from loadlab.model.base import Count, Positive
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
 from loadlab.stats import histograms

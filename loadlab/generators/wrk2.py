@@ -42,7 +42,8 @@ from loadlab.generators.measurement import (
     unexpected_size,
 )
 from loadlab.generators.wrk_output import HALF_DIGIT, METRIC, NUMBER, TIME, UNIT_US, Lines, Totals
-from loadlab.model import Load, Reason, Thresholds
+from loadlab.model import Load, Reason
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
 from loadlab.stats import histograms

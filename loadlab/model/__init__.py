@@ -20,5 +20,4 @@ from loadlab.model.study import *
 from loadlab.model.summary import *
 from loadlab.model.table import *
 from loadlab.model.telemetry import *
-from loadlab.model.thresholds import *
 from loadlab.model.verdict import *

@@ -295,7 +295,7 @@ class Load(Record, kw_only=True, frozen=True):
     background_endpoint: str | None = None
     #: Length of the warm-up, seconds, 0 or more: the same load, not measured.
     warmup_s: NotNegative
-    #: Request timeout, seconds, above 0; absent where it is timeout_s of files/validity.yml.
+    #: Request timeout, seconds, above 0; absent where it is the threshold timeout_s.
     timeout_s: Above0 | None = None
     #: HTTPS with a certificate that the server signed itself. Absent where it is plain HTTP.
     tls: bool | None = None

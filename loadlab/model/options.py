@@ -42,7 +42,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ramp: str | None
     duration: float  #: Seconds measured.
     warmup: float  #: Seconds of warm-up.
-    request_timeout: int | None  #: Request timeout, seconds; null: timeout_s of files/validity.yml.
+    request_timeout: int | None  #: Request timeout, seconds; null: the threshold timeout_s.
     connections: list[int]  #: Connections, ascending; on_demand: the most at once.
     #: Objective of a search: p50_ms and so on in ms, errors as a fraction; else null.
     slo: dict[str, float] | None

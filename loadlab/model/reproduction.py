@@ -9,7 +9,6 @@ from loadlab.model.options import Options
 from loadlab.model.run import LabRevision, ManifestHost, TuningLedger
 from loadlab.model.study import GivenOptions
 from loadlab.model.summary import Comparison, NoiseFloor, Summary
-from loadlab.model.thresholds import Thresholds
 
 # What two runs are compared in, besides their figures.
 Part = Literal[
@@ -52,7 +51,7 @@ class Recipe(Record, kw_only=True, frozen=True):
     made_with: dict[str, str] = field(default_factory=dict)
     #: SHA-256 of each application, endpoint, tuning and network profile, by its name.
     inputs: dict[str, Sha256]
-    thresholds: Thresholds  #: Thresholds that the run is judged by.
+    thresholds: dict[str, int | float]  #: Thresholds that the run is judged by, name to value.
     lab: LabRevision  #: Version and revision of the lab.
     pins: dict[str, str]  #: Every pinned item, name to version.
     locks: dict[str, Sha256]  #: Lock file to its SHA-256.

@@ -248,8 +248,8 @@ class Queue(Record, kw_only=True, frozen=True):
 class Recovery(Record, kw_only=True, frozen=True):
     """How a load went on after its overload. Times count from the begin of the last stage."""
 
-    #: p99 of the first stage and recovered_max of files/validity.yml more, µs; null where reason
-    #: says why it is not known.
+    #: p99 of the first stage and the threshold recovered_max more, µs; null where reason says why
+    #: it is not known.
     limit_us: Positive | None
     #: Seconds until p99 was back within this limit; null where it was not.
     recovered_s: Count | None

@@ -191,8 +191,8 @@ class HostSeries(Record, kw_only=True, frozen=True):
     foreign_cpu: list[Fraction] | None = None  #: As foreign_cpu of the host; absent where that is.
     #: As cpu_pressure of the host; absent where that is.
     cpu_pressure: list[Fraction] | None = None
-    #: Whether foreign CPU or steal was above its threshold (foreign_cpu_disturbing,
-    #: steal_disturbing of files/validity.yml).
+    #: Whether foreign CPU or steal was above its threshold, foreign_cpu_disturbing or
+    #: steal_disturbing.
     disturbed: list[bool] = field(default_factory=list)
     rx_bits: list[NotNegative]  #: Rate received, bits/s.
     tx_bits: list[NotNegative]  #: Rate sent, bits/s.

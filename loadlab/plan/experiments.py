@@ -31,7 +31,7 @@ from loadlab.plan.modes.search import Search
 from loadlab.plan.modes.stopping import CURVE_TRIES, SearchRule, SweepRule
 from loadlab.plan.plan_document import PlannedExperiment, items
 from loadlab.plan.user_options import Request
-from loadlab.run import thresholds_file
+from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.run.catalog import known, load_yaml
 from loadlab.run.errors import PlanError
 from loadlab.stacks.application import contracts_of
@@ -45,7 +45,7 @@ Stacks = dict[str, Stack]
 
 
 class CurveRule(Record, kw_only=True, frozen=True):
-    """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
+    """The curve of a run at one rate; files/methods.yml and Thresholds have the values."""
 
     curve_fractions: list[float]  #: Rates, as fractions of the saturation.
     curve_duration_min_s: float  #: Shortest duration of a measurement, seconds.
@@ -183,10 +183,9 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
     if options.slo is not None:
-        thresholds = thresholds_file.of(root)
-        check_options.refuse_beyond_timeout(options.slo, thresholds.timeout_s)
+        check_options.refuse_beyond_timeout(options.slo, THRESHOLDS.timeout_s)
         # The item carries what is needed to judge a measurement of it.
-        start = replace(first, slo=options.slo, sent_min=thresholds.sent_min)
+        start = replace(first, slo=options.slo, sent_min=THRESHOLDS.sent_min)
         rule = _rule(root, SearchRule)
         return Search(start=start, rule=rule, whole=whole, void_tries=tries)
     if load.fraction is not None:
@@ -201,8 +200,7 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
 
 def _rule(root: Path, kind: type[R]) -> R:
     """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
-    thresholds = msgspec.to_builtins(thresholds_file.of(root))
-    values = {**load_yaml(root / "files/methods.yml"), **thresholds}
+    values = {**load_yaml(root / "files/methods.yml"), **msgspec.to_builtins(THRESHOLDS)}
     return msgspec.convert({field.name: values[field.name] for field in fields(kind)}, kind)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import field
 from msgspec.structs import replace
 
-from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Record, Thresholds
+from loadlab.model import SCHEMA, Item, PlannedGate, PlannedMatrix, Reason, Record
 from loadlab.model.base import Count, Json, Name, NotNegative, Positive
 from loadlab.model.options import Options
 from loadlab.model.study import GivenOptions, PlannedStudy, Scalar
@@ -16,6 +16,7 @@ from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.search import Search
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks.contract import Contracts

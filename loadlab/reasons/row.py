@@ -27,7 +27,7 @@ class ReasonRow:
     remedy: str | None = None  #: What the user can do; None where there is nothing.
     _: KW_ONLY
     meaning: str  #: Of the code, without the values of a reason.
-    #: That it stands on, by their names in files/validity.yml or files/methods.yml.
+    #: That it stands on, by their names in Thresholds or files/methods.yml.
     thresholds: tuple[str, ...] = ()
     cause: Cause | None = None  #: Of a void repetition.
     #: A few words on all reasons of the code that voided repetitions of a cell, with {} for their

@@ -1,15 +1,134 @@
-"""Words for the reasons that void a repetition, and for findings, which do not.
+"""Thresholds and words of the reasons that void a repetition, and of findings, which do not.
 
 results/validity and the generators return them.
 """
 
 from collections.abc import Mapping
 
-from loadlab.model import Reason
+from loadlab.model import Reason, Record
+from loadlab.model.base import Above0, Count, Fraction, NotNegative
 from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, shown, words_of
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 from loadlab.run.run_dir import ERROR
+
+
+class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """Thresholds that make a repetition void, and thresholds of findings, which do not.
+
+    Fractions are 0 to 1. A run keeps those that it began with.
+    """
+
+    #: Void above: the client's CPU utilization, fraction; in a closed loop only where the server's
+    #: is below server_cpu_full.
+    generator_cpu_max: Fraction = 0.90
+    #: Server's CPU utilization from which it counts as saturated, fraction.
+    server_cpu_full: Fraction = 0.90
+    #: Void above: requests that the generator made later / scheduled, where each request is
+    #: recorded. Half of the requests above the p99. p99.9 and p99.99 are withheld above a tenth and
+    #: a hundredth of it.
+    late_max: Fraction = 0.005
+    #: A request counts as made later where the generator added more than this, seconds, and more
+    #: than late_least_fraction, and its latency is the median or above.
+    late_least_s: NotNegative = 0.005
+    #: Part of the latency with an ideal generator that the generator added, fraction.
+    late_least_fraction: NotNegative = 0.1
+    #: A percentile is withheld above: the generator's own part of it, fraction, if that is more
+    #: than own_least_us too. Void if it is the median. Where the generator reports its part.
+    own_fraction_max: Fraction = 0.1
+    #: The generator's own part up to which a percentile is kept, µs.
+    own_least_us: NotNegative = 20.0
+    #: Void above: longest time in which the generator stood still, seconds.
+    stop_max_s: NotNegative = 0.1
+    #: Void above: time in which the generator stood still / duration, of each thread.
+    stops_max: Fraction = 0.1
+    #: Void above: p99 of the inter-arrival error, µs, if it is above gap_error_max too. Where the
+    #: generator reports it.
+    gap_error_max_us: NotNegative = 100.0
+    #: p99 of the inter-arrival error / mean time between two requests or bursts.
+    gap_error_max: Fraction = 0.1
+    #: Void above: requests that a second had too many or too few / requests due in it, if they are
+    #: more than second_off_least too.
+    second_off_max: Fraction = 0.01
+    second_off_least: Count = 3  #: Requests by which a second may be off.
+    #: Time in which oha opens a connection, seconds. Where it is more than half of the time between
+    #: two requests, those due before all are open, at most in a quarter of the load, are in no
+    #: latency.
+    opening_connection_s: NotNegative = 0.00025
+    #: Requests sent / scheduled, below which the server was saturated or, where the requests are
+    #: not recorded and the server was not the limit, the repetition is void.
+    sent_min: Fraction = 0.99
+    #: Mean connections in use / highest mean possible, as they fill up over time, from which all of
+    #: them waited for the server.
+    connections_busy_min: Fraction = 0.90
+    #: Request timeout, seconds: how long a timed-out request held its connection, and the response
+    #: time that a failed request counts with.
+    timeout_s: Above0 = 30.0
+    steal_max: Fraction = 0.01  #: Void above: CPU steal of either host, fraction.
+    #: Void above: fraction of the seconds in which the client's CPU utilization was above
+    #: generator_cpu_max.
+    generator_cpu_seconds_max: Fraction = 0.20
+    #: Steal above which a second counts as disturbed, fraction of the cores' time.
+    steal_disturbing: Fraction = 0.05
+    #: Void above: fraction of the seconds disturbed by steal, either host.
+    steal_seconds_max: Fraction = 0.05
+    #: Foreign CPU above which a second counts as disturbed, cores.
+    foreign_cpu_disturbing: NotNegative = 0.10
+    #: Void above: core time that others had in the disturbed seconds / duration, on a host.
+    foreign_cpu_time_max: Fraction = 0.05
+    foreign_cpu_heavy: NotNegative = 0.25  #: Foreign CPU above which a second moves any p99, cores.
+    #: Void above: core time that others had in such seconds / duration, on a host. Half of the
+    #: requests above the p99.
+    foreign_cpu_heavy_time_max: Fraction = 0.005
+    #: Void above: fraction of the seconds in which the link was above link_max.
+    link_seconds_max: Fraction = 0.20
+    #: Link not judged above: (fastest - slowest second) / mean of iperf3, in either direction.
+    iperf3_spread_max: NotNegative = 0.60
+    #: Link not judged above: segments retransmitted / sent by iperf3, in either direction; more
+    #: than the loss of any network profile. Where memory is the link, 3 to 6 % are sent again, as
+    #: the receiving core is full.
+    iperf3_retransmits_max: Fraction = 0.10
+    #: Finding from: utilization of a host's busiest core, where its mean is below.
+    core_full: Fraction = 0.95
+    #: Finding above: TCP segments retransmitted / sent, either host.
+    retransmits_max: Fraction = 0.001
+    #: Finding above: packets dropped by a host's card, its driver or the kernel's backlog /
+    #: received.
+    drops_max: Fraction = 0.0002
+    #: Void above: bits/s / iperf3's bits/s in the same direction; for several clients the sum / the
+    #: highest iperf3 result of a single client.
+    link_max: Fraction = 0.80
+    #: Finding above: connections refused for a full accept queue of the server.
+    listen_overflows_max: Count = 0
+    clock_step_max_s: NotNegative = 0.1  #: Void above: step of either host's clock, seconds.
+    #: Void above: seconds between the first and the last start of a server's clients, on the
+    #: controller's clock.
+    start_spread_max_s: NotNegative = 0.25
+    #: Void above: packets that the cloud held back or dropped because either host was above one
+    #: allowance of its instance type.
+    allowance_packets_max: Count = 0
+    swap_pages_max: Count = 0  #: Void above: pages swapped in and out, either host.
+    duration_min: Fraction = 0.95  #: Void below: measured / requested duration.
+    samples_min: NotNegative = 0.80  #: Void below: telemetry scrapes a second, either host.
+    #: No finding up to: backlog of unsent requests, seconds, that the generator's 1 ms timer
+    #: explains at the end.
+    send_delay_tail_s: NotNegative = 0.002
+    #: Finding above: p99 of the generator's own delay, µs. Requests due in this time before the end
+    #: and not sent are in no latency and no response time, where the generator explains it.
+    send_delay_p99_max_us: NotNegative = 10000.0
+    #: Finding above: difference of the requests under way by count and by rate times mean latency,
+    #: fraction of those by count.
+    littles_law_max: NotNegative = 0.05
+    #: Recovered up to: growth of p99 over that before an overload, a fraction.
+    recovered_max: NotNegative = 0.10
+    #: Least length of the part of a load by which a recovery is judged, seconds.
+    recovery_window_s: Above0 = 3.0
+    #: Finding above: seconds by which the mean latency grew with each second of a constant rate,
+    #: about the part of the requests that the server cannot answer.
+    backlog_growth_max: NotNegative = 0.01
+
+
+THRESHOLDS = Thresholds()
 
 _FILES = (
     "Raise its limit (-e open_files=, ulimit -n), or have fewer requests under way "

@@ -8,13 +8,14 @@ import pytest
 
 from loadlab.bundle import archive, verify
 from loadlab.model import Calibration, Result
-from loadlab.run import documents, thresholds_file
+from loadlab.reasons.validity_reasons import THRESHOLDS
+from loadlab.run import documents
 
 from .conftest import ROOT, results, run
 
 pytestmark = pytest.mark.lab
 
-LIMIT = thresholds_file.of(ROOT).start_spread_max_s
+LIMIT = THRESHOLDS.start_spread_max_s
 
 
 def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:

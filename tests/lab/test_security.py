@@ -310,7 +310,7 @@ def attacked(deployed: Deployed) -> Attacked:
     assert verifying.returncode != 0
 
     stand_in(r"Environment=HONEST=1\n")
-    asked = {**ASKED, **CALM, "endpoint": "hello", "load_run_request_timeout": 2}
+    asked = {**ASKED, **CALM, "endpoint": "hello", "request_timeout": 2}
     loaded = finish(playbook("playbooks/load.yml", **asked), 300)
     measured = snapshot()
     ssh(SERVER, PLANTED.format(run=RUN_ID, cell=next(FOLDER.glob("cells/*-hello*")).name))

@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 
 from loadlab.model import Calibration
+from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.results.repetitions import derive_result
-from loadlab.run import documents, thresholds_file
+from loadlab.run import documents
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages
 from .figures import Measured, figures
 
 pytestmark = pytest.mark.lab
 
-LIMITS = thresholds_file.of(ROOT)
 RUN_ID = "test-verdicts"
 FOLDER = ROOT / "results" / RUN_ID
 CALM = {
@@ -37,8 +37,8 @@ CALM = {
     "connections": 64,
     "duration": 3,
     "warmup": 1,
-    # What hangs is given up soon; the thresholds are those of the lab.
-    "load_run_request_timeout": 2,
+    # What hangs is given up soon.
+    "request_timeout": 2,
     "run_id": RUN_ID,
 }
 # More than the application can answer; of the book, half a megabyte, more than the link carries.
@@ -48,7 +48,7 @@ STORM = {
     "rate": 2000,
     "connections": 100,
     "duration": 4,
-    "load_run_request_timeout": 5,
+    "request_timeout": 5,
 }
 # What begins a page of recorded telemetry.
 HEAD = "# scrape "
@@ -306,7 +306,7 @@ def test_nobody_answers(measured: Levers) -> None:
         assert codes(one) <= NOT_OURS, one["validity"]
     wait = one["response_time"]
     assert wait["failed"] == wait["requests"]
-    assert wait["p50_us"] >= 1e6 * LIMITS.timeout_s
+    assert wait["p50_us"] >= 1e6 * THRESHOLDS.timeout_s
 
 
 def test_a_dead_server_is_told_by_its_errors(measured: Levers) -> None:
@@ -387,7 +387,7 @@ def test_what_is_put_into_recorded_telemetry_voids(
     copy = tmp_path / "rep-1"
     shutil.copytree(measured.found["folder"]["plain"], copy)
     calibration = documents.read(FOLDER / "calibration.json", Calibration)
-    before = derive_result.build(copy, LIMITS, calibration)
+    before = derive_result.build(copy, THRESHOLDS, calibration)
     assert documents.encode(before) == (copy / "result.json").read_bytes()
     # The host's own recording has its cores.
     own = "cores.txt.gz" if host == "server" else f"cores-{host}.txt.gz"
@@ -396,7 +396,7 @@ def test_what_is_put_into_recorded_telemetry_voids(
     first, *pages = gzip.decompress(path.read_bytes()).decode().split(head)
     changed = INJECTED[reason]([f"{head}{page}" for page in pages])
     path.write_bytes(gzip.compress("".join([first, *changed]).encode()))
-    after = derive_result.build(copy, LIMITS, calibration)
+    after = derive_result.build(copy, THRESHOLDS, calibration)
     assert after.error is None
     # A stack may need more memory than its server has, which is a finding.
     by_stack = (reason, host) == ("swapping", "server")

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import scipy
+from msgspec import structs
 from msgspec.structs import replace
 
 from loadlab.history import series
@@ -261,7 +262,7 @@ def _measured() -> Measured:
         given_options={},
         options=builders.plan().options,
         inputs={},
-        thresholds=builders.thresholds(),
+        thresholds=structs.asdict(builders.thresholds()),
         lab=manifest.lab,
         pins={},
         locks={},

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.run.thresholds_file import of
+from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.telemetry import node_exporter
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def of_clients(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Told]:
 def test_clients_begin_within_50_ms_whatever_their_distance(
     of_clients: dict[int, Told], count: int
 ) -> None:
-    assert of_clients[count].spread_s < 0.05 < of(ROOT).start_spread_max_s
+    assert of_clients[count].spread_s < 0.05 < THRESHOLDS.start_spread_max_s
 
 
 @pytest.mark.parametrize("count", [4, 20])

@@ -36,16 +36,15 @@ from loadlab.model import (
     ServiceProcesses,
     StudyPublication,
     Summary,
-    Thresholds,
     TuningLedger,
     Validity,
 )
 from loadlab.plan import check_options
 from loadlab.plan.plan_document import Plan, PlannedComparison, Run
 from loadlab.plan.user_options import Request
+from loadlab.reasons.validity_reasons import THRESHOLDS, Thresholds
 from loadlab.results import metrics
 from loadlab.run import documents
-from loadlab.run import thresholds_file as validity
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks import stacks
@@ -177,7 +176,7 @@ def cell_summary(
 
 def thresholds(**changes: Any) -> Thresholds:
     """Return the lab's thresholds, with these changes."""
-    return replace(validity.of(ROOT), **changes)
+    return replace(THRESHOLDS, **changes)
 
 
 def telemetry(**changes: Any) -> HostTelemetry:

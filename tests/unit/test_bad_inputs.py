@@ -924,7 +924,7 @@ def test_refusal_of_loadlab_is_a_sentence_and_status_2() -> None:
         f"{A} -e iperf3_seconds=1 -e local_hosts_fresh=true -e ansible_become_password=x",
         """playbooks/tune.yml -e '{"run_id": "new", "framework": "aiohttp"}'""",
         "playbooks/tune.yml -e tuning=stock -e run_id=new",
-        "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",
+        "playbooks/hosts.yml -e generator=wrk -e load_run_keep_requests=false",
         """playbooks/deploy.yml -e framework=aiohttp -e '{"local_hosts_preinstalled": []}'""",
         f"{A} -e generator=python-bounded -e connections=9 -e requests=10 -e open_files=99",
         f"{A} -e 'generator=oha oha_binary=/x hosts_online=no aws_hosts_max_lifetime=2 mine=3'",

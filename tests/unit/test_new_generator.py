@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from loadlab.generators import registry, wrk
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import Measurement
-from loadlab.model import GivenOptions, Load, Thresholds
+from loadlab.model import GivenOptions, Load
 from loadlab.plan import cells, check_options
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions import derive_result
 from loadlab.run.errors import PlanError
 from tests.unit import builders

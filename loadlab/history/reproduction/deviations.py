@@ -38,8 +38,8 @@ def planned(original: Recipe, here: Recipe) -> list[ReproductionPart]:
         _part("lock file", *_common(original.locks, here.locks)),
         _part(
             "threshold",
-            _things(msgspec.structs.asdict(original.thresholds)),
-            _things(msgspec.structs.asdict(here.thresholds)),
+            _things(original.thresholds),
+            _things(here.thresholds),
         ),
         _part(
             "lab",

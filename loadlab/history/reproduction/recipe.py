@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import structs
+
 from loadlab.kinds.study.study_files import filled
-from loadlab.model import LabRevision, Manifest, Recipe, Thresholds
+from loadlab.model import LabRevision, Manifest, Recipe
 from loadlab.model.study import Scalar
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan, items
+from loadlab.reasons.validity_reasons import THRESHOLDS, Thresholds
 from loadlab.results import build_manifest
 from loadlab.results.build_manifest import Locked
-from loadlab.run import documents, revision, thresholds_file
+from loadlab.run import documents, revision
 from loadlab.run.run_dir import RunDir
 
 
@@ -34,7 +37,7 @@ def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
         {item.cell.load.generator for item in planned},
         plan.py_spy,
     )
-    return _recipe(plan, thresholds_file.of(root), made_with, locked, revision.of(root))
+    return _recipe(plan, THRESHOLDS, made_with, locked, revision.of(root))
 
 
 def _recipe(
@@ -51,7 +54,7 @@ def _recipe(
         # -e gives text, and a default of a role may be a number.
         made_with={name: str(value) for name, value in made_with.items()},
         inputs=_inputs(plan),
-        thresholds=thresholds,
+        thresholds=structs.asdict(thresholds),
         lab=lab,
         pins=locked.pins,
         locks=locked.locks,

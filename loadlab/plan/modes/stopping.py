@@ -117,7 +117,7 @@ def reasons_from_outside(repetition: Repetition) -> list[Reason]:
 
 
 class SweepRule(Record, kw_only=True, frozen=True):
-    """When a sweep stops; files/methods.yml and files/validity.yml have the values."""
+    """When a sweep stops; files/methods.yml and Thresholds have the values."""
 
     #: Least growth of the throughput, a fraction of the growth of the level.
     growth_min: NotNegative

@@ -17,10 +17,10 @@ from loadlab.model import (
     RepetitionSetup,
     Result,
     RoundTrip,
-    Thresholds,
 )
 from loadlab.model.base import Json
 from loadlab.plan import plan_document as plans
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions import client_part, derive_result
 from loadlab.results.repetitions.latencies_due import supported
 from loadlab.results.validity import disturbance

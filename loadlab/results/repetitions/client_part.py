@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
-from loadlab.model import GeneratorRun, HostTelemetry, Load, Reason, RepetitionSetup, Thresholds
+from loadlab.model import GeneratorRun, HostTelemetry, Load, Reason, RepetitionSetup
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.methods import ROOT

@@ -25,9 +25,9 @@ from loadlab.model import (
     ResponseTime,
     Result,
     Telemetry,
-    Thresholds,
     Validity,
 )
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions import client_part, queue, response_time, stages, visits
 from loadlab.results.repetitions.client_part import ClientPart
 from loadlab.results.repetitions.latencies_due import exceeding, over_due, own_part, withheld

@@ -5,7 +5,8 @@ from collections.abc import Collection
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.model import Latency, OwnPart, Thresholds
+from loadlab.model import Latency, OwnPart
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.stats import censoring, histograms, percentiles
 from loadlab.stats.histograms import Histogram, Summary
 

@@ -11,9 +11,9 @@ It counts from the time a request was due to its right answer:
   all, and a server that drops requests would look faster than one that answers.
 
 So where `failed` is above 0 the figures are lower bounds. Requests due so shortly before the end
-that the generator's own lateness explains why they were not sent (send_delay_p99_max_us in
-files/validity.yml) say nothing about the server and are left out. Where each request is recorded,
-these are the ones that an ideal generator would have sent; otherwise they are all.
+that the generator's own lateness explains why they were not sent (send_delay_p99_max_us of
+Thresholds) say nothing about the server and are left out. Where each request is recorded, these are
+the ones that an ideal generator would have sent; otherwise they are all.
 
 A closed loop has no schedule and does not show what waits to be sent, so it has no response time.
 Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from loadlab.generators.measurement import Measurement, Waited
-from loadlab.model import EncodedHistogram, Load, ResponseTime, Thresholds
+from loadlab.model import EncodedHistogram, Load, ResponseTime
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.stats import histograms, percentiles
 from loadlab.stats.histograms import Histogram
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from loadlab.generators.measurement import Measurement, SecondAnswers
-from loadlab.model import Load, Reason, Recovery, StageLoad, Thresholds
+from loadlab.model import Load, Reason, Recovery, StageLoad
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.stats import histograms, percentiles
 
 # A second counts to a stage of which it is a part but for this, in seconds.

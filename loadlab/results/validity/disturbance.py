@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason, Thresholds
+from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
 from loadlab.stats import histograms, percentiles
 from loadlab.telemetry import counters

@@ -10,7 +10,8 @@ import numpy as np
 import scipy
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Facts, Load, Reason, Shape, Thresholds
+from loadlab.model import Facts, Load, Reason, Shape
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence

@@ -7,16 +7,8 @@ from typing import TypeAlias
 import msgspec
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import (
-    Calibration,
-    Cell,
-    ErrorCounts,
-    HostTelemetry,
-    Latency,
-    OwnPart,
-    Reason,
-    Thresholds,
-)
+from loadlab.model import Calibration, Cell, ErrorCounts, HostTelemetry, Latency, OwnPart, Reason
+from loadlab.reasons.validity_reasons import Thresholds
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -44,7 +42,7 @@ from loadlab.report.render import render
 from loadlab.results.calibrations import judge_calibration
 from loadlab.results.repetitions import derive_result
 from loadlab.run import documents as files
-from loadlab.run import errors, revision, thresholds_file
+from loadlab.run import errors, revision
 from loadlab.run.run_dir import CalibrationDir, derived
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -409,19 +407,16 @@ def test_lines_of_a_verification_are_limited(run_dir: Path) -> None:
     assert any(re.fullmatch(r"And \d+ more files differ.", line) for line in lines)
 
 
-def other_lab(tmp_path: Path, **thresholds: float) -> Path:
-    """A copy of this lab, of no known revision, with other thresholds."""
+def test_the_thresholds_of_when_it_began_are_gone_by(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert files.read(run_dir / CLIENT / "result.json", Result).validity.valid
+    # A copy of this lab, of no known revision, with another threshold.
     root = tmp_path / "lab"
     for part in ("files", "roles/report", "docs/lessons"):
         shutil.copytree(ROOT / part, root / part)
-    own = msgspec.to_builtins(builders.thresholds(**thresholds))
-    (root / thresholds_file.FILE).write_text(yaml.safe_dump(own))
-    return root
-
-
-def test_the_thresholds_of_when_it_began_are_gone_by(run_dir: Path, tmp_path: Path) -> None:
-    assert files.read(run_dir / CLIENT / "result.json", Result).validity.valid
-    outcome = verify(run_dir, other_lab(tmp_path, duration_min=0.5))
+    monkeypatch.setattr(rederive, "THRESHOLDS", builders.thresholds(duration_min=0.5))
+    outcome = verify(run_dir, root)
     assert outcome.verified
     notes = "\n".join(outcome.lines())
     assert "duration_min: 0.95 when the run began, 0.5 in this lab; judged by the former" in notes

@@ -27,6 +27,7 @@ CONSTANT = {
     "duration_s": 30,
     "warmup_s": 10,
     "keepalive": True,
+    "timeout_s": 2,
 }
 BATCH = {
     "generator": "python-async",
@@ -38,6 +39,7 @@ BATCH = {
     "reuse": True,
     "duration_s": None,
     "warmup_s": 0,
+    "timeout_s": 2,
 }
 DIR = "/lab/results/one/cells/x/rep-2"
 REMOTE = "/var/lib/loadlab-runs/one/cells/x/rep-2"
@@ -59,7 +61,6 @@ def run(load: dict[str, Any], **changed: Any) -> LoadRun:
         "server": "server",
         "client": "client",
         "hosts": HOSTS,
-        "request_timeout": 2,
         "keep_requests": True,
         "status": "http://10.0.0.1/lab/status",
         "beside": "",
@@ -94,10 +95,10 @@ def rights(offer: Offer) -> list[str]:
 
 
 def test_a_load_may_have_a_request_timeout_of_its_own() -> None:
-    given, own = run(CONSTANT), run({**CONSTANT, "timeout_s": 60})
-    assert [variables(one.offers[0])["REQUEST_TIMEOUT"] for one in (given, own)] == ["2", "60"]
+    labs, own = run({**CONSTANT, "timeout_s": None}), run({**CONSTANT, "timeout_s": 60})
+    assert [variables(one.offers[0])["REQUEST_TIMEOUT"] for one in (labs, own)] == ["30", "60"]
     assert "-t 60s" in variables(own.offers[0])["MEASURE"]
-    assert own.most_s - given.most_s == 2 * (60 - 2)
+    assert own.most_s - labs.most_s == 2 * (60 - 30)
 
 
 def test_one_client_offers_the_whole_load() -> None:

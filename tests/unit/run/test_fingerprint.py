@@ -157,4 +157,4 @@ def test_an_input_that_is_absent_is_refused(tree: Path) -> None:
 
 def test_the_inputs_of_a_calibration_are_known() -> None:
     found = fingerprint.of_roles(ROOT, ["calibrate", "load_tools", "reverse_proxy"])
-    assert {"roles/iperf3", "roles/load_run", "files/validity.yml"} <= set(found)
+    assert {"roles/iperf3", "roles/load_run", "loadlab/reasons/validity_reasons.py"} <= set(found)

@@ -101,7 +101,7 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
         memory_bytes=hosts["old-server"].memory_bytes // 2,
         packages={**hosts["old-server"].packages, "nginx": "1.0", "vim": "9"},
     )
-    thresholds = replace(before.recipe.thresholds, steal_max=0.5)
+    thresholds = {**before.recipe.thresholds, "steal_max": 0.5}
     pins = {**before.recipe.pins, "aiohttp/aiohttp": "2.0", "flask/flask": "3"}
     locks = {**LOCKS, "apps/aiohttp/requirements.txt": "2" * 64, "apps/flask/x": "3" * 64}
     cell, *_ = before.summary.cells

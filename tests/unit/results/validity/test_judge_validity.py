@@ -11,9 +11,12 @@ from loadlab.kinds import troubleshooting
 from loadlab.model import Reason, Validity
 from loadlab.reasons import all_reasons, validity_reasons
 from loadlab.reasons.row import ReasonRow
+from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.report import words
 from loadlab.results.validity import judge_validity
+from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.run.errors import ResultError
+from tests.unit import builders
 from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
     CLOSED,
@@ -182,14 +185,36 @@ def test_words_are_refused_for_a_reason_that_is_not_understood(reason: Reason) -
 
 
 def test_a_row_and_a_rule_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recipe of CONTRIBUTING: it voids, has words and a remedy, and is on the page."""
-    row = ReasonRow("{value} of {limit}", "Ask for less", meaning="An example.", cause="hosts")
+    """The recipe of CONTRIBUTING: it voids by its threshold, has words, and is on the page."""
+
+    class Wider(Thresholds, frozen=True):
+        example_max: float = 1.5
+
+    row = ReasonRow(
+        "{value} of {limit}",
+        "Ask for less",
+        meaning="An example.",
+        thresholds=("example_max",),
+        cause="hosts",
+    )
+    for module in (builders, troubleshooting):
+        monkeypatch.setattr(module, "THRESHOLDS", Wider())
     monkeypatch.setitem(validity_reasons.VOID, "example", row)
     monkeypatch.setitem(all_reasons.TABLE, "example", row)
-    rule = [Reason(code="example", value=2, limit=1)]
-    monkeypatch.setattr(judge_validity, "VOIDING", (lambda client: rule,))
+
+    def rule(client: ClientEvidence) -> list[Reason]:
+        assert isinstance(client.thresholds, Wider)
+        return [Reason(code="example", value=2, limit=client.thresholds.example_max)]
+
+    monkeypatch.setattr(judge_validity, "VOIDING", (rule,))
     validity = judged()
-    assert (validity.valid, validity.reasons) == (False, rule)
+    assert not validity.valid
     (reason,) = validity.reasons
-    assert (words.coded(reason), words.remedy(reason)) == ("example: 2 of 1", "Ask for less")
-    assert "| example | An example. |  | Ask for less |" in troubleshooting.page(ROOT)
+    assert (words.coded(reason), words.remedy(reason)) == ("example: 2 of 1.5", "Ask for less")
+    shown = "| example | An example. | `example_max` 1.5 | Ask for less |"
+    assert shown in troubleshooting.page(ROOT)
+
+
+def test_the_thresholds_are_in_their_ranges() -> None:
+    values = msgspec.to_builtins(validity_reasons.THRESHOLDS)
+    assert msgspec.convert(values, Thresholds) == validity_reasons.THRESHOLDS

@@ -1,10 +1,10 @@
 """Action plugin lab.bench.plan: checks the user's options and plans the cells to measure.
 
 Its result: ``plan`` (class Plan in loadlab/plan/plan_document.py), ``cross_checked``: the plan if
-every client has the generator of cross-checks, None if it is the same, and in words: ``notes`` on
-what a matrix compares, what a replay leaves out and why there is no curve, the ``applications``
-from outside the tree, and what is ``unlike`` the run to repeat. loadlab/kinds/plan_run.py does the
-work.
+every client has the generator of cross-checks, None if it is the same, the ``thresholds`` of
+validity, and in words: ``notes`` on what a matrix compares, what a replay leaves out and why there
+is no curve, the ``applications`` from outside the tree, and what is ``unlike`` the run to repeat.
+loadlab/kinds/plan_run.py does the work.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from loadlab.model.study import Scalar
 from loadlab.plan.check_options import Spec, given_of
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request, StageRequest
+from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.report.words import planned_words, reproduction_words
 from loadlab.run import documents, revision
 
@@ -64,6 +65,7 @@ class ActionModule(ControllerAction[Arguments]):
             "plan": for_ansible(planned),
             "cross_checked": for_ansible(checked) if more else None,
             "notes": "\n".join(filter(None, notes)),
+            "thresholds": for_ansible(THRESHOLDS),
             "applications": planned_words.applications(planned),
             "unlike": [] if original is None else self._unlike(original, planned, args),
         }
