@@ -322,6 +322,8 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
 ) -> None:
     before = left(cloud)
     ec2 = cloud.client()
+    # It asks again until it is killed, so no instance is there yet, however late that is.
+    cloud.faults = {"RunInstances": "RequestLimitExceeded"}
     process = subprocess.Popen(
         ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "aws_hosts_auto_approve=true"],
         cwd=ROOT,
@@ -340,6 +342,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    cloud.faults = {}
     assert left(cloud) != before
 
     # A teardown that ended early: the route leads nowhere.
