@@ -64,6 +64,9 @@ class Machine:
     # Slower in truth, though it is the base again.
     control: float = 1.0
     busy: float = 0.3
+    requests: int = 3000
+    # cell_id and repetition of void measurements.
+    void: set[tuple[str, int]] = field(default_factory=set)
     now: float = 1_795_000_000.0
     found: dict[str, list[Result]] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
@@ -80,17 +83,23 @@ class Machine:
         while True:
             pace = Pace(began, self.now, before)
             left = blocks.blocks(self.plan, self.records(), {}, pace)
-            now = plan_document.with_blocks(self.plan, left)
-            item = schedule.next_item(now, self.records(), {}, None, 0)
-            if item is None:
-                break
-            self.now += EACH_S
-            for lane in item.measured:
-                result = self.measure(lane, item.repetition, item.block)
-                result = replace(result, blocks=item.blocks)
-                self.found.setdefault(lane.cell_id, []).append(result)
-        assert self.plan.gate is not None
-        return verdict.build("run", self.plan.gate, self.records())
+            if not self.load(plan_document.with_blocks(self.plan, left)):
+                return self.verdict()
+
+    def load(self, now: Plan) -> bool:
+        """Measure the next load of a plan; return whether there was one."""
+        item = schedule.next_item(now, self.records(), {}, None, 0)
+        if item is None:
+            return False
+        self.now += EACH_S
+        for lane in item.measured:
+            result = self.measure(lane, item.repetition, item.block)
+            result = replace(result, blocks=item.blocks)
+            self.found.setdefault(lane.cell_id, []).append(result)
+        return True
+
+    def verdict(self) -> Verdict:
+        return verdict.build("run", builders.present(self.plan.gate), self.records())
 
     def measure(self, item: Item, repetition: int, block: int | None) -> Result:
         head = item.cell.variant == self.changed
@@ -102,7 +111,7 @@ class Machine:
             noise = self.noise / (4 if item.cell.load.lanes and name in ("cpu", "p50") else 1)
             return truth * math.exp(self.random.normal(0, noise))
 
-        requests = 3000
+        requests = self.requests
         failed = int(requests * self.failed) if head else 0
         response_time = ResponseTime(
             mean_us=1000.0,
@@ -129,7 +138,7 @@ class Machine:
             purpose=item.purpose,
             base=item.base,
             cell=item.cell,
-            validity=builders.valid(),
+            validity=replace(builders.valid(), valid=(item.cell_id, repetition) not in self.void),
             started=self.now - 3,
             finished=self.now,
             requests=requests,
@@ -456,3 +465,45 @@ def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_pa
         plan(**{**given, "baseline": "nowhere.json"})
     with pytest.raises(PlanError, match="with one head"):
         plan(**{**given, "head": "workers=2;workers=3"})
+
+
+def test_a_head_that_is_given_up_does_not_end_the_gate_for_another() -> None:
+    machine = Machine(plan(head="workers=2;workers=3"), noise=0.2)
+    for _ in range(4):
+        assert machine.load(machine.plan)
+    gate = builders.present(machine.plan.gate)
+    pace = Pace(machine.now - 20, machine.now, 0)
+    first, second = (head.cells.constant for head in gate.heads)
+    lost = {first: TRIES}
+    assert blocks.blocks(machine.plan, machine.records(), lost, pace) > 4
+    assert blocks.blocks(machine.plan, machine.records(), {**lost, second: TRIES}, pace) == 4
+    base = {gate.base.cells.constant: TRIES}
+    assert blocks.blocks(machine.plan, machine.records(), base, pace) == 4
+
+
+def test_few_requests_do_not_show_that_none_fails() -> None:
+    machine = Machine(plan(), requests=100)
+    for _ in range(6):
+        assert machine.load(machine.plan)
+    row = rows(machine.verdict())["errors"]
+    assert (row.answer, row.reason.code, row.reason.limit) == ("undecided", "few_requests", 2995)
+    assert row.is_open
+
+
+def test_a_block_has_a_load_that_is_valid_in_all_lanes() -> None:
+    machine = Machine(plan())
+    gate = builders.present(machine.plan.gate)
+    machine.void = {(gate.heads[0].cells.constant, 1), (gate.control.constant, 2)}
+    assert machine.load(machine.plan)
+    assert machine.load(machine.plan)
+    assert schedule.blocks_done(machine.plan, machine.records(), {}) == 0
+    item = builders.present(schedule.next_item(machine.plan, machine.records(), {}, None, 0))
+    assert (item.block, item.repetition) == (1, 3)
+
+
+def test_the_comment_names_the_margin_of_each_metric() -> None:
+    comment = words.comment(Machine(plan()).run(), None)
+    assert (
+        "within 1.0 % (CPU per request, p50), 5.0 % (goodput at saturation, p99, memory)" in comment
+    )
+    assert "0.1 % (failed requests)" in comment
