@@ -106,13 +106,17 @@ def lasted_s(cell_ids: Iterable[str], records: Records) -> float:
 
     Lanes of one load count once. What is between two loads does not count.
     """
-    loads = {
+    loads = sorted(
         (rep.started, rep.finished)
         for cell_id in cell_ids
         for rep in measured(cell_id, records)
         if rep.started is not None and rep.finished is not None
-    }
-    return sum(finished_at - started for started, finished_at in loads)
+    )
+    lasted, latest = 0.0, -math.inf
+    for started, ended in loads:
+        lasted += max(0.0, ended - max(started, latest))
+        latest = max(latest, ended)
+    return lasted
 
 
 def load(run_dir: Path) -> dict[str, CellRecords]:
