@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 _STEPS, _STEPS_MAX = 500, 1 << 22
 # The grid ends after so many mean waits: the tail of a wait falls exponentially.
 _WAITS = 40
-# Loads that are played to see what chance alone makes of one, and the most requests of each.
+# Simulated loads, which show how far chance alone moves a load, and the most requests of a load.
 _LOADS, _REQUESTS_MAX = 1000, 10_000
 # Part of these loads within an interval.
 LEVEL = 0.99

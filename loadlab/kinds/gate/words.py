@@ -59,7 +59,7 @@ REASONS = ReasonPart(
             thresholds=("lanes_crowd",),
         ),
         "few_requests": ReasonRow(
-            "{value:,.0f} requests of the {side}, of which none may fail by chance; at least "
+            "{value:,.0f} requests of the {side} are too few to show how many fail; at least "
             "{limit:,.0f} are needed",
             "Give more time (-e budget=) or a higher rate (-e rate=)",
             meaning="Too few requests to show that a variant fails as few of them as the margin "

@@ -256,7 +256,7 @@ def trade(name: str, label: str, y: str, stacks: Sequence[Traded]) -> str:
             markersize=9 if stack.chosen else 7 if stack.number else 5, linestyle="",
         )  # fmt: skip
         if stack.number is not None:
-            # Neighbours are next to each other on the front: above one, below the next.
+            # Neighbours on the front have their names above and below in turn.
             up = 7 if stack.number % 2 else -17
             axes.annotate(
                 str(stack.number), (goodput.value, cost.value), xytext=(5, up),
