@@ -122,8 +122,8 @@ def _of_closed_loop(folder: Path, summary: Summary, load: Load) -> tuple[Measure
 def closed_loop(path: Path) -> Saturated:
     """Return what a lane of a closed loop served, from its metronome.json.
 
-    Raises GeneratorError where it is truncated or of a load at a rate, and where its sums are not
-    those of its slices.
+    The first of several slices opens the connections and does not count. Raises GeneratorError
+    where it is truncated or of a load at a rate, and where its sums are not those of its slices.
     """
     summary = read_summary(path)
     closed = summary.closed
@@ -137,12 +137,10 @@ def closed_loop(path: Path) -> Saturated:
         or not np.allclose(sums, written, rtol=0, atol=1e-6)
     ):
         raise GeneratorError(f"{path.name}: its slices do not add up to their sums")
+    counted = closed.by_slice[1:] or closed.by_slice
+    right, seconds = sum(row[2] for row in counted), math.fsum(row[1] for row in counted)
     return Saturated(
-        goodput=closed.right / closed.seconds,
-        right=closed.right,
-        slices=closed.slices,
-        seconds=closed.seconds,
-        cut=closed.cut,
+        goodput=right / seconds, right=right, slices=len(counted), seconds=seconds, cut=closed.cut
     )
 
 

@@ -53,8 +53,3 @@ def period_s(starts: Iterable[float]) -> float | None:
     does not count; None of a single start. ``starts``: unix seconds of loads or blocks."""
     apart = [after - before for before, after in pairwise(sorted(starts)[-_LATEST:])]
     return statistics.median(apart) if apart else None
-
-
-def next_step(resume: str, budget: str | None) -> str:
-    """Return the command that resumes a run with another budget."""
-    return f"Next: {resume} -e budget={budget}  # more blocks, if undecided"

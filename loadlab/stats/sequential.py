@@ -44,6 +44,8 @@ POWER = 2
 NORMAL = 0.8
 # Fewest blocks of a look.
 LEAST = 4
+# Further blocks that are looked ahead, at most, and the step from one number to the next.
+_AHEAD, _STEP = 240, 1.2
 # Points of the sum of the values, and how many standard deviations they reach from its mean.
 _POINTS, _FARTHEST = 401, 9.0
 
@@ -255,6 +257,30 @@ def _compare(sides: Sequence[Mapping[int, float]], error: float, turns: Turns) -
         least = math.sqrt(3 / 4) * _deviation(apart.values())
     values = {block: other[block] - own[block] for block in sorted(own) if block in other}
     return Compared(interval(values, looks(values.keys(), turns, error), least), difference)
+
+
+def further_blocks(estimate: Estimate, turns: Turns, reach: float, error: float) -> int | None:
+    """Return about how many blocks a further budget takes until its interval reaches so far.
+
+    ``estimate``: after the blocks of ``turns``. ``reach``: from the true difference to the farther
+    bound, above 0; the mean is taken to be off by a standard error. ``error``: see looks(). None
+    for more than _AHEAD, and for an estimate without an interval.
+    """
+    if estimate.low is None or estimate.high is None:
+        return None
+    done, half = max(turns, default=0), (estimate.high - estimate.low) / 2
+    now = looks(turns.keys(), turns, MISS_RATE)
+    deviation = half / width(now) * math.sqrt(now[-1][0])
+    # Were the later budget's limits as narrow, the interval would shrink with the root of blocks.
+    more = max(1.0, now[-1][0] * ((half / reach) ** 2 - 1))
+    while more <= _AHEAD:
+        end = done + math.ceil(more)
+        turns_then = {**turns, **{block: Turn(block, end) for block in range(done + 1, end + 1)}}
+        then = looks(turns_then.keys(), turns_then, error)
+        if (width(then) + 1) * deviation <= reach * math.sqrt(then[-1][0]):
+            return math.ceil(more)
+        more *= _STEP
+    return None
 
 
 def as_ratio(log_ratio: Estimate) -> Estimate:

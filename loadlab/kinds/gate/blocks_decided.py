@@ -1,6 +1,7 @@
 """How many blocks a comparison of two variants measures: until the answer is clear or the budget is
 spent."""
 
+import math
 from collections.abc import Mapping
 
 from loadlab.kinds import budget
@@ -11,6 +12,8 @@ from loadlab.plan import schedule
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, by_block, latest_block, turns
+from loadlab.stats import sequential
+from loadlab.stats.inference import Estimate
 
 
 def _can_be_decided(planned: PlannedGate, records: Records, failures: Mapping[str, int]) -> bool:
@@ -53,13 +56,47 @@ def _fit(plan: Plan, records: Records, done: int, left_s: float) -> float | None
     """Return how many blocks after those done have time in ``left_s``, with the part of the next
     that is measured; None where that is not known."""
     assert plan.gate is not None
-    variants = [plan.gate.base.cells, plan.gate.control, *(head.cells for head in plan.gate.heads)]
-    cell_ids = {name for cells in variants for name in (cells.constant, cells.saturated)}
-    measured = [by_block(name, records) for name in cell_ids]
-    starts: dict[int, list[float]] = {}
-    for block, reps in (pair for own in measured for pair in own.items()):
-        starts.setdefault(block, []).extend(rep.started for rep in reps if rep.started is not None)
-    period_s = budget.period_s(min(begun) for begun in starts.values() if begun)
+    period_s = _period_s(plan.gate, records)
     if period_s is None:
         return None
+    measured = [by_block(name, records) for name in _cell_ids(plan.gate)]
     return left_s / period_s + sum(done + 1 in own for own in measured) / len(measured)
+
+
+def _cell_ids(planned: PlannedGate) -> set[str]:
+    variants = [planned.base.cells, planned.control, *(head.cells for head in planned.heads)]
+    return {name for cells in variants for name in (cells.constant, cells.saturated)}
+
+
+def _period_s(planned: PlannedGate, records: Records) -> float | None:
+    """Return the seconds from the start of a block to that of the next; None of one block."""
+    starts: dict[int, list[float]] = {}
+    for name in _cell_ids(planned):
+        for block, reps in by_block(name, records).items():
+            starts.setdefault(block, []).extend(
+                rep.started for rep in reps if rep.started is not None
+            )
+    return budget.period_s(min(begun) for begun in starts.values() if begun)
+
+
+def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
+    """Return metric -> about how many further seconds decide it, of those that more blocks may.
+
+    An interval that includes 0 is to come within the margin, as that of equal variants does; the
+    other is to exclude 0 surely enough. Infinite where that takes too many blocks.
+    """
+    period_s = _period_s(planned, records)
+    if period_s is None or planned.baseline is not None:
+        return {}
+    share, seconds = analyse.error(len(planned.heads)), dict[str, float]()
+    for row in (row for rows in analyse.table(planned, records).values() for row in rows):
+        if not row.is_open:
+            continue
+        difference = Estimate(row.value, row.low, row.high)
+        reach, error = row.margin, sequential.MISS_RATE
+        if row.value and sequential.excludes_0(difference):
+            reach, error = abs(row.value), share
+        more = sequential.further_blocks(difference, turns(records), reach, error)
+        needed_s = math.inf if more is None else more * period_s
+        seconds[row.metric] = max(seconds.get(row.metric, 0.0), needed_s)
+    return seconds

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from loadlab.kinds import budget, controls
+from loadlab.kinds import controls
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.controls import Controls
 from loadlab.kinds.gate import analyse, blocks_decided, show, words
@@ -106,6 +106,8 @@ class GateKind(StudyKind):
         return [*(words.lines(verdict) if verdict else []), *headlines]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
-        if plan.gate and plan.gate.baseline:
+        assert plan.gate is not None
+        if plan.gate.baseline:
             return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
-        return [budget.next_step(self.resume_command(run.path), plan.options.budget)]
+        further_s = blocks_decided.further_s(plan.gate, recorded.load(run.path))
+        return words.next_steps(self.resume_command(run.path), further_s)

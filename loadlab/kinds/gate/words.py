@@ -1,7 +1,9 @@
 """Words for a comparison of variants: sentences, terminal lines and comment.md."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from loadlab.model import (
     Answer,
@@ -284,6 +286,34 @@ def _undecided(head: HeadVerdict) -> list[str]:
             names.setdefault(why(row), []).append(GATES[row.metric].label)
     reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
     return [f"Undecided: {reasons}."] if names else []
+
+
+def next_steps(resume: str, further_s: Mapping[str, float]) -> list[str]:
+    """Return the command that resumes a gate for what is undecided, with the budget that it needs.
+
+    ``further_s``: metric -> further seconds, infinite for more than a budget can have.
+    """
+    within = {metric: s for metric, s in further_s.items() if not math.isinf(s)}
+    beyond = [GATES[metric].label for metric in further_s if metric not in within]
+    needs = [
+        f"{GATES[metric].label} in about {formatting.lasting(60 * _minutes(s))}"
+        for metric, s in sorted(within.items(), key=itemgetter(1))
+    ]
+    steps = []
+    if within:
+        minutes = _minutes(max(within.values()))
+        steps += [f"Next: {resume} -e budget={minutes}m"]
+        steps += [f"      # by the noise so far this decides {', '.join(needs)}"]
+    if beyond:
+        steps += [
+            f"No budget is likely to decide {' and '.join(beyond)}: give a higher rate (-e rate=), "
+            "or quieter hosts."
+        ]
+    return steps
+
+
+def _minutes(seconds: float) -> int:
+    return math.ceil(seconds / 60)
 
 
 def _option(variant: Variant) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from loadlab.kinds import budget
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.kind import Draft, ResolvedRun
 from loadlab.kinds.matrix import analyse, blocks_left, show, words
@@ -91,4 +90,5 @@ class MatrixKind(StudyKind):
         return words.lines(verdict) if verdict else [*headlines]
 
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
-        return [budget.next_step(self.resume_command(run.path), plan.options.budget)]
+        resume = self.resume_command(run.path)
+        return [f"Next: {resume} -e budget={plan.options.budget}  # more blocks, if undecided"]

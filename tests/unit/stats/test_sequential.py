@@ -228,3 +228,18 @@ def test_a_later_budget_takes_no_interval_back() -> None:
     assert head_after(14) == first
     last = head_after(24)
     assert present(last.high) - present(last.low) < present(first.high) - present(first.low)
+
+
+def test_further_blocks_are_the_fewest_whose_interval_reaches_so_far() -> None:
+    half = sequential.width(looks(8)) * 0.1 / math.sqrt(8)
+    difference = Estimate(0.0, -half, half)
+    more = present(sequential.further_blocks(difference, turns(8), 0.05, 0.05))
+
+    def farther_bound(further: int) -> float:
+        planned = {**turns(8), **turns(further, first=9)}
+        reach = sequential.width(sequential.looks(planned.keys(), planned, 0.05))
+        return (reach + 1) * 0.1 / math.sqrt(8 + further)
+
+    assert farther_bound(more) <= 0.05 < farther_bound(math.floor(more / 1.3))
+    assert sequential.further_blocks(difference, turns(8), 0.001, 0.05) is None
+    assert sequential.further_blocks(Estimate(0.0, None, None), turns(3), 0.05, 0.05) is None

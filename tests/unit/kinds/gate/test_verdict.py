@@ -204,6 +204,36 @@ def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
     assert again.measured_s == pytest.approx(2 * found.measured_s)
 
 
+@pytest.mark.parametrize("seed", [0, 2, 5])
+def test_run_says_how_much_longer_an_undecided_metric_takes(seed: int) -> None:
+    machine = Machine(plan(budget="1m"), noise=0.08, random=np.random.default_rng(seed))
+    machine.run()
+    gate = builders.present(machine.plan.gate)
+    further_s = blocks.further_s(gate, machine.records())
+    assert further_s["p99"] > 60
+
+    def p99_after(seconds: float) -> str:
+        planned = replace(machine.plan, gate=replace(gate, budget_s=seconds))
+        random = np.random.default_rng(seed + 9)
+        more = Machine(planned, noise=0.08, now=machine.now, random=random)
+        more.found = {name: [*results] for name, results in machine.found.items()}
+        return answers(more.run())["p99"]
+
+    assert p99_after(further_s["p99"] / 4) == "undecided"
+    assert p99_after(further_s["p99"] * 1.6) == "no difference"
+
+
+def test_run_names_the_budget_that_decides_and_what_no_budget_does() -> None:
+    assert words.next_steps("play -e run_id=a", {}) == []
+    further_s = {"p99": 610.0, "goodput": 40.0, "p50": math.inf}
+    assert words.next_steps("play -e run_id=a", further_s) == [
+        "Next: play -e run_id=a -e budget=11m",
+        "      # by the noise so far this decides goodput at saturation in about 60 s, p99 in "
+        "about 11 min",
+        "No budget is likely to decide p50: give a higher rate (-e rate=), or quieter hosts.",
+    ]
+
+
 def test_decided_run_is_not_continued() -> None:
     machine = Machine(plan(), {"cpu": 1.3})
     blocks = machine.run().blocks
