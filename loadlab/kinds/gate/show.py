@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from loadlab.kinds.gate import words
 from loadlab.model import HeadVerdict, Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
-from loadlab.report.html import Column, Number, Section, Table, link, table
+from loadlab.report.html import Column, Figure, Group, Number, Section, Table, Text, link, table
+from loadlab.report.sections import comparison_section
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import VERDICT
@@ -21,10 +22,24 @@ _COLUMNS: Sequence[Column[VerdictRow]] = [
 
 
 def section(verdict: Verdict) -> Section:
-    """Return the section with a table for each head."""
+    """Return the section with the figure of all differences and a table for each head."""
     tables = [_answers(verdict, head) for head in verdict.heads]
-    return Section("Head against base", tables, "comparison", "Head against base")
+    blocks = [Group([_figure(verdict), Text(words.explained(verdict))], "grid"), *tables]
+    return Section("Head against base", blocks, "comparison", "Head against base")
 
 
 def _answers(verdict: Verdict, head: HeadVerdict) -> Table:
     return table(words.compared(verdict, head), _COLUMNS, head.rows, sources=[link(VERDICT)])
+
+
+def _figure(verdict: Verdict) -> Figure:
+    """Return the figure of the relative differences; that of failed requests is in points."""
+    rows = {
+        words.named(head): [
+            (row.metric, row, row.noise_floor, words.answer(row))
+            for row in head.rows
+            if row.relative
+        ]
+        for head in verdict.heads
+    }
+    return comparison_section.differences("gate", rows, VERDICT)

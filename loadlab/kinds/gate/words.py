@@ -139,10 +139,16 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
 
 def compared(verdict: Verdict, head: HeadVerdict) -> str:
     """Return what a table of a head's answers shows."""
+    return f"{_sides(verdict, head)}, {_after(verdict)}."
+
+
+def explained(verdict: Verdict) -> str:
+    """Return what the answers mean."""
     return (
-        f"{_sides(verdict, head)}, {_after(verdict)}. A metric is called slower or faster only if "
-        "a wider interval excludes 0, too. So at most "
-        f"{percent(verdict.error_rate)} of the runs of equal variants call any metric so."
+        f"No difference: all of the interval is within {_margins(verdict)}. A metric is called "
+        "slower or faster only if a wider interval excludes 0, too. So at most "
+        f"{percent(verdict.error_rate)} of the runs of equal variants call any metric so. All else "
+        "is undecided. The noise floor is the difference of the base from itself."
     )
 
 
@@ -166,6 +172,11 @@ def _voids(head: HeadVerdict) -> str:
         void, measured = (sum(getattr(count, of) for count in own) for of in ("void", "measured"))
         parts += [f"{name} {void} of {measured}"] if own else []
     return f"Void repetitions: {', '.join(parts)}."
+
+
+def named(head: HeadVerdict) -> str:
+    """Return a head with what it changes: head (app=h1850)."""
+    return f"{_name(head)} ({_FOLDERS.sub('', head.definition)})"
 
 
 def _name(head: Variant) -> str:

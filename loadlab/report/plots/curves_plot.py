@@ -184,6 +184,7 @@ def _difference(
     sign, colour, text = {
         "no difference": ("●", svg.INK, "no difference"),
         "inconclusive": ("○", svg.GREY, "inconclusive"),
+        "undecided": ("○", svg.GREY, "undecided"),
     }.get(row.conclusion, ("●", svg.BLUE, "a difference"))
     if row.floor is not None:
         ends = [place(-row.floor), place(row.floor)]
@@ -191,7 +192,7 @@ def _difference(
     if row.low is not None and row.high is not None:
         axes.plot([place(row.low), place(row.high)], [y, y], color=colour, linewidth=2.2)
     if row.value is not None:
-        inside = svg.PAPER if row.conclusion == "inconclusive" else colour
+        inside = svg.PAPER if sign == "○" else colour
         axes.plot(
             [place(row.value)], [y], color=colour, marker="o", markersize=6,
             markerfacecolor=inside, linestyle="",

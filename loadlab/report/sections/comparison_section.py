@@ -1,10 +1,18 @@
 """Comparisons for the page and the terminal: sentences, tables and a figure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loadlab.model import Comparison, MetricComparison, NoiseFloor, SkippedTuning, Summary
+from loadlab.model import (
+    Comparison,
+    Difference,
+    MetricComparison,
+    NoiseFloor,
+    SkippedTuning,
+    Summary,
+    VerdictRow,
+)
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import (
@@ -257,34 +265,49 @@ def _css(row: MetricComparison) -> str:
 
 def _figure(titleds: Sequence[_Titled]) -> Figure:
     """Return the figure of every difference with its interval and noise floor."""
+    rows = {
+        f"{titled.subject} on {titled.title}": [
+            (row.metric, row.difference, row.noise_floor, row.conclusion)
+            for row in titled.comparison.rows
+        ]
+        for titled in titleds
+    }
+    return differences("differences", rows, SUMMARY)
+
+
+def differences(
+    name: str,
+    rows: Mapping[str, Sequence[tuple[str, Difference | VerdictRow, float | None, str]]],
+    source: str,
+) -> Figure:
+    """Return a figure of differences with their intervals, noise floors and conclusions.
+
+    ``name`` is unique on the page. ``rows``: title -> metric, relative difference, noise floor as a
+    fraction, and conclusion. ``source``: the document that has them.
+    """
     from loadlab.report.plots import curves_plot
 
     groups = [
         (
-            formatting.one_line(f"{titled.subject} on {titled.title}", 76),
+            formatting.one_line(title, 76),
             [
                 curves_plot.DifferenceRow(
-                    quantities.short(row.metric),
-                    row.difference.value,
-                    row.difference.low,
-                    row.difference.high,
-                    row.noise_floor,
-                    row.conclusion,
+                    quantities.short(metric), apart.value, apart.low, apart.high, floor, conclusion
                 )
-                for row in titled.comparison.rows
+                for metric, apart, floor, conclusion in members
             ],
         )
-        for titled in titleds
+        for title, members in rows.items()
     ]
     label = "; ".join(
-        f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in rows)
-        for title, rows in groups
+        f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in members)
+        for title, members in groups
     )
     return Figure(
         "Differences",
-        curves_plot.differences("differences", f"Differences, {label}", groups),
+        curves_plot.differences(name, f"Differences, {label}", groups),
         "A dot is the difference, a line its interval, grey the noise floor.",
-        [link(SUMMARY)],
+        [link(source)],
     )
 
 

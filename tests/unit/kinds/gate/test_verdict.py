@@ -415,7 +415,9 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert head.startswith("head against base")
     assert cpu.startswith("CPU per request")
     assert f": more CPU per request after {found.blocks} blocks in " in words.sentence(found)
-    (answers_table,) = show.section(found).blocks
+    group, answers_table = show.section(found).blocks
+    assert "head (workers=2): CPU +" in str(group)
+    assert "more" in str(group)
     assert "The head (workers=2) against the base (workers=1), " in str(answers_table)
     assert "the interval excludes 0" in str(answers_table)
     told = words.after_block(9, {"head": found.heads[0].rows})
