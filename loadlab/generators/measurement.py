@@ -139,6 +139,9 @@ class Waited:
     #: Those of unsent, the last, that an ideal generator would have sent just before the end; None
     #: where it is unknown and the time until the end decides.
     left_out: int | None = None
+    #: (distinct waits until the end in µs, their counts) of the unsent requests but left_out; None
+    #: of a constant rate, where they follow from their number.
+    unsent_us: tuple[Integers, Integers] | None = None
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,7 @@ class _Share:
     sent: int
     scheduled: int
     unsent_own: int
+    unsent_waits_us: list[tuple[int, int]] | None
     errors: dict[str, int]
 
 
@@ -200,8 +201,9 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         summary.sent,
         summary.scheduled,
         summary.unsent_own,
-        # Of a log an answer such as 404 can be right.
-        errors_by_class(summary.outcomes, reader.wrong if schedule.replay else summary.statuses),
+        summary.unsent_waits_us,
+        # An earlier metronome counted right answers too, of which a status such as 404 can be.
+        errors_by_class(summary.outcomes, reader.wrong if RECORDS in name else summary.statuses),
     )
     series, totals = reader.seconds.series(), reader.totals
     fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
@@ -251,7 +253,9 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
 def _of_kind(reader: Reader, kind: PlannedKind) -> _Share:
     outcomes = dict(zip(OUTCOMES, reader.totals.outcomes, strict=True))
     errors = errors_by_class(outcomes, reader.wrong)
-    return _Share(sum(outcomes.values()), kind.scheduled, kind.unsent_own, errors)
+    return _Share(
+        sum(outcomes.values()), kind.scheduled, kind.unsent_own, kind.unsent_waits_us, errors
+    )
 
 
 def _counted(
@@ -293,6 +297,9 @@ def _counted(
             unanswered=share.sent - answered,
             unsent=share.scheduled - share.sent,
             left_out=share.unsent_own,
+            unsent_us=None
+            if share.unsent_waits_us is None
+            else histograms.add_up(*np.array(share.unsent_waits_us, np.int64).reshape(-1, 2).T),
         ),
         span=(summary.started, summary.finished),
     )
@@ -351,7 +358,8 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
 def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) -> dict[str, int]:
     """Return the numbers of requests without a right answer, by class of errors.
 
-    ``statuses``: of all answers, status -> their number.
+    ``statuses``: of the answers with a wrong status, status -> their number; others below 400 do
+    not matter.
     """
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     for outcome in ("body", *OUTCOMES[ANSWERED:]):
@@ -360,7 +368,7 @@ def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) ->
     for status, count in statuses.items():
         hundreds = int(status) // 100
         wrong[f"status_{hundreds}xx" if hundreds in (4, 5) else "status_other"] += count
-    # Answers with the right status are among status_other.
+    # What an earlier metronome counted below 400 may be right.
     errors |= {kind: wrong[kind] for kind in ("status_4xx", "status_5xx")}
     errors["status_other"] = outcomes["status"] - sum(
         errors[kind] for kind in ("status_4xx", "status_5xx")

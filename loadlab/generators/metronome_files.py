@@ -131,13 +131,14 @@ class PlannedKind(Struct):
     """A kind of request of a mix.
 
     scheduled: its requests in the schedule; unsent_own: the unsent requests that an ideal generator
-    would have sent.
+    would have sent; unsent_waits_us: as of Summary.
     """
 
     name: str
     weight: int
     scheduled: int
     unsent_own: int
+    unsent_waits_us: list[tuple[int, int]] | None = None
 
 
 class Closed(Struct):
@@ -167,7 +168,9 @@ class PlannedVisits(Struct):
 
 class Summary(Struct, kw_only=True):
     """What metronome.json says of a load, or of a lane of several. Times are in seconds unless
-    named otherwise. lanes: their number; shape: None of a closed loop."""
+    named otherwise. statuses: of the answers with a wrong one. lanes: their number; shape: None of
+    a closed loop. unsent_waits_us: (wait until the end, requests) of those never sent that an ideal
+    generator would not have sent either; None of a constant rate."""
 
     format: str
     started: float
@@ -193,6 +196,7 @@ class Summary(Struct, kw_only=True):
     visits: PlannedVisits | None = None
     kinds: list[PlannedKind] = []
     mix_seed: int | None = None
+    unsent_waits_us: list[tuple[int, int]] | None = None
 
     @property
     def weights(self) -> dict[str, int]:

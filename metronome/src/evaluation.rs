@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::columns::{Columns, DUE, LATER, NUMBER};
-use crate::histogram::Histogram;
+use crate::histogram::{bucket, Histogram, FILE_BITS};
 use crate::mix::Mix;
 use crate::own::Own;
 use crate::plan::Plan;
@@ -38,6 +38,9 @@ pub struct Evaluated {
     pub outcomes: [u64; OUTCOMES],
     /// Of each kind of request, those scheduled and those of unsent_own.
     pub kinds: Vec<[u64; 2]>,
+    /// How long the other unsent requests had waited at the end, of each kind: buckets of µs.
+    pub unsent_waits: Vec<BTreeMap<usize, u64>>,
+    /// Of the answers with a wrong one.
     pub statuses: BTreeMap<u16, u64>,
     pub latency: Histogram,
     pub ideal_latency: Histogram,
@@ -74,6 +77,7 @@ impl Evaluated {
             sent: 0,
             unsent_own: 0,
             outcomes: [0; OUTCOMES],
+            unsent_waits: vec![BTreeMap::new(); kinds.len()],
             kinds,
             statuses: BTreeMap::new(),
             latency: Histogram::default(),
@@ -130,7 +134,9 @@ impl Evaluated {
         let mut latency_of_answer = None;
         if record.outcome.answered() {
             let latency = record.last.saturating_sub(due);
-            *self.statuses.entry(record.status).or_insert(0) += 1;
+            if record.outcome == Outcome::Status {
+                *self.statuses.entry(record.status).or_insert(0) += 1;
+            }
             self.latency.add(latency);
             self.ideal_latency.add(latency.saturating_sub(added));
             let late = match self.scheduled {
@@ -154,6 +160,12 @@ impl Evaluated {
         self.unsent_own += u64::from(own);
         self.kinds[kind][1] += u64::from(own);
         self.due_by_second[self.rate.second(due)] += 1;
+        if !own {
+            let wait = (self.rate.duration_ns - due) / 1000;
+            *self.unsent_waits[kind]
+                .entry(bucket(wait, FILE_BITS))
+                .or_insert(0) += 1;
+        }
     }
 }
 

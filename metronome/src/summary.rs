@@ -7,7 +7,7 @@ use crate::arrivals::Arrivals;
 use crate::connection::Failure;
 use crate::evaluation::Evaluated;
 use crate::gaps::{Cause, Gaps, Total};
-use crate::histogram::Histogram;
+use crate::histogram::{range, Histogram, FILE_BITS};
 use crate::pacer::{LaneReport, Report};
 use crate::plan::{Closed, Plan};
 use crate::record::Outcome;
@@ -250,6 +250,12 @@ fn outcomes(load: &Evaluated) -> String {
 fn statuses(load: &Evaluated) -> String {
     let statuses = load.statuses.iter();
     counts(statuses.map(|(status, count)| (status.to_string(), *count)))
+}
+
+/// Pairs of a wait in µs, the least of its bucket, and how many requests had it.
+fn waits(buckets: &BTreeMap<usize, u64>) -> String {
+    let pairs = buckets.iter();
+    list(pairs.map(|(&bucket, &count)| whole(&[range(bucket, FILE_BITS).0, count])))
 }
 
 /// The latencies of a load, and what the generator added to each.
@@ -496,19 +502,30 @@ pub fn text(plan: &Plan, lane: usize, run: &Run, load: &Evaluated, reports: &[Re
         ];
         members.push(("shape", object(members_of_shape)));
     }
+    // Of a constant rate these follow from their number.
+    let uneven = !plan.is_even();
+    if uneven {
+        let mut all = BTreeMap::new();
+        for (&bucket, count) in load.unsent_waits.iter().flatten() {
+            *all.entry(bucket).or_insert(0) += count;
+        }
+        members.push(("unsent_waits_us", waits(&all)));
+    }
     if plan.lanes.len() > 1 {
         members.push(("lane", quoted(&plan.lanes[lane].name)));
         members.push(("lanes", plan.lanes.len().to_string()));
     }
     if plan.kinds.len() > 1 {
-        let rows = plan.kinds.iter().zip(&load.kinds);
-        let kinds = rows.map(|(kind, [scheduled, unsent_own])| {
-            object([
+        let rows = plan.kinds.iter().zip(&load.kinds).zip(&load.unsent_waits);
+        let kinds = rows.map(|((kind, [scheduled, unsent_own]), unsent)| {
+            let counts = [
                 ("name", quoted(&kind.name)),
                 ("weight", kind.weight.to_string()),
                 ("scheduled", scheduled.to_string()),
                 ("unsent_own", unsent_own.to_string()),
-            ])
+            ];
+            let waits = uneven.then(|| ("unsent_waits_us", waits(unsent)));
+            object(counts.into_iter().chain(waits))
         });
         members.push(("kinds", list(kinds)));
         if !plan.replay && plan.visits().is_none() {

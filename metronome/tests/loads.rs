@@ -154,7 +154,6 @@ fn errors_and_wrong_bodies() {
     assert_eq!(measured.outcome("body"), 40);
     assert_eq!(measured.outcome("right"), 340);
     assert_eq!(measured.number(&["statuses", "500"]), 20.0);
-    assert_eq!(measured.number(&["statuses", "200"]), 380.0);
     assert_eq!(measured.number(&["connects", "count"]), 8.0);
     measured.agrees_with(&server);
     let shorter = measured.rows.iter().filter(|row| row.bytes == 4).count();
@@ -658,4 +657,64 @@ fn calls() {
     assert_eq!(call(&["{}", "{}"]).status.code(), Some(2));
     let nowhere = load("http://name.invalid").plan();
     assert_eq!(call(&[&nowhere]).status.code(), Some(1));
+}
+
+/// How long requests that were never sent had waited at the end is that of their own due times, which
+/// on a ramp are not a mean gap apart.
+#[test]
+fn unsent_on_a_ramp() {
+    let server = Server::start(|exchange| {
+        pause(20);
+        exchange.answer(HELLO)
+    });
+    let mut plan = load(&server.url());
+    plan.connections = 2;
+    plan.turns = r#", "ramp": [[0, 790], [1, 10]]"#;
+    let running = plan.start();
+    let dues = metronome::plan::Plan::parse(&plan.plan()).unwrap().dues(0);
+    let measured = running.finish();
+    let sent = measured.number(&["sent"]) as u64;
+    let own = measured.number(&["unsent_own"]) as u64;
+    let waits = waits(&measured, &["unsent_waits_us"]);
+    let expected: Vec<u64> = (sent + own..400)
+        .rev()
+        .map(|request| (1_000_000_000 - dues.due(request)) / 1000)
+        .collect();
+    assert!(expected.len() >= 250);
+    assert_eq!(waits.len(), expected.len());
+    for (wait, expected) in waits.iter().zip(&expected) {
+        assert!(wait <= expected && expected - wait <= expected / 200 + 1);
+    }
+}
+
+/// The waits of a list of pairs, as many of each as it says, ascending.
+fn waits(measured: &Measured, keys: &[&str]) -> Vec<u64> {
+    let mut value = &measured.json;
+    for key in keys {
+        value = &value[*key];
+    }
+    let pairs: &Vec<tinyjson::JsonValue> = value.get().unwrap();
+    let number = |pair: &tinyjson::JsonValue, place: usize| *pair[place].get::<f64>().unwrap();
+    pairs
+        .iter()
+        .flat_map(|pair| vec![number(pair, 0) as u64; number(pair, 1) as usize])
+        .collect()
+}
+
+/// Statuses that are right, such as an expected 404, are no errors, with rows and without.
+#[test]
+fn an_error_that_is_right() {
+    let server = Server::start(|exchange| match exchange.number % 20 {
+        3 => exchange.answer(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
+        _ => exchange.answer(b"HTTP/1.1 404 No\r\nContent-Length: 5\r\n\r\nhello"),
+    });
+    let mut plan = load(&server.url());
+    plan.status = "404";
+    let measured = plan.play();
+    assert_eq!(
+        (measured.outcome("right"), measured.outcome("status")),
+        (380, 20)
+    );
+    let statuses = measured.json["statuses"].stringify().unwrap();
+    assert_eq!(statuses, r#"{"500":20}"#);
 }

@@ -73,6 +73,8 @@ def summarise(
 
 def _until_end(waited: Waited, rate: float, thresholds: Thresholds) -> Floats:
     """Return how long, in µs, the unsent requests that count had waited at the end, ascending."""
+    if waited.unsent_us is not None:
+        return np.repeat(*waited.unsent_us).astype(np.float64)
     # The last request of the schedule was due one interval before the end, the one before it two.
     until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
     if waited.left_out is not None:

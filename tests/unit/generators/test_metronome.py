@@ -19,7 +19,7 @@ from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Arrivals, LaneTurns, Opened, SessionStep, Switching
-from loadlab.results.repetitions import latencies_due
+from loadlab.results.repetitions import latencies_due, response_time
 from loadlab.stats import histograms
 from tests.unit import builders
 
@@ -575,3 +575,34 @@ def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
 def test_differences_keep_their_sign(numbers: list[int]) -> None:
     signed = np.array(numbers, np.int64)
     assert metronome_files.zigzag((signed << 1) ^ (signed >> 63)).tolist() == numbers
+
+
+def test_an_expected_404_is_no_error(folder: Path) -> None:
+    """As if the contract had said so: all right answers of these records have status 200."""
+    path = folder / "metronome.json"
+    summary = json.loads(path.read_text())
+    # An earlier metronome counted all answers by status.
+    summary["statuses"]["404"] += summary["outcomes"]["right"]
+    path.write_text(json.dumps(summary))
+    errors = metronome.measure(folder, FLAKY)[0].errors
+    assert (errors["status_4xx"], errors["status_5xx"], errors["status_other"]) == (20, 20, 0)
+
+
+def test_what_was_never_sent_of_a_mix_waited_as_its_summary_says(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(FIXTURES / "mix", tmp_path / "mix"))
+    path = folder / "metronome.json"
+    summary = json.loads(path.read_text())
+    waits = {"fast": [[1000, 8], [5000, 20]], "slow": [[3000, 10]], "flaky": [[4000, 2]]}
+    for kind in summary["kinds"]:
+        kind["unsent_waits_us"] = waits[kind["name"]]
+    summary["unsent_waits_us"] = sorted(pair for own in waits.values() for pair in own)
+    path.write_text(json.dumps(summary))
+    measurement = metronome.measure(folder, MIX)[0]
+    load = builders.load(generator="metronome", rate=200, duration_s=1, connections=3)
+    for own, most_us, count in (
+        (measurement, 5000, 40),
+        (measurement.kinds["slow"], 3000, 10),
+    ):
+        censored = response_time.censored(own, load, LIMITS)
+        assert histograms.counts_of(censored)[0].max() == pytest.approx(most_us, rel=1e-3)
+        assert censored.total_count == count

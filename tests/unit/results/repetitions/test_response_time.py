@@ -184,3 +184,11 @@ def test_wrk2s_unsent_count_in_proportion() -> None:
     assert found.failed / known == pytest.approx(
         (measured.unsent - 20) / measured.responses, rel=0.01
     )
+
+
+def test_of_other_arrivals_the_unsent_have_the_waits_of_their_own_due_times() -> None:
+    """Three of four came at once, 40 s before the end; spaced evenly they were 1 to 4 s before."""
+    waits = (np.array([2_000_000, 40_000_000]), np.array([1, 3]))
+    found = summarise(Waited(counted(1000), unsent=4, left_out=0, unsent_us=waits), rate=1.0)
+    assert found.mean_us == pytest.approx((1000 + TIMEOUT_US + 3 * 40e6) / 5)
+    assert found.failed == 4
