@@ -87,7 +87,8 @@ class Measurement:
     #: Of one connection, when each request that was sent was due, µs from the begin; empty of
     #: several.
     due_us: Integers = field(default_factory=lambda: NONE[0])
-    #: Of one connection, how long each request that was answered took on it, µs; empty of several.
+    #: Of one connection, how long each request that was answered held it, µs: its service time, and
+    #: the moment that the generator took to use the free connection. Empty of several.
     services_us: Integers = field(default_factory=lambda: NONE[0])
     #: CPU time of each second of the load, seconds, in which the generator looked for work and had
     #: none; empty where it does not report it.

@@ -407,7 +407,8 @@ class Reader:
             self.wrong[str(status)] += int(count)
         if self._schedule.connections == 1:
             self._dues.append(due_units // UNITS_US)
-            self._services.append(service[answered] // UNITS_US)
+            held = (service + columns["pacing"])[answered]
+            self._services.append((held + UNITS_US // 2) // UNITS_US)
         if self._staged:
             self._staged.add(due_units, latency, outcome)
         if self.visits:
@@ -422,7 +423,7 @@ class Reader:
 
     @property
     def services_us(self) -> Integers:
-        """How long each answered request took, µs; empty as ``due_us``."""
+        """How long each answered request held the connection, µs; empty as ``due_us``."""
         return np.concatenate([*self._services, np.zeros(0, np.int64)])
 
     @property

@@ -224,11 +224,12 @@ class StageLoad(Record, kw_only=True, frozen=True):
 
 
 class Queue(Record, kw_only=True, frozen=True):
-    """Latencies of one connection by queueing theory, if each request took the mean service time of
-    the load: it serves one request after the other, in the order in which they are due.
+    """Latencies of one connection by queueing theory, if each request held it for the mean time of
+    the load: it serves one request after the other, in the order in which they are due. What the
+    generator takes to use the free connection is part of that time, as it delays all that wait.
     """
 
-    busy: Above0  #: Part of the time in which it serves, rate times service time.
+    busy: Above0  #: Part of the time in which it serves, rate times that time.
     mean_us: Above0  #: Mean latency, µs, of the due times as recorded (Lindley's recursion).
     p99_us: Above0 | None  #: p99 of these; null where they are too few.
     #: Mean latency, µs, of all loads of such arrivals: constant ones and bursts with the mean

@@ -191,6 +191,9 @@ def test_a_load_that_one_connection_cannot_carry(tmp_path: Path) -> None:
     assert waited is not None
     assert lateness is not None
     assert (waited.unsent, lateness.unsent) == (measurement.unsent, 0)
+    # A request holds the connection from when it could use it.
+    held_us = (measurement.mean_service_us or 0) + ((measurement.send_delay_us or {})["mean"] or 0)
+    assert measurement.services_us.mean() == pytest.approx(held_us, abs=1)
     # What waited, waited for the server: the generator has a small part of it.
     assert measurement.ideal is not None
     latency = latencies_due.over_due(
