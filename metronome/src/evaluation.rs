@@ -1,6 +1,7 @@
 //! What is computed of the records, in due order, with memory that does not grow with the load.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -169,6 +170,27 @@ impl Evaluated {
     }
 }
 
+/// How many of the requests that were never sent could have been before the end, on connections that
+/// are free since these times, if each held its connection for so long.
+fn could_be_sent(
+    dues: impl Iterator<Item = u64>,
+    free: impl Iterator<Item = u64>,
+    held: u64,
+    duration: u64,
+) -> u64 {
+    let mut free: BinaryHeap<Reverse<u64>> = free.map(Reverse).collect();
+    let mut count = 0;
+    for due in dues {
+        let begin = match free.pop() {
+            Some(Reverse(since)) if since.max(due) < duration => since.max(due),
+            _ => break,
+        };
+        free.push(Reverse(begin + held));
+        count += 1;
+    }
+    count
+}
+
 /// Computes the figures of a lane, and writes its file.
 pub struct Evaluation {
     load: Evaluated,
@@ -279,8 +301,9 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Adds the requests that were never sent, and writes the file's end.
-    pub fn finish(mut self) -> io::Result<Evaluated> {
+    /// Adds the requests that were never sent, and writes the file's end. `free`: since when
+    /// connections are free that were so at the end.
+    pub fn finish(mut self, free: impl Iterator<Item = u64>) -> io::Result<Evaluated> {
         let rate = self.load.rate;
         if let Some(yields) = self.yields.take() {
             self.load.yields = yields.finish();
@@ -303,7 +326,9 @@ impl Evaluation {
             }
         }
         let dues = unsent.iter().map(|&(due, _)| due);
-        let own = self.own.unsent(dues, rate.duration_ns);
+        let held = (self.load.held / u128::from(self.load.sent.max(1))) as u64;
+        let own = self.own.unsent(dues.clone(), rate.duration_ns);
+        let own = own.max(could_be_sent(dues, free, held, rate.duration_ns));
         for (number, &(due, kind)) in (0..).zip(&unsent) {
             self.load.add_unsent(due, kind, number < own);
             if let Output::Seconds(seconds) = &mut self.output {

@@ -177,6 +177,8 @@ pub struct LaneReport {
     pub connecting_most: u64,
     pub surplus: u64,
     pub reopened: u64,
+    /// Since when each connection is free that was so at the end, from the start of the load.
+    pub free: Vec<u64>,
 }
 
 /// A thread's connections to the server of a lane.
@@ -536,6 +538,15 @@ impl<'a> Pacer<'a> {
         }
         for pool in &mut self.pools {
             pool.count_busy(self.now);
+            let connections = &self.connections;
+            let open = pool.open.iter().filter(|&&(position, generation)| {
+                let connection: &Connection = &connections[position];
+                connection.generation == generation
+            });
+            let free = open.map(|entry| entry.0).chain(pool.unopened.drain(..));
+            pool.report.free = free
+                .map(|position| connections[position].free_since.saturating_sub(self.start))
+                .collect();
         }
         Ok(())
     }

@@ -154,7 +154,10 @@ pub fn play(plan: &Plan) -> Result<(), String> {
         let (track, part) = (&shared.tracks[index], &parts[index]);
         let evaluated = evaluation
             .drain(&track.ring, track.schedule.claimed())
-            .and_then(|()| evaluation.finish())
+            .and_then(|()| {
+                let lanes = reports.iter().map(|report| &report.lanes[index]);
+                evaluation.finish(lanes.flat_map(|lane| lane.free.iter().copied()))
+            })
             .map_err(|error| cannot_write(part, error))?;
         let path = folder(track.lane).join(&file);
         fs::rename(part, &path).map_err(|error| cannot_write(&path, error))?;

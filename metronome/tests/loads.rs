@@ -718,3 +718,28 @@ fn an_error_that_is_right() {
     let statuses = measured.json["statuses"].stringify().unwrap();
     assert_eq!(statuses, r#"{"500":20}"#);
 }
+
+/// What a generator that stopped at the end did not send, though its connections were free, waited for
+/// it and not for the server.
+#[test]
+fn generator_stopped_to_the_end() {
+    let server = constant();
+    let mut plan = load(&server.url());
+    plan.duration_s = 1.5;
+    let running = plan.start();
+    let signal = |name: &str| {
+        let mut kill = Command::new("kill");
+        kill.args([format!("-{name}"), running.child.id().to_string()]);
+        assert!(kill.status().unwrap().success());
+    };
+    while server.requests() < 400 {
+        pause(5);
+    }
+    signal("STOP");
+    pause(700);
+    signal("CONT");
+    let measured = running.finish();
+    let unsent = measured.number(&["unsent"]);
+    assert!(unsent >= 100.0, "{unsent}");
+    assert!(measured.number(&["unsent_own"]) >= unsent - 2.0);
+}

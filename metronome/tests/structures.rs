@@ -615,7 +615,7 @@ fn memory_stays_fixed() {
     }
     // The other tests of this process have their memory too, but none as much in the end.
     evaluation.drain(&ring, rate.scheduled).unwrap();
-    let evaluated = evaluation.finish().unwrap();
+    let evaluated = evaluation.finish(std::iter::empty()).unwrap();
     assert_eq!(evaluated.sent, 1_500_000);
     let _ = fs::remove_file(&path);
     let grown = resident().saturating_sub(after_warm_up);
