@@ -155,11 +155,11 @@ def ssh_reason(said: str) -> str:
     return words.removeprefix("Task failed: ").rstrip(".")
 
 
-def out_of_reach(address: str, said: str, make: str) -> str:
+def out_of_reach(address: str, said: str, make: str, unchanged: str) -> str:
     """Return the message for a host that does not answer over SSH.
 
     ``said``: the error's text. ``make``: the command that creates the host, "" for a user's own
-    host.
+    host. ``unchanged``: a sentence on what was not changed.
     """
     remedy = (
         f"Where it is not there yet, {make} makes it."
@@ -169,7 +169,7 @@ def out_of_reach(address: str, said: str, make: str) -> str:
     )
     return (
         f"{address} does not answer over SSH: {ssh_reason(said)}. {remedy} Then run the same "
-        "command again. Nothing was changed on the hosts."
+        f"command again. {unchanged}"
     )
 
 

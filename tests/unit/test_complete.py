@@ -80,3 +80,44 @@ def test_a_measuring_loop_ends_where_a_task_failed_on_another_host(tmp_path: Pat
     status, lines = ran(tmp_path, lab, measuring)
     assert status == 2
     assert lines[-1] == "client2: Begin: full. Remove the cause and run the same command again."
+
+
+def test_a_host_is_handed_back_where_another_is_lost(tmp_path: Path) -> None:
+    """With roles that do nothing, but for the first one, which reaches the host."""
+    restored = {"tuning_machine": {"rows": []}, "host_check_host": {}}
+    contents: dict[str, list[dict[str, object]]] = {
+        "host_check/tasks/main": [ASK, {"ansible.builtin.set_fact": restored}],
+        "host_check/tasks/complete": load_yaml(ROOT / "roles/host_check/tasks/complete.yml"),
+        "host_check/tasks/hand_back": [],
+        "host_check/tasks/remove": [],
+        "network_emulation/tasks/main": [],
+        "tuning/tasks/restore": [],
+    }
+    for name, tasks in contents.items():
+        path = tmp_path / "roles" / f"{name}.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(tasks))
+    variables = ROOT / "roles/host_check/vars"
+    (tmp_path / "roles/host_check/vars").symlink_to(variables)
+    lab = {"client": GONE, "server": HERE}
+    inventory = {
+        "all": {
+            "hosts": {"localhost": {**HERE, "preflight_plan": {}}},
+            "children": {"lab": {"hosts": lab, "vars": {"ansible_become": False}}},
+        }
+    }
+    untune = {"import_playbook": str(ROOT / "playbooks/untune.yml")}
+    done = plays.run(
+        tmp_path,
+        inventory,
+        untune,
+        ANSIBLE_SSH_RETRIES="0",
+        ANSIBLE_ROLES_PATH=str(tmp_path / "roles"),
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 4, lines
+    assert (
+        "  server: 0 settings of the machine are as they were found (nothing was left to do)"
+        in lines
+    )
+    assert lines[-1] == TOLD

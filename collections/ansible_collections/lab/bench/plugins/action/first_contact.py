@@ -18,6 +18,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
 
     script: str  #: Changes nothing, as it also runs in check mode.
     make: str = ""  #: The command that creates the host, if the lab does so.
+    unchanged: str  #: A sentence on what was not changed, should the host be out of reach.
 
 
 class ActionModule(ControllerAction[Arguments]):
@@ -29,7 +30,7 @@ class ActionModule(ControllerAction[Arguments]):
             said = self._low_level_execute_command(args.script, executable=False)
         except AnsibleConnectionFailure as problem:
             address = str(self._connection.get_option("host"))
-            refusal = probe.out_of_reach(address, str(problem), args.make)
+            refusal = probe.out_of_reach(address, str(problem), args.make, args.unchanged)
             return {"unreachable": True, "msg": refusal}
         if said["rc"] != 0:
             raise LabError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
