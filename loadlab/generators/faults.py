@@ -8,9 +8,6 @@ from msgspec import Struct
 from loadlab.model import Download, HalfOpen, Load, Neighbour, Stall
 from loadlab.run.formatting import plain
 
-# Table of nftables that exists during a load with a network fault.
-TABLE = "loadlab_fault"
-
 # Neighbours: wait, then use CPU in one piece in each tenth of a second. The kernel may share its
 # cores between sessions, so each has its own.
 # The arguments: seconds to wait, seconds to run, fraction of a core, number.
@@ -61,12 +58,19 @@ class Fault(Struct):
 
 
 def faults(
-    load: Load, url: str, server: str, client: str, core: dict[str, int], lead_s: float
+    load: Load,
+    url: str,
+    server: str,
+    client: str,
+    core: dict[str, int],
+    lead_s: float,
+    most_s: float,
 ) -> list[Fault]:
     """Return the faults of a load.
 
     ``url``: that the clients ask. ``server``, ``client``: inventory names. ``core``: each one's
     first core. ``lead_s``: seconds from the start of the load to the start of the measurement.
+    ``most_s``: seconds after which a fault ends where nobody ends it.
     """
     load_faults = []
     if load.stall:
@@ -89,13 +93,16 @@ def faults(
                 f"tcp dport {port} tcp flags & (syn | ack) == syn",
                 injection.refused_every,
                 "reject with tcp reset",
+                most_s,
             )
         )
     if injection.lost_every:
-        load_faults.append(_network(server, f"tcp dport {port}", injection.lost_every, "drop"))
+        load_faults.append(
+            _network(server, f"tcp dport {port}", injection.lost_every, "drop", most_s)
+        )
     if injection.download:
         address = urlsplit(url).hostname or ""
-        load_faults += _download(server, client, address, injection.download, lead_s)
+        load_faults += _download(server, client, address, injection.download, lead_s, most_s)
     return load_faults
 
 
@@ -136,30 +143,37 @@ def _half_open(client: str, half_open: HalfOpen, address: str, port: int, lead_s
     )
 
 
-def _network(host: str, packets: str, every: int, then: str) -> Fault:
+def _network(host: str, packets: str, every: int, then: str, most_s: float) -> Fault:
     """Return the fault that does something to every n-th packet that arrives.
 
-    The first packet of the load script's own request is not the n-th.
+    The first packet of the load script's own request is not the n-th. A timer of the host ends it
+    where the controller does not.
     """
+    verb = then.partition(" ")[0]
+    unit, table = f"loadlab-fault-{verb}", f"inet loadlab_fault_{verb}"
+    gone = f"! nft list table {table} >/dev/null 2>&1 || nft delete table {table}"
+    end = f"systemctl --quiet stop {unit}.timer 2>/dev/null; {gone}"
     rules = (
-        f"add table inet {TABLE}; "
-        f"add chain inet {TABLE} input {{ type filter hook input priority 0; }}; "
-        f"add rule inet {TABLE} input {packets} numgen inc mod {every} == {every - 1} "
+        f"add table {table}; "
+        f"add chain {table} input {{ type filter hook input priority 0; }}; "
+        f"add rule {table} input {packets} numgen inc mod {every} == {every - 1} "
         f"counter {then}"
     )
     return Fault(
         host,
-        f"nft '{rules}'",
-        f"! nft list table inet {TABLE} >/dev/null 2>&1 || nft delete table inet {TABLE}",
+        f"{{ {end}; }} && systemd-run --quiet --collect --unit={unit} --on-active={plain(most_s)} "
+        f"sh -c {shlex.quote(gone)} && nft '{rules}'",
+        end,
         ["nftables"],
     )
 
 
 def _download(
-    server: str, client: str, address: str, download: Download, lead_s: float
+    server: str, client: str, address: str, download: Download, lead_s: float, most_s: float
 ) -> list[Fault]:
     """Return iperf3's two sides. Both are the lab's own services."""
     run = "systemd-run --quiet --collect --unit=loadlab-download --property=DynamicUser=true"
+    run += f" --property=RuntimeMaxSec={plain(most_s)}"
     end = "! systemctl --quiet is-active loadlab-download || systemctl stop loadlab-download"
     offers = (
         f"{run} iperf3 --server --bind {address} && for try in $(seq 50); do "

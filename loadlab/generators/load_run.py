@@ -277,6 +277,7 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
             inputs.client,
             {name: host.cpus[0] for name, host in inputs.hosts.items()},
             lead_s,
+            most_s,
         ),
     )
 
