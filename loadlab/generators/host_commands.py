@@ -66,15 +66,17 @@ def record(options: str, most_s: float) -> str:
     )
 
 
-def begin(remote: str, folder: str, recording: str, options: str) -> str:
+def begin(remote: str, folder: str, recording: str, options: str, most_s: float) -> str:
     """Return the command that starts the recorder and the load of a client.
 
-    ``remote``: the repetition's folder there; ``folder``: the client's own. The shell variable
+    ``remote``: the repetition's folder there; ``folder``: the client's own. A load that hangs ends
+    after ``most_s`` seconds, also where the controller is gone. The shell variable
     BEGIN_AT is the agreed start of several clients; see run-load.sh.
     """
     return (
         f"install -d -o loadlab -g loadlab {remote} {folder} && {recording} && "
         f"systemd-run --quiet --collect --unit={_LOAD} --property=LimitNOFILE=1048576 {options} "
+        f"--property=RuntimeMaxSec={plain(most_s)} "
         f'--setenv=BEGIN_AT="$BEGIN_AT" {_TOOLS}/run-load.sh'
     )
 

@@ -238,6 +238,7 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
                     folder,
                     host_commands.record(_recorder(folder), most_s),
                     _offer(inputs, load, generator, share, at, folder, seconds),
+                    most_s,
                 ),
                 host_commands.end(folder, most_s),
                 host_commands.stop(),
