@@ -174,6 +174,11 @@ def test_a_host_of_ones_own_gets_its_units_back_without_the_controller(
     left = "systemctl list-timers loadlab-hand-back.timer --output=json"
     (row,) = json.loads(ssh(SERVER, left))
     assert 3500e6 < row["next"] - time.time() * 1e6 < 3700e6
+    # A boot ends the timer and starts the service.
+    unit = "loadlab-hand-back"
+    ssh(SERVER, f"systemctl stop {unit}.timer; systemctl is-enabled {unit}; systemctl start {unit}")
+    assert ssh(SERVER, f"systemctl is-active {timer}; ls /etc/systemd/system").startswith("active")
+    assert unit not in ssh(SERVER, "ls /etc/systemd/system")
     run("playbooks/untune.yml", hosts_role="")
     assert look() == found
 

@@ -20,6 +20,8 @@ SYS=/sys
 KEPT=/var/lib/loadlab-tuning
 # Units to restart, if they run, for a new limit.
 SERVICES='nginx loadlab-app'
+# Service that gives a host back what was stopped. Its timer ends with the host's boot; the service then runs at once.
+HAND_BACK=/etc/systemd/system/loadlab-hand-back.service
 # Directory of additions to Debian's GRUB configuration.
 GRUB=/etc/default/grub.d
 
@@ -225,8 +227,8 @@ put() { # key, value
 
 place() { # PATH CONTENT, or nothing to remove it
     if [ -n "$2" ]; then
-        mkdir -p "${1%/*}"
-        printf %s "$2" >"$1"
+        # Whole or not at all, as the disk may be full.
+        mkdir -p "${1%/*}" && printf %s "$2" >"$1.part" && mv "$1.part" "$1" || { rm -f "$1.part"; return 1; }
     else
         rm -f "$1"
         # A directory of no package is the lab's.
@@ -274,7 +276,7 @@ forget() (
     keep
     rm -f "$KEPT/settled"
     if ! [ -s "$KEPT/found" ]; then
-        systemctl --quiet stop loadlab-hand-back.timer 2>/dev/null || true
+        disarm
         rm -f "$KEPT/found" "$KEPT/hand-back.sh"
         rmdir --ignore-fail-on-non-empty "$KEPT"
     fi
@@ -303,10 +305,10 @@ settle() {
 stopped() { grep -qE '^(unit|snap)[.]|^swap ' "$KEPT/found" 2>/dev/null; }
 
 # Has the script that is standard input, which ends with hand_back, run in $1 seconds, and then each hour until it has acted.
-# Prints when. Does nothing where nothing is stopped.
+# Prints when. Does nothing where nothing is stopped. Fails where the disk has no room for it.
 arm() {
     stopped || return 0
-    cat >"$KEPT/hand-back.sh"
+    cat >"$KEPT/hand-back.part" && sync "$KEPT/hand-back.part" && mv "$KEPT/hand-back.part" "$KEPT/hand-back.sh" || return
     wind "$1"
 }
 
@@ -318,18 +320,36 @@ renew() {
 
 wind() {
     systemctl --quiet stop loadlab-hand-back.timer 2>/dev/null
-    systemd-run --quiet --unit=loadlab-hand-back --on-active="$1" --on-unit-inactive=3600 \
-        --timer-property=AccuracySec=1 sh "$KEPT/hand-back.sh" &&
+    cat >"$HAND_BACK" <<UNIT || return
+[Unit]
+Description=Start what the load-testing lab stopped
+[Service]
+Type=oneshot
+ExecStart=/bin/sh $KEPT/hand-back.sh
+[Install]
+WantedBy=multi-user.target
+UNIT
+    systemctl --quiet enable loadlab-hand-back.service &&
+        systemd-run --quiet --unit=loadlab-hand-back --on-active="$1" --on-unit-inactive=3600 --timer-property=AccuracySec=1 &&
         date -u -d "+$1 seconds" '+%F %H:%M UTC'
 }
 
-# Gives the host its units, swap and snaps back, unless it measured in the last hour.
+disarm() {
+    systemctl --quiet stop loadlab-hand-back.timer 2>/dev/null || true
+    [ -e "$HAND_BACK" ] || return 0
+    systemctl --quiet disable loadlab-hand-back.service
+    rm "$HAND_BACK"
+    systemctl daemon-reload
+}
+
+# Gives the host its units, swap and snaps back, unless its timer runs and it measured in the last hour.
 hand_back() {
-    [ -z "$(find /var/lib/loadlab-runs -mmin -60 -print -quit 2>/dev/null)" ] || return 0
+    ! systemctl --quiet is-active loadlab-hand-back.timer ||
+        [ -z "$(find /var/lib/loadlab-runs -mmin -60 -print -quit 2>/dev/null)" ] || return 0
     originals | while read -r _ key _ value; do
         case "$key $value" in
         'unit.'*' active' | 'swap /'* | 'snap.'*) put "$key" "$value" ;;
         esac
     done
-    systemctl stop loadlab-hand-back.timer
+    disarm
 }

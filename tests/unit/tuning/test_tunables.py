@@ -145,7 +145,13 @@ def run(host: Path, *commands: str) -> list[str]:
     script = script.replace("/sys/*)", f"{host}/*)").replace("SYS=/sys\n", f"SYS={host}/sys\n")
     (host / "conf").write_text("DefaultLimitNOFILE=65536:524288\n")
     variables = f"PATH={host}/bin:$PATH NIC=eth0 SERVICES='nginx loadlab-app' SAID={host}/said"
-    text = "\n".join([script, f"export {variables} KEPT={host}/kept FILES={host}/conf", *commands])
+    text = "\n".join(
+        [
+            script,
+            f"export {variables} KEPT={host}/kept HAND_BACK={host}/unit FILES={host}/conf",
+            *commands,
+        ]
+    )
     text = text.replace(" /sys/", f" {host}/sys/")
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True)
     return done.stdout.replace(str(host), "").splitlines()
@@ -359,7 +365,7 @@ def test_swap_stays_on_where_memory_cannot_take_it(host: Path, available: int, u
 
 ARMED = (
     "systemd-run --quiet --unit=loadlab-hand-back --on-active={} --on-unit-inactive=3600 "
-    "--timer-property=AccuracySec=1 sh {}"
+    "--timer-property=AccuracySec=1"
 )
 
 
@@ -383,31 +389,50 @@ def test_a_host_gets_back_what_was_stopped(host: Path) -> None:
     (when,) = run(host, "echo hand_back | arm 60")
     assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", when)
     assert run(host, "renew 90")[0][:2] == "20"
-    assert (kept / "hand-back.sh").read_text() == "hand_back\n"
+    script = kept / "hand-back.sh"
+    assert script.read_text() == "hand_back\n"
+    # At the next boot too, whose timers are gone.
+    unit = (host / "unit").read_text()
+    assert f"\nExecStart=/bin/sh {script}\n" in unit
+    assert "\nWantedBy=multi-user.target\n" in unit
 
     runs = host / "runs"
     runs.mkdir()
     hand_back = f"find() {{ command find {runs} $2 $3 $4 $5; }}; hand_back"
     # It measured a moment ago.
     run(host, hand_back)
-    script = f"{kept}/hand-back.sh"
-    said = [ARMED.format(60, script), ARMED.format(90, script)]
+    said = [ARMED.format(60), ARMED.format(90)]
     assert (host / "said").read_text().splitlines() == said
 
-    os.utime(runs, (0, 0))
+    # It was booted, which ends the timer and the measurement.
+    (host / "said.armed").unlink()
     run(host, hand_back)
     assert (host / "said").read_text().splitlines() == [
         *said,
         "snap unset system refresh.hold",
         f"swapon -p 5 {host}/area",
         "systemctl start cron.service",
-        "systemctl stop loadlab-hand-back.timer",
+        "systemctl daemon-reload",
     ]
-    (host / "said.armed").unlink()
+    assert not (host / "unit").exists()
     assert run(host, "renew 60") == ["over"]
     # What untune restored needs no timer.
     assert run(host, "forget </dev/null") == ["forgotten"]
     assert not kept.exists()
+
+
+def test_a_host_that_has_no_room_keeps_its_services(host: Path) -> None:
+    """And its files: half a script would give nothing back, half a file limit at random."""
+    (host / "kept").mkdir()
+    (host / "kept/found").write_text("unit.cron.service = active\n")
+    full = "ulimit -f 0; trap '' XFSZ"
+    failed = run(host, f"({full}; echo hand_back | arm 60) || echo failed")
+    assert failed == ["failed"]
+    assert not (host / "said").exists()
+    assert not (host / "kept/hand-back.sh").exists()
+    (host / "limits").write_text("* soft nofile 64\n")
+    assert run(host, f"({full}; place {host}/limits new) || echo failed") == ["failed"]
+    assert (host / "limits").read_text() == "* soft nofile 64\n"
 
 
 def test_a_limit_in_force_is_not_brought_into_force_again(host: Path) -> None:
@@ -540,6 +565,7 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
 ) -> None:
     """And the timer that hands back is set before anything is stopped."""
     (host / "etc/default/grub.d").mkdir(parents=True)
+    (host / "etc/systemd/system").mkdir(parents=True)
     boot = replace(NEW, key="boot.nosmt", value="force")
     cron = replace(NEW, key="unit.cron.service", value="inactive", required=False)
     tuned = Tuned(host, monkeypatch)

@@ -270,7 +270,7 @@ def _apply(state: HostState) -> list[str]:
     """
     return [
         'rm -f "$KEPT/settled"',
-        *(f"place {quote(path)} {quote(content)}" for path, content in state.files.items()),
+        *(f"place {quote(path)} {quote(content)} || exit" for path, content in state.files.items()),
         *(_put(change) for change in state.changes),
         "settle",
     ]
