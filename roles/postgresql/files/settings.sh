@@ -34,6 +34,13 @@ keep_state() {
     mkdir -p ${STATE%/*} && echo $boot $(running) >$STATE.part && sync $STATE.part && mv $STATE.part $STATE && echo stored
 }
 
+# Starts what the lab used and somebody stopped since: the lab's databases are in it.
+start_used() {
+    [ -e $STATE ] && systemctl cat postgresql >/dev/null 2>&1 || return 0
+    [ -z "$(pgrep -u postgres -x postgres)" ] || return 0
+    systemctl start postgresql && answers && echo started
+}
+
 put_state_back() {
     [ -e $STATE ] || return 0
     read -r boot units <$STATE

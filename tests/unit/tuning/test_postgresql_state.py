@@ -57,3 +57,17 @@ def test_a_package_that_was_purged_has_no_state(tmp_path: Path) -> None:
     assert run(tmp_path, "put_state_back", [], PURGED="yes") == "as before\n"
     assert not (tmp_path / "bin/systemctl.said").exists()
     assert run(tmp_path, "put_state_back", []) == ""
+
+
+def test_one_that_was_stopped_is_started_to_drop_the_labs_databases(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, words in {"pgrep": 'echo "$RUNS"', "runuser": "true"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{words}\n")
+        (programs / name).chmod(0o755)
+    # One that the lab never used is left alone.
+    assert run(tmp_path, "start_used", [], RUNS="") == ""
+    run(tmp_path, "keep_state", [ALL, MAIN], BOOT="enable")
+    assert run(tmp_path, "start_used", [ALL, MAIN], RUNS="77") == ""
+    assert run(tmp_path, "start_used", [], RUNS="") == "started\n"
+    assert (programs / "systemctl.said").read_text().splitlines() == ["start postgresql"]
