@@ -76,7 +76,8 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     foreign_cpu_disturbing: NotNegative = 0.10
     #: Void above: core time that others had in the disturbed seconds / duration, on a host.
     foreign_cpu_time_max: Fraction = 0.05
-    foreign_cpu_heavy: NotNegative = 0.25  #: Foreign CPU above which a second moves any p99, cores.
+    #: Foreign CPU, or steal, above which a second moves any p99, cores.
+    foreign_cpu_heavy: NotNegative = 0.25
     #: Void above: core time that others had in such seconds / duration, on a host. Half of the
     #: requests above the p99.
     foreign_cpu_heavy_time_max: Fraction = 0.005
@@ -305,6 +306,14 @@ def _seconds(reason: Reason) -> str:
 
 
 def _steal(reason: Reason) -> str:
+    if "second_max" in reason.facts:
+        host, least, worst = (reason.facts[name] for name in ("host", "second_max", "worst"))
+        return (
+            f"the hypervisor took a core of the {host} for {shown(reason, 'part')} of the load, "
+            f"limit {formatting.part_of(number(reason.limit))}, in seconds with more than "
+            f"{formatting.significant(number(least), 2)} cores; "
+            f"{formatting.significant(number(worst), 2)} cores in the worst second"
+        )
     return (
         f"{shown(reason, '.3f')} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
     )
@@ -399,7 +408,10 @@ VOID: ReasonTable = {
         _steal,
         "Use a machine of your own, or an instance type whose CPU is not shared",
         meaning="Another machine on the same hardware took CPU time.",
-        thresholds=("steal_max", "steal_disturbing", "steal_seconds_max"),
+        thresholds=(
+            *("steal_max", "steal_disturbing", "steal_seconds_max"),
+            *("foreign_cpu_heavy", "foreign_cpu_heavy_time_max"),
+        ),
         cause="outside",
         brief="another machine took {} of the CPU",
         form="percent",

@@ -6,7 +6,7 @@ docs/disturbances.md has the figures.
 from bisect import bisect_left
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pytest
@@ -43,16 +43,20 @@ class Disturbed:
     cores: int = 1
     hit: int = 1
     busy: float = 0.6
+    #: Who has it: other programs, or the hypervisor.
+    taker: Literal["foreign_cpu", "cpu_steal"] = "foreign_cpu"
 
     def told(self) -> Told:
         runs = [self._latencies(np.random.default_rng(seed)) for seed in range(RUNS)]
         p50, p99, p99_9 = (
             float(median(1000 * np.percentile(run, at) for run in runs)) for at in (50, 99, 99.9)
         )
-        foreign = [self.part * self.hit / self.cores] * self.seconds
+        taken = [self.part * self.hit / self.cores] * self.seconds
         quiet = [0.0] * (self.duration_s - self.seconds)
+        used = {self.taker: taken + quiet}
+        stolen = float(np.mean(used.get("cpu_steal", [0.0])))
         host = telemetry(
-            cores=self.cores, per_second=series(self.duration_s, foreign_cpu=foreign + quiet)
+            cores=self.cores, cpu={"steal": stolen}, per_second=series(self.duration_s, **used)
         )
         validity = judged(server=host)
         tails = [reason for reason in validity.findings if reason.code == "disturbed_tail"]
@@ -108,6 +112,15 @@ def test_what_is_valid_beside_a_disturbed_second_tells_nearly_the_quiet_p50(
         if found.valid:
             assert found.p50_ms < 1.1 * quiet.p50_ms
             assert found.p99_ms < most * quiet.p99_ms, part
+
+
+@pytest.mark.parametrize("taker", ["foreign_cpu", "cpu_steal"])
+def test_a_second_of_a_minute_voids_whoever_took_the_cores(
+    taker: Literal["foreign_cpu", "cpu_steal"],
+) -> None:
+    told = Disturbed(0.5, 1, 60, 2, 2, taker=taker).told()
+    assert told.p99_ms > 10 * Disturbed(0.0, 1, 60, 2, 2).told().p99_ms
+    assert not told.valid
 
 
 def test_what_is_void_would_tell_another_p99() -> None:

@@ -50,6 +50,11 @@ def above(values: Sequence[float], limit: float) -> float:
     return sum(value > limit for value in values) / len(values) if values else 0.0
 
 
+def _time_above(used: Sequence[float], limit: float) -> float:
+    """Return the mean of the cores used in the seconds above ``limit``; 0 of none."""
+    return sum(cores for cores in used if cores > limit) / len(used) if used else 0.0
+
+
 def generator_cpu(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
 
@@ -118,13 +123,28 @@ def steal(client: ClientEvidence) -> Iterator[Reason]:
                 code="steal", value=host.cpu.steal, limit=thresholds.steal_max, facts={"host": role}
             )
         else:
-            yield from _stolen(role, seconds, thresholds)
+            yield from _stolen(role, seconds, host.cores, thresholds)
 
 
-def _stolen(role: str, seconds: Sequence[float], thresholds: Thresholds) -> Iterator[Reason]:
-    yield from _in_seconds(
-        "steal", seconds, thresholds.steal_disturbing, thresholds.steal_seconds_max, {"host": role}
-    )
+def _stolen(
+    role: str, per_second: Sequence[float], cores: int, thresholds: Thresholds
+) -> Iterator[Reason]:
+    """Yield a reason where the hypervisor took too much in too many seconds, or so much in a few
+    that the p99 is of its making: a core that it took serves as little as one that others use.
+
+    ``per_second``: fractions of the time of ``cores``.
+    """
+    used = [fraction * cores for fraction in per_second]
+    # Of many cores, what every load may lose is spread over all of them.
+    second_max = max(thresholds.foreign_cpu_heavy, thresholds.steal_max * cores)
+    time_max = thresholds.foreign_cpu_heavy_time_max
+    time = _time_above(used, second_max)
+    if time > time_max:
+        facts: Facts = {"host": role, "second_max": second_max, "worst": max(used)}
+        yield Reason(code="steal", value=time, limit=time_max, facts=facts)
+        return
+    limit, seconds_max = thresholds.steal_disturbing, thresholds.steal_seconds_max
+    yield from _in_seconds("steal", per_second, limit, seconds_max, {"host": role})
 
 
 def _in_seconds(
@@ -157,7 +177,7 @@ def _foreign(
         (thresholds.foreign_cpu_heavy, thresholds.foreign_cpu_heavy_time_max),
         (thresholds.foreign_cpu_disturbing, thresholds.foreign_cpu_time_max),
     ):
-        time = sum(cores for cores in used if cores > second_max) / len(used) if used else 0.0
+        time = _time_above(used, second_max)
         if time > time_max:
             yield Reason(
                 code="foreign_cpu",
@@ -420,7 +440,8 @@ def calibration_link(
             ran = traffic >= TRAFFIC_MIN * traffic.max()
             foreign = [] if used.foreign is None else used.foreign[ran].tolist()
             reasons += _foreign(role, foreign, len(recorded.cores), thresholds)
-            reasons += _stolen(role, used.modes["steal"][ran].tolist(), thresholds)
+            stolen = used.modes["steal"][ran].tolist()
+            reasons += _stolen(role, stolen, len(recorded.cores), thresholds)
     for direction, throughput in directions.items():
         reasons += _unsteady(direction, throughput, thresholds)
     return reasons

@@ -98,6 +98,22 @@ def test_steal_voids_by_its_seconds_too() -> None:
     assert judged(server=seconds(cpu_steal=some(1, 0.09))).valid
 
 
+def test_a_second_without_its_cores_voids_whoever_took_them() -> None:
+    """Half of both cores in a second of 60 are 0.8 % on average; the p99 is 50 times as long."""
+    loaded = host(cores=2, per_second=series(60, cpu_steal=some(1, 0.5, 60)))
+    found = judged(server=loaded)
+    assert codes(found.reasons) == ["steal"]
+    assert words.reason(found.reasons[0]) == (
+        "the hypervisor took a core of the server for 1.7 % of the load, limit 0.50 %, in seconds "
+        "with more than 0.25 cores; 1.0 cores in the worst second"
+    )
+    many = host(cores=32, per_second=series(60, cpu_steal=some(1, 0.009, 60)))
+    assert judged(server=many).valid
+    assert not judged(
+        server=host(cores=32, per_second=series(60, cpu_steal=some(1, 0.03, 60)))
+    ).valid
+
+
 @pytest.mark.parametrize("disturbed", [{"foreign_cpu": 0.15}, {"cpu_steal": 0.09}])
 def test_a_p99_9_that_others_may_have_made_is_withheld(disturbed: dict[str, float]) -> None:
     """A second of 20, which voids nothing; a p99.99 needs more answers."""
@@ -175,7 +191,11 @@ def test_one_full_core_is_a_finding(
     cores: int, mean: float, busiest: float, softirq: float, told: bool
 ) -> None:
     server = host(
-        cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=softirq
+        cores=cores,
+        cpu_busy=mean,
+        cpu_busiest_core=busiest,
+        softirq_busiest_core=softirq,
+        per_second=None,
     )
     found = judged(server=server)
     assert found.valid
