@@ -11,7 +11,7 @@ by block.
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import permutations
 
 import msgspec
 from msgspec.structs import replace
@@ -131,36 +131,48 @@ def _steps(
 ) -> list[Step]:
     """Group the cells by one key, best first; each is compared with the best of the step before it.
 
-    p is corrected for all pairs that are not ``alike`` and have enough blocks.
+    p is corrected for all pairs that are not ``alike`` and have enough blocks. The median gives the
+    order, and of two that lack different blocks the test.
     """
     sign = -1 if ROWS[key].better == "higher" else 1
-    order = sorted(cells, key=lambda cell: (sign * _median(cell, key), cell.cell_id))
     by_block = {cell.cell_id: metrics.measured(cell, PATHS[key]) for cell in cells}
     changes = {
         (base.cell_id, head.cell_id): metrics.change(
             [by_block[head.cell_id]], [by_block[base.cell_id]]
         )
-        for base, head in combinations(order, 2)
+        for base, head in permutations(cells, 2)
         if not alike(base, head)
     }
-    p_of = {pair: change.p for pair, change in changes.items() if change.p is not None}
-    corrected = dict(zip(p_of, inference.corrected([*p_of.values()]), strict=True))
+    pairs = [pair for pair in changes if pair[0] < pair[1] and changes[pair].p is not None]
+    p_values = inference.corrected([changes[pair].p or 1.0 for pair in pairs])
+    corrected = dict(zip(map(frozenset, pairs), p_values, strict=True))
+
+    def decision(base: CellSummary, head: CellSummary) -> inference.Decision:
+        pair = base.cell_id, head.cell_id
+        few = comparison.no_interval(by_block[pair[0]], by_block[pair[1]], changes[pair])
+        if few:
+            return inference.Decision("inconclusive", few, tested=False)
+        p, margin = corrected[frozenset(pair)], comparison_rule().margin
+        return inference.decide(changes[pair], p, floor, margin)
+
+    def is_above(cell: CellSummary, other: CellSummary) -> bool:
+        return not alike(cell, other) and decision(other, cell).conclusion == ROWS[key].better
+
+    order: list[CellSummary] = []
+    for cell in sorted(cells, key=lambda cell: (sign * _median(cell, key), cell.cell_id)):
+        above = (place for place, other in enumerate(order) if is_above(cell, other))
+        order.insert(next(above, len(order)), cell)
     steps = [Step([order[0]], None, True)]
     for cell in order[1:]:
         leader = steps[-1].cells[0]
         if alike(leader, cell) or _median(leader, key) == _median(cell, key) == 0:
             steps[-1].cells.append(cell)
             continue
-        pair = leader.cell_id, cell.cell_id
-        few = comparison.no_interval(by_block[pair[0]], by_block[pair[1]], changes[pair])
-        decision = (
-            inference.Decision("inconclusive", few, tested=False)
-            if few
-            else inference.decide(changes[pair], corrected[pair], floor, comparison_rule().margin)
-        )
-        if decision.tested and decision.conclusion not in ("higher", "lower"):
+        outcome = decision(leader, cell)
+        if outcome.tested and outcome.conclusion not in ("higher", "lower"):
             steps[-1].cells.append(cell)
             continue
-        facts = {**decision.reason.facts, "metric": key, "difference": changes[pair].value}
-        steps.append(Step([cell], replace(decision.reason, facts=facts), decision.tested))
+        difference = changes[leader.cell_id, cell.cell_id].value
+        facts = {**outcome.reason.facts, "metric": key, "difference": difference}
+        steps.append(Step([cell], replace(outcome.reason, facts=facts), outcome.tested))
     return steps

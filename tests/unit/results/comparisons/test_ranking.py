@@ -98,6 +98,15 @@ def test_rate_is_held_by_right_answers_whenever_they_came(
     assert ranking.held(rep) == kept
 
 
+def test_a_stack_that_lacks_the_slow_blocks_is_not_the_better_one_for_that() -> None:
+    """The machine becomes slower; the one whose last blocks are void has the higher median."""
+    speed = [1000, 900, 810, 730, 656, 590]
+    noise = [1.0, 1.002, 0.999, 1.001, 1.0, 0.998]
+    quick = [1.05 * own * part for own, part in zip(speed, noise, strict=True)]
+    cells = cell("a", speed[:3], load=CLOSED), cell("b", quick, load=CLOSED)
+    assert ranks(*cells) == [("b", "1"), ("a", "2")]
+
+
 def test_too_few_repetitions_give_an_order_that_is_called_unsure() -> None:
     (group,) = ranking.build([cell("a", [700], [90]), cell("b", [500], [90])], [])
     assert [(row.rank, row.sure) for row in group.rows] == [(1, True), (2, False)]
