@@ -129,7 +129,9 @@ def memory(evidence: Evidence) -> Check | None:
     if killed and (evidence.affects(evidence.failed) or (pressure or 0.0) >= limit):
         return check("memory", True, pressure, limit, killed=killed)
     swapped = evidence.server.swap_pages
-    if evidence.affects(swapped):
+    # The kernel writes idle pages out by 32 and reads 8 at once: no request need have waited.
+    waited = pressure is None or pressure >= THRESHOLDS.affected
+    if waited and evidence.affects(swapped):
         return check("memory", True, pressure, limit, swapped=swapped)
     if pressure is None:
         return None

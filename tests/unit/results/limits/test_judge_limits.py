@@ -454,6 +454,7 @@ STRAYS: dict[str, dict[str, Any]] = {
     "a refused connection": {"tcp": {"listen_overflows": 1, "listen_drops": 1}},
     "a dropped SYN": {"tcp": {"listen_drops": 1}},
     "a swapped page": {"swap_pages": 1},
+    "idle pages written out": {"swap_pages": 64, "memory_pressure": 0.0},
     "a killed process of somebody else": {"oom_kills": 1},
     **{
         kind: {"reverse_proxy": log(errors={kind: 1})}
@@ -486,6 +487,10 @@ def test_few_refused_connections_of_which_each_holds_one_of_a_closed_loop_are_th
     many = {"requests": 30_000, "ok": 30_000, "responses": 30_000, "duration_s": 6.0}
     refused = {"tcp": {"listen_overflows": 160, "listen_drops": 160}}
     assert limit(slow(**many, server=refused)).limit.code == "accept_queue"
+
+
+def test_pages_that_requests_waited_for_are_the_limit() -> None:
+    assert limit(slow(server={"swap_pages": 60, "memory_pressure": 0.02})).limit.code == "memory"
 
 
 def test_a_cell_without_a_limit_is_told_with_the_figures_of_its_statistics() -> None:
