@@ -5,6 +5,7 @@ hosts, never records the same file twice, and takes its cells in the order that 
 results so far give. The stacks that a load measured side by side share its time and recordings.
 """
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
@@ -139,10 +140,11 @@ def _overlaps(results: Results) -> Faults:
 def _unplanned(run_dir: Path, results: Results, begun: Run, lanes: Lanes) -> Faults:
     """Yield the repetitions of cells that the plan has not, or that were not next by the plan.
 
-    A later call that resumed the run may have planned other cells.
+    A later call that resumed the run may have planned other cells, so what was measured before the
+    last one is taken as it is.
     """
-    if begun.resumed:
-        return
+    since = _resumed_at(begun)
+    latest = {folder: own for folder, own in results.items() if (own.started or 0.0) >= since}
     everything = records.load(run_dir)
     plan = plans.with_rate_ceiling(begun.plan, records.rate_ceiling(run_dir))
     items = {
@@ -150,23 +152,35 @@ def _unplanned(run_dir: Path, results: Results, begun: Run, lanes: Lanes) -> Fau
         for experiment in plan.experiments
         for item in experiment.known_items(everything)
     }
-    strange = [folder for folder in results if folder.of not in items]
+    strange = [folder for folder in latest if folder.of not in items]
     for folder in strange:
         yield folder, f"{PLAN} has no such cell"
-    for folder, result in results.items():
+    for folder, result in latest.items():
         item = items.get(folder.of)
         if item and (item.cell, item.purpose) != (result.cell, result.purpose):
             yield folder, f"{PLAN} has another cell of this name"
+    controls = {control for _, control in plan.aa_controls}
+    for folder, result in latest.items():
+        if result.purpose == "aa_control" and controls and folder.of not in controls:
+            yield folder, f"{PLAN} counts it to no A/A control"
     # A cell that failed twice is left out.
     failed = any(result.error is not None for result in results.values())
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
     if not (strange or failed or idle):
-        yield from _out_of_turn(plan, results, everything, lanes)
+        yield from _out_of_turn(plan, results, everything, lanes, since)
 
 
-def _out_of_turn(plan: Plan, results: Results, everything: Records, lanes: Lanes) -> Faults:
+def _resumed_at(begun: Run) -> float:
+    """Return when the run was resumed last, unix seconds; 0 where it was not."""
+    calls = [datetime.datetime.fromisoformat(call.started) for call in begun.resumed or ()]
+    return max((call.timestamp() for call in calls), default=0.0)
+
+
+def _out_of_turn(
+    plan: Plan, results: Results, everything: Records, lanes: Lanes, since: float
+) -> Faults:
     """Yield the first repetition of each pair that was not next by the plan and the results before
-    it."""
+    it, of those that began from ``since`` on (unix seconds)."""
     blocks = [result.block or 0 for result in results.values()]
     plan = plans.with_blocks(plan, max([plan.options.repetitions, *blocks]))
     keeps_order = all_kinds.of_plan(plan).keeps_order
@@ -189,7 +203,9 @@ def _out_of_turn(plan: Plan, results: Results, everything: Records, lanes: Lanes
                 plan, repeats.limited(plan, kept), {}, None, pair, keeps_order=keeps_order
             )
             following = (item.cell_id, item.block) if item else (None, None)
-            if following != (folder.of, result.block) and result.purpose != "saturation":
+            is_latest = (result.started or 0.0) >= since
+            next_was = following == (folder.of, result.block)
+            if is_latest and not next_was and result.purpose != "saturation":
                 yield folder, f"by the plan {following[0] or 'nothing'} was to be measured then"
                 break
             for other, beside in results.items():

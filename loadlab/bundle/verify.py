@@ -82,6 +82,12 @@ def _check_hashes(bundled: Path, sums: Mapping[str, str], outcome: Outcome) -> N
 
 def _check_run(begun: Run, outcome: Outcome) -> None:
     """Mark the documents that contradict each other or the plan, though each was derived again."""
+    if begun.resumed:
+        last = one_line(begun.resumed[-1].started, 40)
+        outcome.notes.append(
+            f"The run was resumed at {last}: what was measured before was not compared with its "
+            "plan."
+        )
     try:
         faults = contradictions.find(outcome.run_dir, begun)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:

@@ -13,6 +13,7 @@ from loadlab.bundle import contradictions
 from loadlab.model import Result
 from loadlab.plan import plan_document as plans
 from loadlab.plan import progress, records, repeats, schedule
+from loadlab.plan.plan_document import Resumption, Run
 from loadlab.plan.progress import Began
 from loadlab.run import documents
 from loadlab.run.run_dir import RESULT, RunDir
@@ -63,6 +64,15 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_as_it_was_measured_contradicts_nothing(tmp_path: Path, kind: str) -> None:
     assert faults(write(tmp_path / "a-run", kind)) == []
+
+
+def test_what_was_measured_before_a_run_was_resumed_may_be_of_another_plan(
+    original: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(original, tmp_path / "a-run"))
+    move_a_repetition_into_another_block(run)
+    resume(run, "2033-05-18T03:33:20+00:00")
+    assert faults(run) == []
 
 
 def results(run: Path) -> dict[Path, Result]:
@@ -159,6 +169,30 @@ def move_a_repetition_into_another_block(run: Path) -> None:
     put(folder, replace(result, block=(result.block or 0) + 1))
 
 
+def plan_otherwise(run: Path, change: Callable[[Run], Run]) -> None:
+    documents.write(RunDir(run).plan, documents.encode(change(plans.read(run))))
+
+
+def resume(run: Path, at: str) -> None:
+    """Say that the run was resumed, from when on its plan need be that of the measurements."""
+    call = Resumption(started=at, argv=["ansible-playbook"])
+    plan_otherwise(run, lambda begun: replace(begun, resumed=[call]))
+
+
+def move_a_repetition_of_a_run_that_was_resumed(run: Path) -> None:
+    move_a_repetition_into_another_block(run)
+    resume(run, "2001-09-09T01:46:50+00:00")
+
+
+def leave_out_a_control(run: Path) -> None:
+    plan_otherwise(
+        run,
+        lambda begun: replace(
+            begun, plan=replace(begun.plan, aa_controls=begun.plan.aa_controls[:1])
+        ),
+    )
+
+
 FORGERIES: list[tuple[Callable[[Path], None], str]] = [
     (remove_a_void_repetition, "is not there"),
     (remove_a_void_repetition_and_number_the_rest_anew, "measurements were made by progress.json"),
@@ -170,6 +204,8 @@ FORGERIES: list[tuple[Callable[[Path], None], str]] = [
     (change_what_a_cell_measured, "plan.json has another cell of this name"),
     (begin_before_the_end_of_another, "before the end of cells/"),
     (move_a_repetition_into_another_block, "was to be measured then"),
+    (move_a_repetition_of_a_run_that_was_resumed, "was to be measured then"),
+    (leave_out_a_control, "counts it to no A/A control"),
 ]
 
 
