@@ -125,6 +125,8 @@ def begin(folder: Path, clients: list[Client]) -> Told:
                 "name": one.name,
                 "exporter": urls[one.name],
                 "begin": f"echo $(date +%s.%N) $BEGIN_AT >{folder}/{one.name}.told",
+                "end": "true",
+                "stop": "true",
             }
             for one in clients
         ]
