@@ -125,7 +125,8 @@ class ActionModule(ControllerAction[Arguments]):
     def _boot(self, changes: Sequence[Change]) -> None:
         keys = ", ".join(change.key for change in changes)
         tell(f"{self.name} is booted again, as the kernel reads {keys} only then")
-        self._run(*(_put(change) for change in changes))
+        # This boot is the lab's own, so it gives nothing back.
+        self._run(*(_put(change) for change in changes), "disarm")
         self._reboot()
 
     def _reboot(self) -> None:
