@@ -30,7 +30,7 @@ from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.stopping import TRIES, tries_of
 from loadlab.plan.plan_document import Plan, Setup
 from loadlab.plan.records import Records, by_block, failures_in_a_row, finished, latest_block
-from loadlab.stats.lanes import places
+from loadlab.stats.places import places
 
 
 class Switch(Record, kw_only=True, frozen=True):

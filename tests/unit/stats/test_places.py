@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from loadlab.stats import lanes, sequential
+from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
+from loadlab.stats.places import places
 from loadlab.stats.sequential import Turn
 
 VARIANTS = ["base", "control", "head"]
@@ -25,7 +26,7 @@ def restarts(
     values: dict[str, dict[int, float]] = {name: {} for name in VARIANTS}
     for block in range(blocks):
         machine = random.normal(0, 0.1)
-        for place, name in enumerate(lanes.places(seed, block, VARIANTS)):
+        for place, name in enumerate(places(seed, block, VARIANTS)):
             log = machine + BIAS[place] + random.normal(0, NOISE)
             values[name][block] = 250 * math.exp(log) * (1 + effect * (name == "head"))
     return values
@@ -34,13 +35,13 @@ def restarts(
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_each_variant_is_at_each_place_equally_often_and_after_any_other(count: int) -> None:
     variants = [f"variant {number}" for number in range(count)]
-    orders = [tuple(lanes.places(7, block, variants)) for block in range(40 * count)]
+    orders = [tuple(places(7, block, variants)) for block in range(40 * count)]
     at = Counter((place, name) for order in orders for place, name in enumerate(order))
     assert set(at.values()) == {40}
     assert len(at) == count**2
     pairs = Counter(pair for order in orders for pair in pairwise(order))
     assert len(pairs) == count * (count - 1)
-    assert orders != [tuple(lanes.places(8, block, variants)) for block in range(40 * count)]
+    assert orders != [tuple(places(8, block, variants)) for block in range(40 * count)]
 
 
 def covers(estimate: Estimate, truth: float) -> bool:

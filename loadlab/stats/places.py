@@ -1,8 +1,7 @@
-"""Compare variants that run side by side, each in a lane of one load.
+"""The places of variants that run side by side, each in a lane of one load.
 
 A block is a restart of all variants. The places of the lanes are not quite equal: port, order of
-the starts, order of the slices. So the variants change places from block to block. A block's value
-is the logarithm of a ratio, and sequential.compare has its intervals, which hold at every look.
+the starts, order of the slices. So the variants change places from block to block.
 """
 
 import random
