@@ -161,7 +161,8 @@ def _with(
     for name in processes.GROUPS:
         used: Processes | None = getattr(services, name)
         if used is not None and name in spent:
-            used = replace(used, cpu_s=spent[name], cpu=parts[name])
+            # A service that ended right after the load lacks the reading that the part needs.
+            used = replace(used, cpu_s=spent[name], cpu=parts.get(name, used.cpu))
             if spent[name]:
                 used = replace(used, system_share=min(1.0, system[name] / spent[name]))
         corrected[name] = used

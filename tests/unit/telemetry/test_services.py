@@ -135,6 +135,22 @@ def test_a_request_that_hangs_does_not_make_a_service_busier(tmp_path: Path) -> 
         assert used.longest_wait == pytest.approx(0.25)
 
 
+def test_a_service_that_ends_right_after_the_load_has_its_cpu_time(tmp_path: Path) -> None:
+    stat = "S 1 7 7 0 -1 0 0 0 0 0 {user} 0 0 0 20 0 1 0 9 100 10 0"
+    processes, groups = ["# ticks 100 page 4096"], ["# ticks 100"]
+    for t in range(8):
+        processes.append(f"# reading {t}.0")
+        groups.append(f"# reading {t}.0")
+        if t <= 4:
+            processes += ["# nginx 7", f"/proc/7/stat:7 (nginx) {stat.format(user=50 * t)}"]
+            groups.append(f"own /sys/fs/cgroup/system.slice/nginx.service {500_000 * t} 0")
+    for name, lines in ((run_dir.PROCESSES, processes), (run_dir.CORES, groups)):
+        (tmp_path / name).write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    services_used, _ = services.server(tmp_path, Window(1, 4, warmed=True, finished=4), 1)
+    used = builders.present(builders.present(services_used).reverse_proxy)
+    assert (used.cpu_s, used.cpu) == pytest.approx((1.5, 0.5))
+
+
 def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() -> None:
     recorded = readings(busy((0.0, 3.0)))
     for reading in recorded:
