@@ -133,6 +133,7 @@ def closed_loop(path: Path) -> Saturated:
     written = [closed.seconds, closed.right, closed.drained_s]
     if (
         not len(closed.by_slice) == closed.slices > 0
+        or closed.seconds <= 0
         or closed.right > summary.outcomes["right"]
         or not np.allclose(sums, written, rtol=0, atol=1e-6)
     ):
@@ -224,7 +225,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         stops=Stops(
             total_s=summary.gaps.total_s,
             longest_s=summary.gaps.longest_s,
-            causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
+            causes={name: cause.total_s for name, cause in summary.gaps.causes.items()},
         ),
         sent_shape=_sent_shape(summary, reader.mix_off),
         visits=_visits(reader, summary),
@@ -313,7 +314,7 @@ def _sent_shape(summary: Summary, mix_off: int | None) -> SentShape | None:
     error = shape.gap_error_us
     other = summary.visits.seed if summary.visits else summary.mix_seed
     seed = planned.seed if planned and planned.seed is not None else other
-    return SentShape(seed, (error["p50"], error["p99"]), shape.off_by_second, mix_off)
+    return SentShape(seed, (error.p50, error.p99), shape.off_by_second, mix_off)
 
 
 def _opened(summary: Summary) -> Opened | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import json
 import math
 import zlib
 from collections import Counter
@@ -64,12 +63,27 @@ Counts = tuple[Integers, Integers]
 Bits = npt.NDArray[np.bool_]
 
 
+class Header(Struct):
+    """The first line of a file of requests or seconds: the fields of one of the two."""
+
+    format: str
+    columns: tuple[str, ...] = ()
+    rows: int = 0
+    sub_buckets: int = 0
+
+
+class Cause(Struct):
+    """Gaps of one cause, seconds."""
+
+    total_s: float
+
+
 class Gaps(Struct):
     """Times in which the generator's loop stood still for more than 0.2 ms, seconds."""
 
     total_s: float
     longest_s: float
-    causes: dict[str, dict[str, float]]
+    causes: dict[str, Cause]
 
 
 class Check(Struct):
@@ -81,10 +95,17 @@ class Check(Struct):
     limit: float
 
 
-class Sends(Struct):
-    """How the arrivals were kept: gap_error_us has p50 and p99."""
+class GapError(Struct):
+    """Percentiles of how far two sends were from their gap, µs."""
 
-    gap_error_us: dict[str, float]
+    p50: float
+    p99: float
+
+
+class Sends(Struct):
+    """How the arrivals were kept."""
+
+    gap_error_us: GapError
     off_by_second: list[int]
 
 
@@ -285,17 +306,17 @@ class Block:
 
 def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
-    header = json.loads(stream.readline())
-    names = tuple(header.get("columns", ()))
+    header = _header(stream, RECORDS)
+    names = header.columns
     known = [
         (*COLUMNS, *further, *kind)
         for further in ((), (NUMBER,), (DUE,), (LATER, PLACE))
         for kind in ((), (KIND,))
     ]
-    if header.get("format") != "metronome requests/1" or names not in known:
+    if header.format != "metronome requests/1" or names not in known:
         raise GeneratorError(f"{RECORDS} has another format: {header}")
     first = 0
-    while first < header["rows"]:
+    while first < header.rows:
         rows = _size(stream)
         columns = {}
         for name in names:
@@ -312,6 +333,14 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     # A compressed file ends with its checksum.
     if stream.read(1):
         raise GeneratorError(f"{RECORDS} has more than its {first} records")
+
+
+def _header(stream: BufferedIOBase, name: str) -> Header:
+    line = stream.readline()
+    try:
+        return msgspec.json.decode(line, type=Header)
+    except ValueError as error:
+        raise GeneratorError(f"{name} is truncated or has another format: {line[:80]!r}") from error
 
 
 def _exactly(stream: BufferedIOBase, size: int) -> bytes:
@@ -378,9 +407,11 @@ class Reader:
         self._staged = _Staged(schedule) if _has_stages(schedule) else None
 
     def add(self, block: Block) -> None:
-        """Add the records of a block."""
+        """Add the records of a block. Raises GeneratorError for an unknown outcome."""
         columns, number, totals = block.columns, block.number, self.totals
         outcome = columns["outcome"]
+        if outcome.max(initial=0) >= len(OUTCOMES):
+            raise GeneratorError(f"{RECORDS} has the unknown outcome {outcome.max()}")
         # As the generator rounds: to nanoseconds, then to units.
         due_units = (
             np.floor(number * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50
@@ -567,8 +598,8 @@ def _count(stream: BufferedIOBase, name: str, schedule: Schedule, reader: Reader
         for block in blocks(stream):
             reader.add(block)
         return
-    header = json.loads(stream.readline())
-    if header.get("format") != "metronome seconds/1" or header["sub_buckets"] != SUB_BUCKETS:
+    header = _header(stream, SECONDS)
+    if header.format != "metronome seconds/1" or header.sub_buckets != SUB_BUCKETS:
         raise GeneratorError(f"{SECONDS} has another format: {header}")
     numbers = _numbers(stream)
     for second in range(math.ceil(schedule.duration_s)):
@@ -579,8 +610,10 @@ def read_summary(path: Path) -> Summary:
     """Return what a metronome.json says. Raises GeneratorError."""
     try:
         summary = msgspec.json.decode(path.read_bytes(), type=Summary)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise GeneratorError(f"{path.name} is truncated or not understood: {error}") from error
     if summary.format != SUMMARY_FORMAT:
         raise GeneratorError(f"{path.name} is {summary.format!r}, not {SUMMARY_FORMAT!r}")
+    if summary.outcomes.keys() != {*OUTCOMES}:
+        raise GeneratorError(f"{path.name} has the outcomes {', '.join(summary.outcomes)}")
     return summary

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
+from loadlab.generators.measurement import GeneratorError
 from loadlab.model import LatencyBins
 from loadlab.stats import histograms, latency_bins
 
@@ -68,7 +69,14 @@ class Seconds:
         self._bins: list[latency_bins.Second] = []
 
     def add(self, turn: histograms.Integers, *columns: histograms.Integers) -> None:
-        """Add rows: their turns, latencies in µs, statuses and body lengths."""
+        """Add rows: their turns, latencies in µs, statuses and body lengths.
+
+        Raises GeneratorError for a turn that is not in the schedule.
+        """
+        if len(turn) and not 0 <= turn[0] <= turn[-1] < self._edges[-1]:
+            raise GeneratorError(
+                f"requests {turn[0]} to {turn[-1]} are not all in a schedule of {self._edges[-1]}"
+            )
         table = np.stack(columns)
         begin = 0
         while begin < table.shape[1]:

@@ -192,7 +192,8 @@ def summarise(
     """
     pages = _window(samples, start, end)
     first, last = pages[0], pages[-1]
-    _refuse_falling(pages, _counters(first[1], cpus, interface))
+    keys = [_counters(page, cpus, interface) for _, page in pages]
+    _refuse_falling(pages, keys[0])
     exact = recorded is not None and recorded.covers(start, end)
     source = recorded if recorded is not None and exact else _scraped(pages, cpus, interface)
     start, end = max(start, float(source.t[0])), min(end, float(source.t[-1]))

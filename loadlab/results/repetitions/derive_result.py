@@ -1,5 +1,6 @@
 """Build result.json of one repetition from its raw files."""
 
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_evidence
@@ -35,6 +36,7 @@ from loadlab.results.validity import disturbance, schedule_rules
 from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
 from loadlab.run import documents
+from loadlab.run.errors import LabError
 from loadlab.run.run_dir import CELL, LOCK_PROFILE, PROFILE, PROFILE_LOG, RepetitionDir
 from loadlab.stacks.reverse_proxies import running
 from loadlab.stats import histograms
@@ -55,25 +57,28 @@ def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | No
     ``calibrations``: of each client, in the order of cell.json; None for a client without one.
 
     A raw file that cannot be read or understood, or the controller's error.txt, gives a void result
-    with `error` and without numbers. Raises ResultError only where cell.json is absent or not
-    understood: such a result could not be identified.
+    with `error` and without numbers. So does a bug of the lab, whose error says so and where, as
+    the other cells of the run can be measured all the same. Raises ResultError only where cell.json
+    is absent or not understood: such a result could not be identified.
     """
     setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
     if setup.cell.load.timeout_s is not None:
         thresholds = replace(thresholds, timeout_s=setup.cell.load.timeout_s)
     try:
         return _measured(rep_dir, setup, thresholds, calibrations)
-    except (ValueError, LookupError, TypeError, OSError) as error:
-        # Every error of this package is a ValueError; a LookupError or TypeError is a raw file that
-        # lacks something. The text of an OSError would contain a path.
+    except LabError as error:
+        text = str(error)
+    except OSError as error:
+        # Its text would contain a path.
+        text = f"{error.strerror}: {Path(str(error.filename)).name}"
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        places = (f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[:0:-1])
         text = (
-            f"{type(error).__name__}: {error}"
-            if isinstance(error, LookupError | TypeError)
-            else str(error)
+            "a bug of the lab, please report it with this repetition's files: "
+            f"{type(error).__name__}: {error} at {' in '.join(places)}"
         )
-        if isinstance(error, OSError):
-            text = f"{error.strerror}: {Path(str(error.filename)).name}"
-        return _failed(setup, text)
+    return _failed(setup, text)
 
 
 def _failed(setup: RepetitionSetup, error: str) -> Result:

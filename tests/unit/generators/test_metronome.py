@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,25 @@ def test_a_truncated_file_is_refused(folder: Path) -> None:
         metronome.measure(folder, FLAKY)
     (folder / "metronome.requests.gz").unlink()
     with pytest.raises(GeneratorError, match=r"none of metronome\.requests, metronome\.seconds"):
+        metronome.measure(folder, FLAKY)
+
+
+@pytest.mark.parametrize(
+    ("name", "alter", "words"),
+    [
+        ("metronome.requests", lambda raw: b"", "metronome.requests is truncated"),
+        ("metronome.requests", lambda raw: b"{" + raw, "metronome.requests is truncated"),
+        ("metronome.json", lambda raw: b"\xff" + raw, "metronome.json is truncated"),
+        ("metronome.json", lambda raw: raw.replace(b'"write"', b'"wrote"'), "has the outcomes"),
+        ("metronome.json", lambda raw: raw.replace(b'"total_s"', b'"total"'), "truncated or not"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_no_bug(
+    folder: Path, name: str, alter: Callable[[bytes], bytes], words: str
+) -> None:
+    path = folder / name
+    path.write_bytes(alter(path.read_bytes()))
+    with pytest.raises(GeneratorError, match=words):
         metronome.measure(folder, FLAKY)
 
 

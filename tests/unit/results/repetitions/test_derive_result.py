@@ -407,6 +407,27 @@ def test_what_fails_is_a_record_with_its_error(
     assert found.cell.framework == "aiohttp"
 
 
+def test_a_bug_of_the_lab_is_called_one(oha_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(derive_result, "_result", broken)
+    error = present(build(oha_dir).error)
+    assert error.startswith("a bug of the lab, ")
+    assert re.search(
+        r"ZeroDivisionError: division by zero at test_derive_result\.py:\d+ in ", error
+    )
+
+
+def test_a_page_that_lacks_a_core_is_a_truncated_recording_and_no_bug(oha_dir: Path) -> None:
+    path = oha_dir / "telemetry-server.prom.gz"
+    pages = gzip.decompress(path.read_bytes()).decode().split("# scrape ")
+    middle = len(pages) // 2
+    pages[middle] = re.sub(r"node_cpu_seconds_total\{.*idle.*\n", "", pages[middle])
+    path.write_bytes(gzip.compress("# scrape ".join(pages).encode()))
+    assert "not on the page: node_cpu_seconds_total 0 idle" in present(build(oha_dir).error)
+
+
 def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
     run = json.loads((oha_dir / "run.json").read_text())
     (oha_dir / "run.json").write_text(json.dumps({**run, "exit_code": 124}))
