@@ -64,6 +64,7 @@ class HostUse(Struct, frozen=True, kw_only=True):
     - clusters; databases: name -> whether it is the lab's; role: whether another's is called
       loadlab; preloads: libraries that the owner's settings load
     - unreadable: why the databases could not be listed, or ""
+    - deployed: fingerprints of what the lab deployed there and nobody changed since, or ""
     """
 
     owned: list[str] = []
@@ -77,6 +78,7 @@ class HostUse(Struct, frozen=True, kw_only=True):
     role: bool = False
     preloads: list[str] = []
     unreadable: str = ""
+    deployed: str = ""
 
     @property
     def foreign(self) -> list[str]:
@@ -150,6 +152,7 @@ def parse(text: str) -> HostUse:
         role=bool(said("role")),
         preloads=_libraries(",".join(said("preloads"))),
         unreadable=" ".join(said("unreadable")),
+        deployed="".join(said("deployed")),
     )
 
 

@@ -39,7 +39,6 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     #: Name -> path, or "", of each generator's program that was asked for.
     programs: dict[str, str]
     sources: list[str]  #: "name:port" of each package source.
-    deployed: str  #: Fingerprints, or "".
     free_bytes: int  #: Of the file system of raw files.
     available_bytes: int  #: Of memory.
     manifest: HostDescription  #: The host's fields in manifest.json.
@@ -128,7 +127,6 @@ def parse(text: str) -> HostProbe:
             untraced=fields["untraced"].split(),
             programs=programs,
             sources=[name_and_port(url) for url in fields["sources"].split()],
-            deployed=fields.get("deployed", ""),
             free_bytes=int(fields["free_bytes"]),
             available_bytes=int(fields["available_kib"]) * 1024,
             manifest=HostDescription(

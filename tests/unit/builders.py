@@ -267,7 +267,6 @@ def host_probe(**changes: Any) -> HostProbe:
         untraced=[],
         programs={},
         sources=[],
-        deployed="",
         free_bytes=10**10,
         available_bytes=10**9,
         manifest=HostDescription(

@@ -62,12 +62,4 @@ done
 # Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |
     grep -oE 'https?://[^/[:space:]]+' | LC_ALL=C sort -u | paste -sd ' ')"
-# Fingerprints that the role deployment_stamp stored, of each part whose files are all unchanged and whose services
-# are all up. Checks one service at a time, because systemctl is-active succeeds if any of several is active.
-# Prints none during an unfinished set-up, which may have left services with an old configuration.
-deployed() {
-    cd "$1" 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
-        xargs -n 1 systemctl --quiet is-active <services && cat fingerprint 2>/dev/null
-}
-say deployed "$([ -e /run/loadlab-setup ] || for part in /var/lib/loadlab-deployed/*; do (deployed "$part"); done | paste -sd ' ')"
 dpkg-query -W -f 'package\t${Package} ${Version} ${db:Status-Abbrev}\n'

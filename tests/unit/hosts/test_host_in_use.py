@@ -1,3 +1,4 @@
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -237,8 +238,19 @@ def test_the_script_ends_on_any_machine(tmp_path: Path) -> None:
     mark, folder = tmp_path / "mark", tmp_path / "folder"
     mark.write_text("/a\n/b\n")
     (folder / "deps").mkdir(parents=True)
-    command = f"MARK={mark} PROXIES= PATHS='{folder} {mark} /nowhere'\n{SCRIPT.read_text()}"
+    stamps = tmp_path / "stamps"
+    for part, text in {"tools": "/a", "stack": "/b"}.items():
+        (stamps / part).mkdir(parents=True)
+        digest = hashlib.sha256(b"/a\n/b\n").hexdigest() if part == "tools" else "0" * 64
+        (stamps / part / "sums").write_text(f"{digest}  {mark}\n")
+        (stamps / part / "services").write_text("")
+        (stamps / part / "fingerprint").write_text(f"{text}\n")
+    script = SCRIPT.read_text().replace("/var/lib/loadlab-deployed", str(stamps))
+    script = script.replace("xargs -n 1", "xargs -r -n 1")
+    command = f"MARK={mark} PROXIES= PATHS='{folder} {mark} /nowhere'\n{script}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     found = host_in_use.parse(done.stdout)
     assert found.owned == ["/a", "/b"]
     assert found.paths == [str(mark)]
+    # A file of the other part was changed.
+    assert found.deployed == "/a"

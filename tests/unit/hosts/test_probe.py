@@ -42,7 +42,6 @@ LINES = {
     "netem": "no",
     "untraced": "",
     "sources": "http://debian.example.org https://mirror.example.org:8443",
-    "deployed": "c0ffee",
 }
 ROUTES = {"10.0.0.2": "eth1 10.0.0.1", "10.0.0.3": ""}
 PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
@@ -70,7 +69,6 @@ def test_parse_returns_what_a_probe_reports() -> None:
         untraced=[],
         programs={"oha": "", "wrk2": "/snap/bin/wrk2"},
         sources=["debian.example.org:80", "mirror.example.org:8443"],
-        deployed="c0ffee",
         free_bytes=50_000_000,
         available_bytes=1_024_000,
         manifest=HostDescription(
@@ -122,14 +120,14 @@ def test_probe_reports_the_routes_to_its_peers(tmp_path: Path, said: str, answer
 
 
 def test_what_a_host_need_not_have() -> None:
-    found = host.parse(probe(governor=None, deployed=None, cpu_model="", interface=""))
-    assert (found.deployed, found.interface) == ("", "")
+    found = host.parse(probe(governor=None, cpu_model="", interface=""))
+    assert found.interface == ""
     assert found.manifest.governor is None
     assert found.manifest.cpu_model == "unknown"
     assert host.parse(probe(netem="yes")).netem is True
 
 
-@pytest.mark.parametrize("name", sorted(set(LINES) - {"governor", "deployed"}))
+@pytest.mark.parametrize("name", sorted(set(LINES) - {"governor"}))
 def test_probe_without_a_required_line_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"the probe did not report '{name}'"):
         host.parse(probe(**{name: None}))
@@ -146,7 +144,7 @@ def test_the_probe_itself_makes_what_is_parsed() -> None:
     lines = stand_ins.printed(SCRIPT.read_text()).splitlines()
     assert all("\t" in line for line in lines)
     names = {line.split("\t")[0] for line in lines}
-    assert set(LINES) - {"governor", "deployed"} <= names <= {*LINES, "package"}
+    assert set(LINES) - {"governor"} <= names <= {*LINES, "package"}
 
 
 @pytest.mark.parametrize(

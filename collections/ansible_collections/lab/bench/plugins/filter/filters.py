@@ -105,6 +105,7 @@ def use_of_host(
         "taken": host_in_use.taken(host, demanded),
         "owned": host_in_use.owned(host, demanded),
         "noted": host.owned,
+        "deployed": host.deployed,
     }
 
 
