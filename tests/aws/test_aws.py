@@ -133,6 +133,8 @@ def test_a_pair_from_nothing_and_back(
     assert "ubuntu" not in told
     assert "us-east-1, account 123456789012 as arn:aws:sts::123456789012:user/moto, tag" in told
     assert "The instances go on until they terminate themselves (about 0.73 USD an hour)" in told
+    # As it works in another shell.
+    assert "Remove them: `AWS_REGION=us-east-1 ansible-playbook -i inventory/aws play" in told
     # Room for both or for none.
     (asked,) = cloud.called("RunInstances")
     wanted = {
