@@ -137,7 +137,12 @@ def _of_all(valid: Sequence[_Measured]) -> _Pool:
     for name in _partly_withheld(valid):
         kept = [result for result in valid if _known(result, name)]
         apart = _pooled(kept)
-        latency = replace(latency, **{name: getattr(apart.latency, name)})
+        bounds = {*latency.at_least} - {name} | {name} & {*apart.latency.at_least}
+        latency = replace(
+            latency,
+            **{name: getattr(apart.latency, name)},
+            at_least=[key for key in histograms.SUMMARY_KEYS if key in bounds],
+        )
         own = own and apart.own and replace(own, **{name: getattr(apart.own, name)})
         intervals = replace(intervals, **{name: getattr(apart.intervals, name)})
     return _Pool(pool.histogram, latency, own, intervals)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.model import ErrorCounts, Latency, Reason, Result
+from loadlab.model import ErrorCounts, Latency, OwnPart, Reason, Result
 from loadlab.results.exports import openmetrics
 from loadlab.results.repetitions import derive_result, response_time
 from loadlab.results.summaries import summarize
@@ -81,6 +81,26 @@ def test_percentile_withheld_from_one_is_withheld_from_all(real: dict[str, Resul
     ]
     assert summarize.merge(several[1:]).latency_us.p99_9 == pytest.approx(2000, rel=1e-3)
     assert summarize.merge(several).latency_us.p99_9 is None
+
+
+def test_a_percentile_of_one_repetition_is_the_lower_bound_that_it_is_there(
+    real: dict[str, Result],
+) -> None:
+    """The other one withholds it, and has so many answers that theirs together would be exact."""
+    own = OwnPart(**dict.fromkeys(histograms.PERCENTILES, 0.0))
+    latency = replace(present(real["oha"].latency_us), p99_9=300_000.0)
+    many, few = [1000] * 30_000, [1000] * 20_000
+    waits = response_time.encoded(histograms.from_values(np.array([300_000] * 30)))
+    several = [
+        of_values(real["oha"], number, values, latency_us=known, own_us=own, censored=censored)
+        for number, values, known, censored in (
+            (1, many, replace(latency, p99_9=None), None),
+            (2, few, latency, waits),
+        )
+    ]
+    found = summarize.merge([replace(own, ideal=own.histogram) for own in several]).latency_us
+    assert found.p99_9 == pytest.approx(300_000, rel=1e-3)
+    assert found.at_least == ["p99_9", "max"]
 
 
 def test_statistics_without_a_valid_repetition_are_null(real: dict[str, Result]) -> None:
