@@ -266,6 +266,9 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     tcp: TcpCounts
     #: Packets that the host received and lost; absent where it was not recorded.
     drops: Drops | None = None
+    #: How often the interface that carries the load lost its link; absent where it was not
+    #: recorded.
+    link_losses: Count | None = None
     sockets: SocketCounts
     network: Traffic
     #: Counter of the network card (ethtool -S) to the packets that the cloud held back or dropped

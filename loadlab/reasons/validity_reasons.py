@@ -446,6 +446,13 @@ VOID: ReasonTable = {
         brief="a clock was set by {} s",
         form=".3f",
     ),
+    "link_down": ReasonRow(
+        "the link of the load was down {value:n time} on {hosts:and}",
+        "Check the cable, the switch and what sets the network card",
+        meaning="A host lost the link that carries the load.",
+        cause="passing",
+        brief="the link of the load was down",
+    ),
     "swapping": ReasonRow(
         "{value} pages on {host}, limit {limit}",
         "Give the host more memory, or the application fewer workers",
@@ -636,6 +643,13 @@ FINDINGS: ReasonTable = {
         "Spread the work or the interrupts of the network card over more cores",
         meaning=("One core of a host was full while the others had room, or was full of softirq."),
         thresholds=("core_full",),
+    ),
+    "killed": ReasonRow(
+        "the kernel of {hosts:and} killed {value:,} processes because memory was used up; "
+        "journalctl -k names them",
+        "Give the host more memory, or the application fewer workers",
+        meaning="The kernel of a host killed processes because the machine or a control "
+        "group had no memory left.",
     ),
     "retransmits": ReasonRow(
         _retransmits,

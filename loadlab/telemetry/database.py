@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from loadlab.model import Database, Query, Sessions
 from loadlab.run.formatting import one_line
-from loadlab.telemetry.recordings import Window, around, json_lines, used
+from loadlab.telemetry.recordings import Window, around, ascending, json_lines, used
 
 STATEMENTS = 5  # the statements with the longest total time
 QUERY_LENGTH = 500
@@ -63,7 +64,9 @@ class DatabaseReading(msgspec.Struct, frozen=True):
 def read(path: Path) -> list[DatabaseReading]:
     """Return the readings of a database. Raises TelemetryError for a malformed line."""
     # psql ends each table with an empty line.
-    return json_lines(path, DatabaseReading)
+    readings = json_lines(path, DatabaseReading)
+    times = ascending([reading.t for reading in readings])
+    return [replace(reading, t=t) for reading, t in zip(readings, times, strict=True)]
 
 
 def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database | None:

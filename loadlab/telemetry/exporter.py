@@ -42,6 +42,11 @@ class Exporter:
         where = urllib.parse.urlsplit(url)
         self._path = where.path
         self._link = http.client.HTTPConnection(where.netloc, timeout=SCRAPE_S)
+        self._ahead_s = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Return the unix seconds of the controller's clock as if nobody had set it meanwhile."""
+        return time.monotonic() + self._ahead_s
 
     def close(self) -> None:
         self._link.close()
@@ -70,7 +75,7 @@ class Exporter:
         end = threading.Timer(SCRAPE_S, cut, [link.sock, late])
         end.start()
         try:
-            began, begun = time.time(), time.monotonic()
+            began, begun = self.now(), time.monotonic()
             link.request("GET", self._path)
             answer = link.getresponse()
             took_s = time.monotonic() - begun
@@ -100,7 +105,7 @@ class Exporter:
 
         Raises ConnectionRefusedError where nothing listens.
         """
-        now = time.time()
+        now = self.now()
         try:
             page = self.read()
         except ConnectionRefusedError:

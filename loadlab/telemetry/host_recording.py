@@ -14,7 +14,7 @@ import numpy as np
 
 from loadlab.model import Drops
 from loadlab.telemetry.counters import Counters, Floats
-from loadlab.telemetry.recordings import TelemetryError, remembered, unpacked
+from loadlab.telemetry.recordings import TelemetryError, ascending, remembered, unpacked
 
 # Fields of a core in /proc/stat, in their order (proc(5)).
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -28,6 +28,7 @@ _OWN = re.compile(r"own (\S+) (\d+) (\d+)")
 _ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
 _ENERGY = re.compile(r"energy (\S+) \S+ (\d+) (\d+)")
+_CARRIER = re.compile(r"carrier (\S+) (\d+)")
 _BELOW = re.compile(r"below (\S+) (\S+)")
 # The counters of /proc/net/softnet_stat have 32 bits.
 _WRAP = 2**32
@@ -53,7 +54,8 @@ class Reading:
     packets: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: Core -> (packets dropped, squeezes).
     softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
-    #: Interface -> interfaces that it consists of. Both once a second.
+    carrier: dict[str, int] = field(default_factory=dict)  #: Interface -> losses of its link.
+    #: Interface -> interfaces that it consists of. These three once a second.
     below: dict[str, list[str]] = field(default_factory=dict)
     #: Zone -> (µJ used, µJ at which it begins again); empty where the host does not tell it.
     energy: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -73,6 +75,8 @@ def read(path: Path) -> tuple[int, list[Reading]]:
             readings.append(Reading(float(match[1])))
         elif not readings or not _take(readings[-1], line):
             raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
+    for reading, t in zip(readings, ascending([reading.t for reading in readings]), strict=True):
+        reading.t = t
     return int(head[1]), readings
 
 
@@ -99,6 +103,8 @@ def _take(reading: Reading, line: str) -> bool:
         # Processed, dropped, squeezed, …, and the number of the core (Linux 5.7 and later).
         numbers = [int(word, 16) for word in match[1].split()]
         reading.softnet[numbers[12]] = numbers[1], numbers[2]
+    elif match := _CARRIER.fullmatch(line):
+        reading.carrier[match[1]] = int(match[2])
     elif match := _BELOW.fullmatch(line):
         reading.below.setdefault(match[1], []).append(match[2])
     else:
@@ -206,6 +212,17 @@ def drops(
         softnet_dropped=_risen(first, last, cpus, 0),
         softnet_squeezed=_risen(first, last, cpus, 1),
     )
+
+
+def link_losses(
+    readings: Sequence[Reading], start: float, end: float, interface: str
+) -> int | None:
+    """Return how often an interface lost its link over the load, of which drops() says the
+    readings; None where the recording has no such readings."""
+    counted = [reading for reading in readings if interface in reading.carrier]
+    before = [reading.carrier[interface] for reading in counted if reading.t <= start]
+    after = [reading.carrier[interface] for reading in counted if reading.t >= end]
+    return max(0, after[0] - before[-1]) if before and after else None
 
 
 def cards(below: Mapping[str, Sequence[str]], interface: str) -> set[str]:

@@ -129,6 +129,7 @@ def _during(
     telemetry = replace(
         telemetry,
         drops=host_recording.drops(readings, start, end, host.cpus, interface),
+        link_losses=host_recording.link_losses(readings, start, end, interface),
         memory_pressure=host_recording.pressure(readings, start, end, "memory"),
         io_pressure=host_recording.pressure(readings, start, end, "io"),
         energy_j=host_recording.joules(readings, start, end),

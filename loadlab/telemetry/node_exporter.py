@@ -8,7 +8,7 @@ line `# scrape <t> failed: <reason>`. Gzip members may be appended one after ano
 import re
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,6 +44,9 @@ SOCKETS = {
 }
 _PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, OOM, *TCP.values(), *SOCKETS.values())
 _USED = (CPU, RX, TX, *_PLAIN)
+# Seconds by which a clock must have been set before its scrapes are put in order again: a page that
+# arrives late differs by less.
+SET_S = 0.5
 _MARKER = re.compile(r"# scrape (\d+(?:\.\d+)?)(?: failed: (.*))?\Z")
 
 Key = tuple[str, ...]
@@ -58,6 +61,8 @@ class Sample:
     #: (name,); None where the scrape failed.
     values: dict[Key, float] | None
     failed: str | None = None  #: The reason, or None.
+    #: Seconds by which the host's clock was off from CLOCK here, as it had been set; see steady().
+    set_s: float = 0.0
 
 
 def block(t: float, page: str) -> str:
@@ -145,18 +150,56 @@ def booted(page: str) -> int:
     return int(float(boot_lines[0][0]))
 
 
-def _clock_step(offsets: list[float]) -> float:
-    """Return by how much the clock was set, in seconds, from its offset at each of 2 or more
-    scrapes.
+def _clock_offsets(offsets: list[float]) -> tuple[float, float]:
+    """Return the offset of a clock before and after it was set, seconds, from that at each of 2 or
+    more scrapes; nearly the same where nobody set it.
 
     A page that arrives late changes a single offset, a clock that was set all that follow: so each
     side of a step needs two scrapes, where there are that many.
     """
     side = 2 if len(offsets) >= 4 else 1
-    return max(
-        abs(statistics.median(offsets[place:]) - statistics.median(offsets[:place]))
+    sides = [
+        (statistics.median(offsets[:place]), statistics.median(offsets[place:]))
         for place in range(side, len(offsets) - side + 1)
-    )
+    ]
+    return max(sides, key=lambda pair: abs(pair[1] - pair[0]))
+
+
+def _clock_step(offsets: list[float]) -> float:
+    """Return by how much a clock was set, seconds, from its offset at each of 2 or more scrapes."""
+    before, after = _clock_offsets(offsets)
+    return abs(after - before)
+
+
+def steady(samples: list[Sample], start: float | None = None) -> list[Sample]:
+    """Return the scrapes as if nobody had set the host's clock meanwhile.
+
+    All are by the clock as it was before, or as it was after where only that read ``start``, unix
+    seconds of the host's clock. Each sample keeps by how much it was changed.
+    """
+    offsets = {s.t: s.values[(CLOCK,)] - s.t for s in samples if s.values is not None}
+    if len(offsets) < 2:
+        return samples
+    before, after = _clock_offsets(list(offsets.values()))
+    if abs(after - before) <= SET_S:
+        return samples
+    middle = (before + after) / 2
+    earlier = [t for t, offset in offsets.items() if (offset < middle) == (before < middle)]
+    kept = before
+    # The next scrape came a second later.
+    if start is not None and not earlier[0] <= start - before <= earlier[-1] + 1:
+        kept = after
+    return [
+        replace(
+            sample,
+            values={**sample.values, (CLOCK,): sample.values[(CLOCK,)] + by},
+            set_s=-by,
+        )
+        if sample.values is not None
+        and (by := kept - (before if sample.t in earlier else after)) != 0
+        else sample
+        for sample in samples
+    ]
 
 
 def clock_offset(samples: list[Sample]) -> float:
@@ -211,7 +254,8 @@ def summarise(
     def highest(name: str) -> float:
         return max(page[(name,)] for _, page in during)
 
-    offsets = [_clock(page) - page[0] for page in pages]
+    set_s = {sample.t: sample.set_s for sample in samples}
+    offsets = [_clock(page) - page[0] + set_s[page[0]] for page in pages]
     return HostTelemetry(
         cpu=counters.mean_modes(mean),
         cpu_busy=float(mean.busy[0]),

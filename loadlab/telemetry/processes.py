@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_reading
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from loadlab.telemetry.recordings import (
     TelemetryError,
     Window,
     around,
+    ascending,
     remembered,
     unpacked,
     used,
@@ -142,7 +144,9 @@ def read(path: Path) -> Recording:
         else:
             raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
     finish()
-    return Recording(int(head[1]), int(head[2]), readings)
+    times = ascending([reading.t for reading in readings])
+    steadied = [replace_reading(reading, t=t) for reading, t in zip(readings, times, strict=True)]
+    return Recording(int(head[1]), int(head[2]), steadied)
 
 
 def busiest(

@@ -82,7 +82,7 @@ class Recording:
         try:
             return self._exporter.block()
         except ConnectionRefusedError as refused:
-            now, reason = time.time(), exporter.reason(refused)
+            now, reason = self._exporter.now(), exporter.reason(refused)
         if self._reconnect is not None:
             try:
                 self._reconnect()

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,6 +75,19 @@ def remembered(read: Callable[[Path], T]) -> Callable[[Path], T]:
         return read_as_it_is(path, status.st_mtime_ns, status.st_size)
 
     return read_once
+
+
+def ascending(times: Sequence[float]) -> list[float]:
+    """Return the times of readings as if nobody had set the host's clock back meanwhile.
+
+    Where it was set back, the reading after follows as closely as the one before did.
+    """
+    steadied, behind_s = list(times[:1]), 0.0
+    for number, (before, t) in enumerate(pairwise(times)):
+        if t <= before:
+            behind_s += before - t + (before - times[number - 1] if number else 0)
+        steadied.append(t + behind_s)
+    return steadied
 
 
 @dataclass(frozen=True)

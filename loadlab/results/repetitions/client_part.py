@@ -114,7 +114,8 @@ def _read(
     )
     raw |= {generator.output, *beside}
     started, end, finished = _times(run, cell.load, measurement)
-    scrapes, own_scrapes = server(), node_exporter.read(there(recording))
+    own_scrapes = node_exporter.steady(node_exporter.read(there(recording)), started)
+    scrapes = node_exporter.steady(server())
     offset_s = node_exporter.clock_offset(own_scrapes)
     # The server's clock relative to the client's, by way of the controller's.
     ahead_s = node_exporter.clock_offset(scrapes) - offset_s
@@ -217,6 +218,9 @@ def _times(run: GeneratorRun, load: Load, measurement: Measurement) -> tuple[flo
     A generator knows its start better than its process.
     """
     started, finished = measurement.span or (run.started, run.finished)
+    # Somebody set the clock back meanwhile.
+    if finished - started < measurement.duration_s - node_exporter.SET_S:
+        finished = started + measurement.duration_s
     end = finished
     if load.duration_s is not None:
         end = min(end, started + load.duration_s)

@@ -245,6 +245,23 @@ def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
             )
 
 
+def link_down(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where a host lost the link that carries the load."""
+    lost = {role: host.link_losses for role, host in client.hosts.items() if host.link_losses}
+    if lost:
+        yield Reason(code="link_down", value=max(lost.values()), facts={"hosts": list(lost)})
+
+
+def killed(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where the kernel of a host killed processes because memory was used up.
+
+    Hosts that share a kernel share its count.
+    """
+    counts = {role: host.oom_kills for role, host in client.hosts.items() if host.oom_kills}
+    if counts:
+        yield Reason(code="killed", value=max(counts.values()), facts={"hosts": list(counts)})
+
+
 def swapping(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client swapped."""
     yield from _swapped(client, "client")
@@ -474,6 +491,7 @@ VOIDING: tuple[ClientRule, ...] = (
     foreign_cpu,
     emulated,
     clock_jump,
+    link_down,
     swapping,
     allowance,
     telemetry_gap,

@@ -91,6 +91,7 @@ VOIDING: tuple[ClientRule, ...] = (
 FINDING: tuple[ClientRule, ...] = (
     disturbance.both_full,
     disturbance.server_swapping,
+    disturbance.killed,
     disturbance.full_core,
     disturbance.retransmits,
     disturbance.packet_drops,

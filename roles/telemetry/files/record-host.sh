@@ -13,8 +13,9 @@
 #   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs> <µs>", the CPU time of each
 #   control group of the lab and the part of it in the kernel, and "energy <zone> <name> <most> <µJ>" where the
 #   machine counts its energy; once a second also "softnet" and each line of /proc/net/softnet_stat, and
-#   "below <interface> <interface>", what a bond or a VLAN consists of, and the line "some" of /proc/pressure/memory and
-#   /proc/pressure/io after the name of the file; the first and the last reading also have
+#   "below <interface> <interface>", what a bond or a VLAN consists of, "carrier <interface> <count>", how often it lost its
+#   link, and the line "some" of /proc/pressure/memory and /proc/pressure/io after the name of the file; the first and the
+#   last reading also have
 #   "allowance <interface> <counter> <packets>"
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
@@ -102,12 +103,16 @@ allowances() {
     done
 }
 packets() {
-    local lines=() link upper
+    local lines=() link upper lost
     mapfile -t lines </proc/net/softnet_stat
     printf 'softnet %s\n' "${lines[@]}"
     for link in /sys/class/net/*/lower_*; do
         upper=${link%/*}
         printf 'below %s %s\n' "${upper##*/}" "${link##*/lower_}"
+    done
+    for link in /sys/class/net/*/carrier_down_count; do
+        upper=${link%/*}
+        { read -r lost <"$link"; } 2>/dev/null && printf 'carrier %s %s\n' "${upper##*/}" "$lost"
     done
     for link in memory io; do
         [ ! -e /proc/pressure/$link ] || { read -r upper </proc/pressure/$link && printf '%s %s\n' "$link" "$upper"; }

@@ -64,6 +64,18 @@ def test_drops_of_a_single_card(tmp_path: Path) -> None:
     assert found == Drops(received=3000, dropped=10, softnet_dropped=10, softnet_squeezed=1)
 
 
+def test_losses_of_the_link_are_those_during_the_load(tmp_path: Path) -> None:
+    readings = recording(tmp_path, "carrier eth1 4\n")
+    counted = [reading for reading in readings if reading.carrier]
+    for reading, losses in zip(counted, (3, 4, 4, 6), strict=False):
+        reading.carrier["eth1"] = losses
+    first, second, third = (reading.t for reading in counted[:3])
+    assert host_recording.link_losses(readings, first, second, "eth1") == 1
+    assert host_recording.link_losses(readings, second, third, "eth1") == 0
+    assert host_recording.link_losses(readings, first, second, "eth2") is None
+    assert host_recording.link_losses(readings, first - 1, second, "eth1") is None
+
+
 def test_drops_are_absent_where_the_recording_does_not_cover_the_load(tmp_path: Path) -> None:
     readings = recording(tmp_path)
     assert host_recording.drops(readings, -1, 2, [0], "eth1") is None

@@ -1,7 +1,7 @@
 import os
 from pathlib import Path
 
-from loadlab.telemetry.recordings import remembered
+from loadlab.telemetry.recordings import ascending, remembered
 
 
 def test_the_servers_file_is_read_once_for_several_clients(tmp_path: Path) -> None:
@@ -22,3 +22,11 @@ def test_the_servers_file_is_read_once_for_several_clients(tmp_path: Path) -> No
     os.utime(tmp_path / "server", ns=(1, 1))
     (tmp_path / "server").write_text("changed")
     assert reader(tmp_path / "server") == "changed"
+
+
+def test_readings_stay_in_order_where_the_clock_was_set_back() -> None:
+    assert ascending([]) == []
+    assert ascending([1.0, 2.0, 3.5]) == [1.0, 2.0, 3.5]
+    # Set back by 10 s after the third reading, and by 1 s after the fifth.
+    set_back = [20.0, 21.0, 22.0, 13.0, 14.0, 14.0, 15.0]
+    assert ascending(set_back) == [20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 26.0]

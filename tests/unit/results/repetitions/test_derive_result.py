@@ -474,6 +474,35 @@ def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
     assert present(ahead.per_second).t == pytest.approx(present(first.per_second).t, abs=1e-3)
 
 
+@pytest.mark.parametrize("host", ["server", "client"])
+@pytest.mark.parametrize("set_s", [-10.0, 10.0])
+def test_a_clock_that_is_set_during_the_load_voids_it_and_loses_nothing(
+    wrk_dir: Path, host: str, set_s: float
+) -> None:
+    before = build(wrk_dir)
+    path = wrk_dir / f"telemetry-{host}.prom.gz"
+    first, *pages = gzip.decompress(path.read_bytes()).decode().split("# scrape ")
+    middle = len(pages) // 2
+    for number, page in enumerate(pages[middle:], middle):
+        clock = present(re.search(r"^node_time_seconds (\S+)$", page, re.MULTILINE))
+        pages[number] = page.replace(clock[0], f"node_time_seconds {float(clock[1]) + set_s!r}")
+    path.write_bytes(gzip.compress("# scrape ".join([first, *pages]).encode()))
+    if host == "client":
+        run = json.loads((wrk_dir / "run.json").read_text())
+        (wrk_dir / "run.json").write_text(json.dumps({**run, "finished": run["finished"] + set_s}))
+    after = build(wrk_dir)
+    assert after.error is None
+    (reason,) = [one for one in after.validity.reasons if one.code == "clock_jump"]
+    assert reason.facts["host"] == host
+    assert reason.value == pytest.approx(10, abs=0.1)
+    assert after.goodput == before.goodput
+    for role in ("server", "client"):
+        told, was = (getattr(present(found.telemetry), role) for found in (after, before))
+        assert told.samples == was.samples
+        assert told.cpu_busy == pytest.approx(was.cpu_busy, abs=0.02)
+        assert told.network == was.network
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
     path = tmp_path / "result.json"
     documents.write(path, b"old")

@@ -43,6 +43,7 @@ def test_nothing_to_say_of_a_good_one() -> None:
         ("steal", {"server": host(cpu={"steal": 0.011})}),
         ("steal", {"client": host(cpu={"steal": 0.011})}),
         ("clock_jump", {"client": host(clock_step_s=0.11)}),
+        ("link_down", {"client": host(link_losses=1), "server": host(link_losses=1)}),
         ("swapping", {"client": host(swap_pages=1)}),
         ("telemetry_gap", {"server": host(samples=23)}),
         ("connections", {"client": host(sockets={"established_max": 63})}),
@@ -75,7 +76,9 @@ def test_each_reason_voids_alone(code: str, changes: dict[str, Any]) -> None:
         {"server": host(cpu={"steal": 0.01}, clock_step_s=0.1, samples=24)},
         {"client": host(sockets={"established_max": 64})},
         {"client": host(network={"rx_bits_per_second": 8e8, "tx_bits_per_second": 8e8})},
-        {"server": host(tcp={"listen_overflows": 9})},
+        {"server": host(tcp={"listen_overflows": 9}, link_losses=0)},
+        # A stack that needs more memory than its server has is a result.
+        {"server": host(oom_kills=2)},
         {"measurement": replace(GOOD, lateness=Lateness(150, 0, 0, hidden=False))},
         {"measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=True))},
         # oha opens a connection when it has a request for it.
