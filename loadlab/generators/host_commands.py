@@ -6,13 +6,18 @@ Load and recorders are services of their own, so that a connection which drops d
 import shlex
 from collections.abc import Sequence
 
+from loadlab.reasons.validity_reasons import VOID
 from loadlab.run.formatting import plain
-from loadlab.run.run_dir import ERROR, RUN, STATUS
+from loadlab.run.run_dir import ERROR, PROCESSES, RUN, STATUS
 
 _TOOLS = "/usr/local/lib/loadlab"
 _LOAD, _RECORD = "loadlab-load", "loadlab-record"
 # Exists on the server if the stack was restarted and has had no load since.
 _RESTARTED = "/run/loadlab-restarted"
+# How often a host that records a load had lost its link before, until it is booted.
+_BEGUN = "/run/loadlab-begun"
+# A disk with less room than this is full, bytes.
+_ROOM = 1 << 20
 
 
 def restart(started: Sequence[str], restarted: Sequence[str], again: bool) -> str:
@@ -52,14 +57,16 @@ def restart_early(restarted: Sequence[str]) -> str:
     return f"touch {_RESTARTED} && systemctl --no-block restart {' '.join(restarted)}"
 
 
-def record(options: str, most_s: float) -> str:
-    """Return the command that starts a host's recorder; ``options``: of systemd-run.
+def record(interface: str, options: str, most_s: float) -> str:
+    """Return the command that starts a host's recorder.
 
+    ``interface``: that carries the load; ``options``: of systemd-run.
     A recording may remain from a controller that stopped. This one ends with the load, or after
     ``most_s`` seconds. SESSION is the control group of the lab's own login.
     """
     return (
-        f"{{ {_stopped(_RECORD)}; }} && systemd-run --quiet --collect --unit={_RECORD} "
+        f"{{ {_stopped(_RECORD)}; }} && {_link_losses(interface)} >{_BEGUN} && "
+        f"systemd-run --quiet --collect --unit={_RECORD} "
         f"--property=KillMode=mixed --property=RuntimeMaxSec={plain(most_s)} "
         f"--setenv=SESSION=\"$(sed -n 's/^0:://p' /proc/self/cgroup)\" {options} "
         f"{_TOOLS}/record-host.sh"
@@ -94,17 +101,54 @@ def over(folder: str, batch: bool) -> str:
     )
 
 
-def end(folder: str, most_s: float) -> str:
+def end(interface: str, folder: str, most_s: float) -> str:
     """Return the command that waits for the end of a client's load, ``most_s`` seconds at most,
-    and ends its recording. It fails with the client's error."""
+    and ends its recording. It fails with the client's error.
+
+    ``interface``: that carries the load.
+    """
     return (
         f"cd {folder} || exit 1; for try in $(seq {int(5 * most_s)}); do [ ! -e {RUN} ] || break; "
         f"systemctl --quiet is-active {_LOAD} || {{ sleep 0.5; break; }}; sleep 0.2; done; "
-        f"systemctl stop {_RECORD}; "
+        f"{_stopped(_RECORD)}; "
         f'[ -e {RUN} ] || echo "did not finish, last seen $(cat {STATUS}); '
         f'see journalctl -u {_LOAD}" >{ERROR}; '
-        f"[ ! -e {ERROR} ] || {{ cat {ERROR} >&2; exit 1; }}"
+        f"{_causes(interface, folder)}; "
+        f'[ -z "$causes" ] && [ ! -e {ERROR} ] || '
+        f'{{ echo "$causes$([ ! -e {ERROR} ] || cat {ERROR})" >&2; exit 1; }}'
     )
+
+
+def end_recording(interface: str, folder: str) -> str:
+    """Return the command that ends the server's recording, without which its CPU time cannot be
+    attributed."""
+    missing = f"no {PROCESSES}: $(journalctl --unit={_RECORD} --lines=6 --output=cat --no-pager)"
+    return (
+        f"{_stopped(_RECORD)}; {_causes(interface, folder)}; "
+        f'[ -z "$causes" ] && [ -e {folder}/{PROCESSES} ] || '
+        f'{{ echo "${{causes:-{missing}}}" >&2; exit 1; }}'
+    )
+
+
+def _causes(interface: str, folder: str) -> str:
+    """Return the command that puts into the shell variable ``causes`` what became of a host since
+    its recording began, if anything did.
+
+    A lost link is a cause where the load failed; otherwise it makes the repetition void.
+    """
+    booted = "was booted during the load. Find out who boots it: its journal says"
+    full = f"the disk with {folder} is full. Free some of it"
+    down = f"the link {interface} was down during the load. {VOID['link_down'].remedy}"
+    return (
+        f'causes=$([ -e {_BEGUN} ] || printf "%s. " "{booted}"; '
+        f'[ $(($(stat -f -c "%a * %S" {folder}))) -ge {_ROOM} ] || printf "%s. " "{full}"; '
+        f"[ ! -e {_BEGUN} ] || [ ! -e {folder}/{ERROR} ] || "
+        f'[ "$({_link_losses(interface)})" = "$(cat {_BEGUN})" ] || printf "%s. " "{down}")'
+    )
+
+
+def _link_losses(interface: str) -> str:
+    return f"cat /sys/class/net/{interface}/carrier_down_count"
 
 
 def stop() -> str:

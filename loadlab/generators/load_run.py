@@ -199,7 +199,8 @@ class LoadRun(Struct):
     until: str
     scrape: dict[str, Scraped]  #: Recording on the controller -> the host.
     prepare: str  #: Shell command for the server that restarts the stack and starts the recorder.
-    #: Shell command for the server at the end, for the next measurement; empty where nothing is to
+    end_recording: str  #: Shell command for the server at the end.
+    #: Shell command for the server after that, for the next measurement; empty where nothing is to
     #: be restarted.
     restart_early: str
     observer: str  #: Name of the script that observes the server during the load; empty for none.
@@ -224,6 +225,7 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
     folders = [repetition.client_on_hosts(name if shared else "") for name in names]
     recordings = repetition.recordings(names if shared else [])
     observed_s = max(int(load.duration_s or 0) - 2, 1)
+    interface = inputs.hosts[inputs.server].interface
     record, *beside = _records(inputs, shares if shared else [])
     return LoadRun(
         record=record,
@@ -236,11 +238,13 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
                 host_commands.begin(
                     remote,
                     folder,
-                    host_commands.record(_recorder(folder), most_s),
+                    host_commands.record(
+                        inputs.hosts[share.name].interface, _recorder(folder), most_s
+                    ),
                     _offer(inputs, load, generator, share, at, folder, seconds),
                     most_s,
                 ),
-                host_commands.end(folder, most_s),
+                host_commands.end(inputs.hosts[share.name].interface, folder, most_s),
                 host_commands.stop(),
             )
             for at, (share, folder) in enumerate(zip(shares, folders, strict=True))
@@ -255,8 +259,9 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
         },
         prepare=host_commands.prepare(
             host_commands.restart(inputs.started, inputs.restart, inputs.again),
-            host_commands.record(_server_recorder(inputs, remote), most_s),
+            host_commands.record(interface, _server_recorder(inputs, remote), most_s),
         ),
+        end_recording=host_commands.end_recording(interface, remote),
         restart_early=host_commands.restart_early(inputs.restart),
         # It starts with the load, takes about a second to get ready, and ends before the load does.
         observer=OBSERVERS.get(inputs.item.purpose, ""),

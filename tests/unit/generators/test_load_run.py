@@ -10,6 +10,7 @@ import pytest
 from loadlab.generators import load_run
 from loadlab.generators.load_run import LoadRun, LoadRunInput, Offer
 from loadlab.model import HostCpus, HostInterfaces, Load
+from loadlab.reasons.validity_reasons import VOID
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from tests.unit import builders, stand_ins
@@ -316,11 +317,44 @@ esac"""
     if early:
         mark.touch()
     command = found.prepare.replace("/run/loadlab-restarted", str(mark))
+    command = command.replace("/run/loadlab-begun", str(tmp_path / "begun"))
+    command = command.replace("/sys/class/net/eth1", "/sys/class/net/lo")
     environment = {"PATH": stand_ins.before(tmp_path)}
     subprocess.run(["sh", "-c", command], env=environment, check=True)
     assert not restart or not mark.exists()
     log = tmp_path / "done"
     assert (log.read_text().splitlines() if log.exists() else []) == restart
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("", ""),
+        ("rm begun", "was booted during the load. Find out who boots it: its journal says."),
+        ("echo 0 >free", "the disk with DIR is full. Free some of it."),
+        # Only where the load failed: a load that ends is void as link_down.
+        ("echo 5 >lost", ""),
+        ("echo 5 >lost; echo no answer >error.txt",
+         f"the link eth1 was down during the load. {VOID['link_down'].remedy}. no answer"),
+        ("echo no answer >error.txt", "no answer"),
+    ],
+)  # fmt: skip
+def test_accidents_of_a_host_are_the_error_of_its_load(
+    tmp_path: Path, fault: str, words: str
+) -> None:
+    (offer,) = run(CONSTANT).offers
+    command = offer.end.replace(REMOTE, str(tmp_path))
+    command = command.replace("/run/loadlab-begun", str(tmp_path / "begun"))
+    command = command.replace("/sys/class/net/eth1/carrier_down_count", str(tmp_path / "lost"))
+    files = {"begun": "4", "lost": "4", "free": "900 * 4096", "run.json": "{}"}
+    for name, content in files.items():
+        (tmp_path / name).write_text(f"{content}\n")
+    subprocess.run(["sh", "-c", fault], cwd=tmp_path, check=True)
+    stand_ins.put(tmp_path, {"systemctl": "exit 3", "stat": f"cat {tmp_path}/free"})
+    environment = {"PATH": stand_ins.before(tmp_path)}
+    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True)
+    assert ended.returncode == bool(words)
+    assert ended.stderr.replace(str(tmp_path), "DIR").strip() == words
 
 
 def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
