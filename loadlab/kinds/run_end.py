@@ -36,6 +36,7 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
         *([f"Comment: {run.comment}"] if run.comment.exists() else []),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *([f"All runs: {run.index}"] if _has_other_runs(run) else []),
+        *(disturbances.accidents(summary.cells) if summary else []),
         *([disturbances.whole(summary.disturbance)] if summary and summary.disturbance else []),
         *following(run_dir),
     ]

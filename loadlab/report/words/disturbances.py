@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from loadlab.model import Disturbance, Reason
+from loadlab.model import CellSummary, Disturbance, Reason
 from loadlab.reasons.all_reasons import TABLE
 from loadlab.report import words
 from loadlab.run import formatting
@@ -15,6 +15,10 @@ _TAKEN_BY = {
 _QUIET = "Run again in a quieter hour"
 # Reasons that the hosts have at any hour.
 _ALWAYS = frozenset({"emulated"})
+# What became of a machine during a load.
+_ACCIDENTS = ("link_down", "clock_jump", "killed")
+# Errors that are printed at the end of a run.
+_MOST_ERRORS = 4
 
 
 def early(disturbance: Disturbance) -> str:
@@ -44,6 +48,32 @@ def whole(disturbance: Disturbance) -> str:
     if disturbance.withheld:
         text += f". {_repeats(disturbance)}, and {disturbance.withheld} void ones were not repeated"
     return f"{text}. {_remedy(disturbance.code)}."
+
+
+def accidents(cells: Sequence[CellSummary]) -> list[str]:
+    """Return a line for each kind of accident of a machine in a run, with its words and remedy, and
+    for the first errors of measurements that failed."""
+    causes = [
+        cause
+        for cell in cells
+        for repetition in cell.repetitions
+        for cause in (*repetition.validity.reasons, *repetition.validity.findings)
+    ]
+    errors = Counter(
+        formatting.one_line(words.coded(cause)) for cause in causes if cause.code == "failed"
+    )
+    lines = [_accident(count, error) for error, count in list(errors.items())[:_MOST_ERRORS]]
+    if others := list(errors.values())[_MOST_ERRORS:]:
+        lines.append(_accident(sum(others), "other errors, which the report has"))
+    for code in _ACCIDENTS:
+        own = [cause for cause in causes if cause.code == code]
+        if own:
+            lines.append(f"{_accident(len(own), words.coded(own[0]))} {TABLE[code].remedy}.")
+    return lines
+
+
+def _accident(count: int, text: str) -> str:
+    return f"In {formatting.plural(count, 'measurement')}: {text.rstrip('. ')}."
 
 
 def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:

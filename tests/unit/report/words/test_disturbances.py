@@ -1,0 +1,39 @@
+from loadlab.model import Reason, Validity
+from loadlab.reasons.validity_reasons import FINDINGS, VOID
+from loadlab.report.words import disturbances
+from tests.unit import builders
+
+DOWN = Reason(code="link_down", value=2, facts={"hosts": ["client"]})
+KILLED = Reason(code="killed", value=3, facts={"hosts": ["server"]})
+
+
+def failed(text: str) -> Validity:
+    return Validity(valid=False, reasons=[Reason(code="failed", value=text)], findings=[])
+
+
+def test_accidents_of_machines_are_told_with_their_remedy() -> None:
+    repetitions = [
+        builders.repetition(validity=validity)
+        for validity in (
+            builders.valid(),
+            Validity(valid=False, reasons=[DOWN], findings=[]),
+            builders.void("steal"),
+            Validity(valid=False, reasons=[DOWN], findings=[]),
+            Validity(valid=True, reasons=[], findings=[KILLED]),
+            failed("server: was booted\nduring the load."),
+            *[failed(f"client: error {number}") for number in (2, 3, 3, 4, 5, 6)],
+        )
+    ]
+    cells = [builders.cell_summary("one", repetitions), builders.cell_summary("two", [])]
+    assert disturbances.accidents(cells) == [
+        "In 1 measurement: failed: server: was booted during the load.",
+        "In 1 measurement: failed: client: error 2.",
+        "In 2 measurements: failed: client: error 3.",
+        "In 1 measurement: failed: client: error 4.",
+        "In 2 measurements: other errors, which the report has.",
+        "In 2 measurements: link_down: the link of the load was down 2 times on client. "
+        f"{VOID['link_down'].remedy}.",
+        "In 1 measurement: killed: the kernel of server killed 3 processes because memory "
+        f"was used up; journalctl -k names them. {FINDINGS['killed'].remedy}.",
+    ]
+    assert disturbances.accidents(cells[1:]) == []
