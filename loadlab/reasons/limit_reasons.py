@@ -159,9 +159,12 @@ _OPENS = {
 def _kept(reason: Reason) -> str:
     unit = "visits/s" if "visits" in reason.facts else "requests/s"
     failed = formatting.plural(int(fact(reason, "failed")), "failed request")
+    slowest = str(reason.facts.get("latency", "p99"))
+    slowest += " ≤" if reason.facts.get("bound") == "at_most" else ""
     return (
-        f"{fact(reason, 'rate'):,g} {unit} came back with p99 {formatting.ms(value(reason))} ms, "
-        f"within {formatting.ms(limit(reason))} ms, and {failed}; the server's cores were "
+        f"{fact(reason, 'rate'):,g} {unit} came back with {slowest} "
+        f"{formatting.ms(value(reason))} ms, within {formatting.ms(limit(reason))} ms, "
+        f"and {failed}; the server's cores were "
         f"{formatting.percent(fact(reason, 'busy'))} busy"
     )
 

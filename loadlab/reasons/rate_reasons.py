@@ -42,7 +42,8 @@ SWEEPS: ReasonTable = {
 
 def _slo_latency(reason: Reason) -> str:
     us, facts = value(reason), reason.facts
-    text = f"{percentile(str(facts['percentile']))} {formatting.ms(us)} ms"
+    sign = "≤ " if facts.get("at_most") else ""
+    text = f"{percentile(str(facts['percentile']))} {sign}{formatting.ms(us)} ms"
     if not facts["supported"]:
         answers = formatting.plural(int(fact(reason, "requests")), "request")
         text += f" (of {answers}, too few to support it)"

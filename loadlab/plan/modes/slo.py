@@ -130,8 +130,10 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
         return Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
     if value is None:
         return Reason(code="slo_unknown", limit=1000 * limit_ms, facts=facts)
-    if value > 1000 * limit_ms and _is_withheld(repetition, percentile):
-        return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
+    if _is_withheld(repetition, percentile):
+        if value > 1000 * limit_ms:
+            return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
+        facts["at_most"] = True
     facts["supported"] = percentiles.refusal(requests, percentile) is None
     return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
 

@@ -15,10 +15,10 @@ from msgspec import structs
 from loadlab.model import Cell, CellSummary, PercentileInterval, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report.html import Figure, Group, Key, Section, Text, link
-from loadlab.report.sections import cell_outcome
+from loadlab.report.sections import cell_outcome, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
-from loadlab.results import metrics
+from loadlab.results import metrics, tail
 from loadlab.results.comparisons.ranking import held
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
@@ -283,7 +283,7 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> Section | No
         for entry in drawn
     ]
     description = "; ".join(
-        f"{entry.title} p99 {formatting.bounded(entry.cell.statistics.latency_us, 'p99')} ms"
+        f"{entry.title} p99 {latency_columns.text(tail.p99(entry.cell.statistics))} ms"
         for entry in drawn
     )
     where = f" on {path}" if path else ""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
 from loadlab.report.html import Block, Headline
-from loadlab.report.sections import cell_outcome, cells_section
+from loadlab.report.sections import cell_outcome, cells_section, latency_columns
 from loadlab.report.words import cost_words, labels, quantities
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words.labels import Entry
+from loadlab.results import tail
 from loadlab.results.comparisons import noise
 from loadlab.run import formatting
 
@@ -84,7 +85,7 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
             state == "held",
             state != "void",
             rate or 0.0,
-            -(statistics.latency_us.p99 or math.inf),
+            -(tail.p99(statistics).us or math.inf),
         )
 
     return max(entries, key=order), words
@@ -145,16 +146,18 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
 
 def _p99(summary: Summary, entry: Entry) -> Tile:
     statistics = entry.cell.statistics
-    name = "max" if statistics.latency_us.p99 is None else "p99"
-    interval = quantities.interval(statistics.latency_interval_us.p99) if name == "p99" else ""
+    slowest = tail.slowest(statistics)
+    interval = ""
+    if slowest.name == "p99":
+        interval = quantities.interval(statistics.latency_interval_us.p99)
     basis = "from the intended send time" if statistics.latency_basis == "scheduled" else ""
     at = ""
     if curve(summary, entry):
         at = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
-    part = getattr(statistics.own_us, name, None)
+    part = getattr(statistics.own_us, slowest.name, None)
     own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
     remark = ", ".join(filter(None, [at, interval or basis, own]))
-    return Tile(name, formatting.bounded(statistics.latency_us, name), "ms", remark)
+    return Tile(slowest.name, latency_columns.text(slowest), "ms", remark)
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:

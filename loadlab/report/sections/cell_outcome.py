@@ -80,19 +80,20 @@ def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
     goodput = formatting.between([median(cell.statistics.goodput) or 0.0 for cell in cells])
     if load.mode == "constant":
         rate = f"{formatting.asked(load)} {formatting.unit(load)} on {where}"
-        return _constant(cells, subject, rate, goodput)
+        return _constant(entries, subject, rate, goodput)
     text = (
         f"{subject} answered {goodput} requests/s on {where} in a closed loop of "
-        f"{formatting.plural(load.connections, 'connection')}: {_tail(cells)}.{skipped(cells)}"
+        f"{formatting.plural(load.connections, 'connection')}: {_tail(entries)}.{skipped(cells)}"
     )
     return Headline("closed", text, "measured")
 
 
-def _constant(cells: Sequence[CellSummary], subject: str, rate: str, goodput: str) -> Headline:
+def _constant(entries: Sequence[Entry], subject: str, rate: str, goodput: str) -> Headline:
+    cells = [entry.cell for entry in entries]
     good = [rep for cell in cells for rep in valid(cell)]
     kept = [held(rep) for rep in good]
     if all(kept):
-        text = f"{subject} held {rate}: {_tail(cells)}.{skipped(cells)}"
+        text = f"{subject} held {rate}: {_tail(entries)}.{skipped(cells)}"
         return Headline("held", text, "held")
     parts = [f"{goodput} verified answers/s"]
     unsent, due = (
@@ -105,7 +106,7 @@ def _constant(cells: Sequence[CellSummary], subject: str, rate: str, goodput: st
     limit = f"; saturated, {' and '.join(reasons)}" if reasons else ""
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
     text = (
-        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(cells)])}{limit}."
+        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(entries)])}{limit}."
         f"{skipped(cells)}"
     )
     return Headline("missed", text, "did not hold" + (", saturated" if reasons else ""))
@@ -116,18 +117,11 @@ def median(sample: Spread | None) -> float | None:
     return sample.median if sample else None
 
 
-def _tail(cells: Sequence[CellSummary]) -> str:
+def _tail(entries: Sequence[Entry]) -> str:
     """Return the slowest answers and the errors."""
+    cells = [entry.cell for entry in entries]
+    slowest = latency_columns.slowest([(entry.where, entry.cell.statistics) for entry in entries])
     errors = sum(total(cell.statistics.errors) or 0 for cell in cells)
     requests = sum(cell.statistics.requests or 0 for cell in cells)
     share = f" ({formatting.share(errors, requests)} of requests)" if errors else ""
-    return f"{_slowest(cells)}, {formatting.plural(errors, 'error')}{share}"
-
-
-def _slowest(cells: Sequence[CellSummary]) -> str:
-    """Return the slowest answers of a cell, or those of the quickest and the slowest cell."""
-    ordered = sorted(
-        (cell.statistics.latency_us for cell in cells), key=lambda us: us.p99 or us.max or 0.0
-    )
-    least, most = latency_columns.slowest(ordered[0]), latency_columns.slowest(ordered[-1])
-    return most if least == most else f"{least.removesuffix(' ms')} to {most.split(' ', 1)[1]}"
+    return f"{slowest}, {formatting.plural(errors, 'error')}{share}"

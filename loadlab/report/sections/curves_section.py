@@ -22,9 +22,11 @@ from loadlab.report.html import (
     links,
     table,
 )
+from loadlab.report.sections import latency_columns
 from loadlab.report.sections.sweeps_searches_section import objective, p99, reasons, undecided
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
+from loadlab.results import tail
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
@@ -98,7 +100,7 @@ def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]
     """Return each rate that was judged with its p99."""
     judged = {step.rate: step.cell_id for step in curve.trace if step.met is not None}
     return [
-        f"{rate:,g}/s {formatting.bounded(cells[cell_id].statistics.latency_us, 'p99')}"
+        f"{rate:,g}/s {latency_columns.text(tail.p99(cells[cell_id].statistics))}"
         for rate, cell_id in judged.items()
     ]
 

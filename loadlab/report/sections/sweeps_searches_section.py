@@ -312,15 +312,20 @@ def reasons(step: SearchStep) -> str:
 
 
 def p99(step: SearchStep) -> str:
-    """Return the p99 in ms that was judged; where too many requests have no right answer, a lower
-    bound."""
+    """Return the p99 in ms that was judged: a lower bound where too many requests have no right
+    answer, an upper one where the generator or others may have made it."""
     if step.met is None:
         return formatting.NONE
     failed = any(
         reason.code == "slo_failed" and reason.facts["percentile"] == "p99"
         for reason in step.reasons
     )
-    return f"{'≥ ' if failed and step.p99_us else ''}{ms(step.p99_us)}"
+    withheld = any(
+        reason.facts.get("at_most") and reason.facts["percentile"] == "p99"
+        for reason in step.reasons
+    )
+    sign = "≥ " if failed else "≤ " if withheld else ""
+    return f"{sign if step.p99_us else ''}{ms(step.p99_us)}"
 
 
 def objective(step: SearchStep) -> TableCell:

@@ -89,6 +89,7 @@ def table(summary: Summary, paths: Paths) -> str:
         *text_columns.table(_KIND_COLUMNS, [kind for row in rows for kind in _kinds(row)]),
         *text_columns.table(_VISIT_COLUMNS, [visits for row in rows for visits in _visits(row)]),
         *text_columns.table(_CLIENT_COLUMNS, batches),
+        *_signs(rows),
         *(f"{letter}: {name}" for name, letter in keys.items()),
         *([labels.common([cell.cell for cell in cells], paths)] if cells else []),
         *dict.fromkeys(labels.replay(log) for cell in cells if (log := cell.cell.load.replay)),
@@ -142,6 +143,24 @@ def _rows(cells: Sequence[CellSummary], summary: Summary, paths: Paths) -> list[
         return endpoints.index(row.entry.cell.cell.endpoint), place
 
     return sorted(rows, key=order)
+
+
+def _signs(rows: Sequence[_Row]) -> list[str]:
+    """Return what the signs in place of a percentile or before it say; empty without signs."""
+    columns = [[column.cell(row) for row in rows] for column in _LATENCIES]
+    # The table leaves out a column without a figure.
+    shown = [text for texts in columns if {*texts} - {formatting.NONE} for text in texts]
+    signs = {
+        formatting.NONE: "too few answers for this percentile, or others may have made it",
+        "≤": "at most, as the generator or others on the machine may have made it",
+        "≥": "at least, as some requests got no answer",
+    }
+    words = [
+        f"{sign}: {meaning}"
+        for sign, meaning in signs.items()
+        if any(text.startswith(sign) for text in shown)
+    ]
+    return [f"{'. '.join(words)}."] if words else []
 
 
 class _Kind(NamedTuple):
@@ -250,13 +269,14 @@ _PATH: TextColumn[_Row] = TextColumn("endpoint", lambda row: row.path, numeric=F
 _NAME: TextColumn[_Row] = TextColumn("cell", lambda row: row.name, numeric=False)
 _VALID: TextColumn[_Row] = TextColumn("valid", _valid)
 _OUTCOME: TextColumn[_Row] = TextColumn("outcome", _outcome, numeric=False)
+_LATENCIES = [*map(_latency, ("p50", "p99", "p99_9"))]
 _COLUMNS: Sequence[TextColumn[_Row]] = [
     TextColumn("rank", lambda row: ranking_section.rank(row.rank) if row.rank else ""),
     _PATH,
     _NAME,
     TextColumn("load", lambda row: row.load, numeric=False),
     TextColumn("goodput", _goodput),
-    *map(_latency, ("p50", "p99", "p99_9")),
+    *_LATENCIES,
     TextColumn("errors", _errors),
     TextColumn("connections", _opened),
     TextColumn("CPU", _cpu),

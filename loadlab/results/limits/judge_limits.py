@@ -17,6 +17,7 @@ from loadlab.model import (
     TimePart,
 )
 from loadlab.reasons.limit_reasons import LIMITS, THRESHOLDS, LimitRow
+from loadlab.results import tail
 from loadlab.results.limits import core_limits, load_limits, wait_limits
 from loadlab.results.limits import cpu_account as account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
@@ -112,14 +113,13 @@ def pooled(limit: CellLimit | None, statistics: Statistics) -> CellLimit | None:
     cell's statistics show, in place of one repetition's."""
     if limit is None or limit.limit.code != "none":
         return limit
-    waits, latency = statistics.response_time, statistics.latency_us
-    # That of the table, which leaves out a repetition whose p99 is withheld.
-    p99_us = waits.p99_us if latency.p99 is None and waits else latency.p99
-    if p99_us is None or p99_us > _number(limit.limit.limit):
+    slowest = tail.slowest(statistics)
+    if slowest.us is None or slowest.us > _number(limit.limit.limit):
         return limit
     failed = (statistics.requests or 0) - (statistics.ok or 0) - (statistics.aborted or 0)
-    facts = {**limit.limit.facts, "failed": max(0, failed)}
-    return replace(limit, limit=replace(limit.limit, value=p99_us, facts=facts))
+    shown = {"latency": slowest.name, "bound": slowest.bound}
+    facts = {**limit.limit.facts, "failed": max(0, failed), **shown}
+    return replace(limit, limit=replace(limit.limit, value=slowest.us, facts=facts))
 
 
 def profiled(limit: CellLimit, profile: PySpyProfile | None) -> CellLimit:

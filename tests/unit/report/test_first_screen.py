@@ -7,11 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import page as report
-from loadlab.model import Sample, Summary
+from loadlab.model import CellLimit, PercentileInterval, Reason, ResponseTime, Sample, Summary
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.html import Figure, Fold, Headline, Text
-from loadlab.report.words import labels
+from loadlab.report.sections import cell_outcome
+from loadlab.report.terminal import cell_lines
+from loadlab.report.words import labels, limits_words
 from loadlab.report.words.labels import Entry
+from loadlab.results.limits import judge_limits
 from tests.unit import builders
 from tests.unit.report import blocks, runs
 
@@ -164,6 +167,7 @@ def test_one_stack_on_several_endpoints_is_one_sentence_and_a_void_run_says_why(
     (answer,) = report.build(tmp_path / "held").headlines
     held = "aiohttp on Gunicorn held 500 requests/s on /agents and /index: p99 "
     assert answer.text.startswith(held)
+    assert answer.text.count("p99") == 1
     void = [runs.voided(each) for each in results]
     reasons = [replace(void[1].validity.reasons[0], value=0.2, facts={"host": "client"})]
     void[1] = replace(void[1], validity=replace(void[1].validity, reasons=reasons))
@@ -171,6 +175,60 @@ def test_one_stack_on_several_endpoints_is_one_sentence_and_a_void_run_says_why(
     page = report.build(tmp_path / "void")
     assert page.headlines[0].text == "Void: another machine took 5.0 to 20 % of the CPU."
     assert not blocks.find(tiles.Board, *page.answer)
+
+
+def test_a_withheld_p99_is_the_same_bound_everywhere_and_no_maximum_passes_for_one(
+    tmp_path: Path,
+) -> None:
+    """A p99 that the generator may have made on /agents; too few answers for one on /index."""
+    stack = runs.STACKS[0]
+    results = [runs.result(stack, name, 500, 1, 5) for name in ("agents", "index")]
+    summary = runs.write(tmp_path, results)
+    withheld = Reason(code="percentile_withheld", facts={"percentile": "p99"})
+    few = Reason(code="few_answers", value=200, limit=1000, facts={"percentile": "p99"})
+    waits = ResponseTime(mean_us=300.0, p50_us=250.0, p99_us=671.0, requests=7500, failed=0)
+    shown = [one for one in summary.cells if one.purpose == "measure"]
+    cells = []
+    for cell, reason in zip(shown, (withheld, few), strict=True):
+        unknown = PercentileInterval(low=None, high=None, reason=reason)
+        cells.append(
+            replace(
+                cell,
+                statistics=replace(
+                    cell.statistics,
+                    latency_us=replace(cell.statistics.latency_us, p99=None, max=4199.0),
+                    latency_interval_us=replace(cell.statistics.latency_interval_us, p99=unknown),
+                    response_time=waits,
+                ),
+            )
+        )
+    summary = replace(summary, cells=cells)
+    told = entries(summary)
+    sentence = cell_outcome.headline(*told).text
+    assert (
+        f"p99 ≤ 0.671 ms on {told[0].where}, max 4.20 ms on {told[1].where}, no errors" in sentence
+    )
+    boards = tiles.build(summary, told, {})
+    assert [[(one.name, one.value) for one in board.tiles][1] for board in boards] == [
+        ("p99", "≤ 0.671"), ("max", "4.20"),
+    ]  # fmt: skip
+    lines = cell_lines.table(summary, {}).splitlines()
+    (first, second) = (line.split() for line in lines if "500/s" in line and "  " in line)
+    assert "≤" in first
+    assert "0.671" in first
+    assert "4.20" not in second
+    assert any(line.startswith("-: too few answers") and "≤: at most" in line for line in lines)
+    own = CellLimit(
+        limit=Reason(code="none", value=3010.0, limit=1e5,
+                     facts={"busy": 0.4, "rate": 500.0, "failed": 0}),
+        agree=1, of=1, ruled_out=[], unrecorded=[], mean_us=None, account=[],
+    )  # fmt: skip
+    limits = [
+        limits_words.sentence(builders.present(judge_limits.pooled(own, one.statistics)))
+        for one in cells
+    ]
+    assert "came back with p99 ≤ 0.671 ms" in limits[0]
+    assert "came back with max 4.20 ms" in limits[1]
 
 
 def test_the_noise_floor_is_with_the_columns_that_it_explains(tmp_path: Path) -> None:
