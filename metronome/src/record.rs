@@ -105,6 +105,13 @@ impl Ring {
         }
     }
 
+    /// For so many records of a load's lane. Those of a load of MOST_RECORDS have all room.
+    pub fn of_lane(scheduled: u64, lanes: usize) -> Ring {
+        // The lanes take turns, and one of them may have a request more than another.
+        let most = (MOST_RECORDS + lanes as u64 - 1) / lanes as u64;
+        Ring::new(scheduled.min(most))
+    }
+
     pub fn capacity(&self) -> u64 {
         self.slots.len() as u64
     }

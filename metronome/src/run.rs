@@ -67,10 +67,9 @@ pub fn play(plan: &Plan) -> Result<(), String> {
             None
         };
         let dues = plan.dues(index);
-        let most = MOST_RECORDS / plan.lanes.len() as u64;
         let ring = match plan.closed {
             Some(_) => Ring::new(CLOSED_RECORDS / plan.lanes.len() as u64),
-            None => Ring::new(dues.scheduled.min(most)),
+            None => Ring::of_lane(dues.scheduled, plan.lanes.len()),
         };
         tracks.push(Track::new(
             lane,

@@ -15,7 +15,7 @@ use metronome::evaluation::Evaluation;
 use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
 use metronome::own::Own;
 use metronome::plan::Plan;
-use metronome::record::{Outcome, Record, Ring};
+use metronome::record::{Outcome, Record, Ring, MOST_RECORDS};
 use metronome::schedule::{Claim, Dues, Rate, Schedule};
 use metronome::summary::rank_correlation;
 use metronome::turns::Turns;
@@ -486,6 +486,16 @@ fn wait_for_a_full_server_is_not_the_generators() {
     let (wait, added) = served[3999];
     assert!(wait > 300_000);
     assert!(added < wait / 5, "{added} of {wait}");
+}
+
+/// Nobody takes records while a load of MOST_RECORDS runs, so each lane needs room for all of its own.
+#[test]
+fn records_of_all_lanes_have_room() {
+    let turns = Turns::new(7);
+    let counts = (0..7).map(|lane| turns.count(lane, MOST_RECORDS));
+    let most = counts.max().unwrap();
+    assert!(most > MOST_RECORDS / 7);
+    assert_eq!(Ring::of_lane(most, 7).capacity(), most);
 }
 
 #[test]
