@@ -253,7 +253,9 @@ class Counted:
 
     def add(self, units: Integers, counts: Integers | None = None) -> None:
         """Add values in units of 0.1 µs, ``counts`` times each, or once."""
-        us = rounded(np.maximum((units + UNITS_US // 2) // UNITS_US, histograms.LOWEST_US))
+        us = rounded(
+            ((units + UNITS_US // 2) // UNITS_US).clip(histograms.LOWEST_US, histograms.HIGHEST_US)
+        )
         part = histograms.add_up(us, np.ones_like(us) if counts is None else counts)
         self._parts.append(part)
         self._size += len(part[0])

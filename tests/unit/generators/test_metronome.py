@@ -582,6 +582,14 @@ def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) ->
     assert plan["lanes"] == [{"url": TWO_URLS["base"]}]
 
 
+def test_a_wait_of_more_than_the_histograms_hour_is_an_hour() -> None:
+    """As of a load of days that a server cannot carry."""
+    counted = metronome_files.Counted()
+    counted.add(np.array([5, 2 * 3600]) * metronome_files.UNITS_S)
+    histogram = histograms.from_counts(*counted.exact)
+    assert histograms.summary(histogram, counted.exact)["max"] == histograms.HIGHEST_US
+
+
 @given(st.lists(st.integers(0, 2**62)))
 def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
     raw = bytearray()

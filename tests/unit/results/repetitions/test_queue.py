@@ -64,13 +64,13 @@ def test_random_service_times_have_their_closed_form() -> None:
 def test_what_the_generator_takes_to_use_the_connection_again_is_part_of_the_queue() -> None:
     """At 450/s of 2 ms, 0.05 ms more make the connection busy for 92 % in place of 90 %, and those
     that wait wait a quarter longer."""
-    due_us = np.sort(np.random.default_rng(1).integers(0, 2_000_000_000, 900_000))
+    due_us = np.sort(np.random.default_rng(1).integers(0, 2 * 10**9, 900_000))
     load = builders.load(rate=450, connections=1, arrivals=Arrivals(smoothness=1))
     measured = replace(MEASURED, services_us=np.full(100, 2050), due_us=due_us)
     predicted = builders.present(queue.of_load(measured, load))
     assert predicted.busy == pytest.approx(0.9225)
     # As they waited: by Lindley's recursion of the times that they held the connection.
-    waited = queues.response_times(due_us.astype(np.float64), np.full(len(due_us), 2050.0)).mean()
+    waited = queues.response_times(due_us.astype(float), np.full(len(due_us), 2050.0)).mean()
     assert predicted.closed_mean_us == pytest.approx(waited, rel=0.03)
     assert waited > 1.2 * queues.poisson_mean(0.9, np.array([2000.0]))
 
