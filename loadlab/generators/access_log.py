@@ -181,15 +181,16 @@ def survey(log: Log) -> Survey:
             if isinstance(line, str):
                 left_out[line] += 1
                 continue
+            request = log.request(line)
+            if isinstance(request, str):
+                left_out[request] += 1
+                continue
+            # The load begins with what it can send, as does its warm-up, which is shorter.
             first = first if second >= 0 else line.time // S * S
             last = line.time
             now = (line.time - first) // S
             busy = busy if now == second else 0
             second = now
-            request = log.request(line)
-            if isinstance(request, str):
-                left_out[request] += 1
-                continue
             survey.entries[request] += 1
             busy += 1
             busiest = max(busiest, busy)
@@ -371,9 +372,9 @@ def _write(log: Log, read: Survey, target: BinaryIO) -> None:
         numbers: list[int] = []
         for line in chain(_lines(log.path, stream, lambda _: None), [None]):
             if isinstance(line, Line):
-                begin = line.time // S * S if begin is None else begin
                 request = log.request(line)
                 if isinstance(request, Request):
+                    begin = line.time // S * S if begin is None else begin
                     due.append(int((line.time - begin) / log.speed))
                     numbers.append(read.requests[request])
             if due and (line is None or len(due) == _CHUNK):

@@ -82,6 +82,17 @@ def test_each_line_is_an_entry_in_order_at_its_time_and_nothing_else_of_it_is_ke
         assert word not in kept
 
 
+def test_a_load_begins_and_ends_with_what_it_can_send(tmp_path: Path) -> None:
+    """A warm-up of 5 s, which sends the begin of the log, would have nothing to send."""
+    lines = [line(second, "POST /orders") for second in range(10)]
+    lines += [line(12, "GET /a"), line(13, "GET /b"), line(30, "POST /orders")]
+    text = log(tmp_path / "access.log", "".join(lines))
+    replay, _, entries = written(text)
+    assert (replay.lines, replay.requests, replay.left_out) == (13, 2, {"POST": 11})
+    assert [due for due, _ in entries] == [0, 10**9]
+    assert access_log.survey(text).span_s == 2
+
+
 def test_a_time_that_is_none_is_malformed(tmp_path: Path) -> None:
     text = LINES[0] + line(2, "GET /").replace("Oct", "Okt") + line(61, "GET /")
     replay, _, _ = written(log(tmp_path / "log", text))
