@@ -121,3 +121,14 @@ def test_a_host_is_handed_back_where_another_is_lost(tmp_path: Path) -> None:
         in lines
     )
     assert lines[-1] == TOLD
+
+
+def test_a_stage_without_an_application_is_refused(tmp_path: Path) -> None:
+    """Such as deploy.yml behind tune.yml, which planned for none."""
+    planned = {"preflight_plan": {"stack": None}, "run_begun": True}
+    inventory = {"all": {"hosts": {"localhost": {**HERE, **planned}}}}
+    done = plays.run(
+        tmp_path, inventory, {"import_playbook": str(ROOT / "playbooks" / "context.yml")}
+    )
+    assert done.returncode == 2
+    assert "framework: the first playbook of this command" in done.stdout.splitlines()[-1]
