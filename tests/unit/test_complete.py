@@ -1,6 +1,6 @@
 """A host that is lost ends the run: status 4, and its cause and remedy in the last line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -85,7 +85,7 @@ def test_a_measuring_loop_ends_where_a_task_failed_on_another_host(tmp_path: Pat
 def test_a_host_is_handed_back_where_another_is_lost(tmp_path: Path) -> None:
     """With roles that do nothing, but for the first one, which reaches the host."""
     restored: dict[str, object] = {"tuning_machine": {"rows": []}, "host_check_host": {}}
-    contents: dict[str, Sequence[Mapping[str, object]]] = {
+    contents: dict[str, object] = {
         "host_check/tasks/main": [ASK, {"ansible.builtin.set_fact": restored}],
         "host_check/tasks/complete": load_yaml(ROOT / "roles/host_check/tasks/complete.yml"),
         "host_check/tasks/hand_back": [],
