@@ -24,7 +24,7 @@ from loadlab.model import CellCost, CellSummary, Difference, Load, Repetition, S
 from loadlab.model.metric_rows import COST_METRICS, ROWS, SPEEDS, Reading
 from loadlab.results import usage
 from loadlab.run.errors import ResultError
-from loadlab.stats import inference, paired, unpaired
+from loadlab.stats import histograms, inference, paired, unpaired
 from loadlab.stats.paired import Change
 
 # The base, then the head: one cell, or the same cell of several runs.
@@ -59,13 +59,15 @@ _COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
 
 
 def value(repetition: Repetition, load: Load, path: str) -> float | None:
-    """Return a reading of one repetition; None where it was not measured.
+    """Return a reading of one repetition; None where it was not measured, or is withheld.
 
     ``load`` is its cell's. A kind of failure that is absent from client.failures did not occur: 0.
     Raises ResultError for a path that a repetition does not have.
     """
     if path in _COMPUTED:
         return _COMPUTED[path](repetition)
+    if _is_withheld(repetition, path):
+        return None
     field: object = repetition
     for name in path.split("."):
         if field is repetition and name == "load":
@@ -83,6 +85,17 @@ def value(repetition: Repetition, load: Load, path: str) -> float | None:
     if field is None or isinstance(field, int | float):
         return None if field is None else float(field)
     raise ResultError(f"{path}: {field!r} is not a number")
+
+
+def _is_withheld(rep: Repetition, path: str) -> bool:
+    """Return whether a reading is a percentile of the response time that the latencies withhold:
+    whatever the generator made of one, it made of the other."""
+    of, _, name = path.removesuffix("_us").partition(".")
+    latency = rep.latency_us
+    if of != "response_time" or name not in histograms.PERCENTILES or latency is None:
+        return False
+    # Without an answer the latencies have no percentile, and the response time has the timeout.
+    return latency.p50 is not None and getattr(latency, name) is None
 
 
 def valid(cell: CellSummary | None) -> list[Repetition]:

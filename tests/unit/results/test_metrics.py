@@ -5,7 +5,9 @@ from msgspec.structs import replace
 
 from loadlab.kinds.study import study_files
 from loadlab.model import CellCost, Sample
+from loadlab.plan.plan_document import PlannedComparison
 from loadlab.results import metrics
+from loadlab.results.comparisons import comparison
 from loadlab.run.errors import ResultError
 from tests.unit import builders
 from tests.unit.kinds.study.claimed import (
@@ -47,6 +49,28 @@ def test_requests_under_way_are_answers_a_second_times_their_mean_latency() -> N
     unanswered = replace(rep, latency_us=replace(latency, mean=None))
     assert metrics.value(unanswered, load, "under_way") is None
     assert metrics.value(replace(rep, latency_us=None), load, "under_way") is None
+
+
+def test_a_percentile_that_may_be_the_generators_own_is_not_compared() -> None:
+    rep, path = builders.repetition(), "response_time.p99_us"
+    latency = builders.present(rep.latency_us)
+    withheld = replace(rep, latency_us=replace(latency, p99=None))
+    assert metrics.value(rep, builders.load(), path) is not None
+    assert metrics.value(withheld, builders.load(), path) is None
+    assert metrics.value(withheld, builders.load(), "response_time.p50_us") is not None
+    # A server that answers nothing withholds nothing.
+    silent = replace(rep, latency_us=replace(latency, p50=None, p99=None))
+    assert metrics.value(silent, builders.load(), path) is not None
+    cells = [
+        builders.cell_summary(name, [replace(withheld, repetition=number) for number in (1, 2, 3)])
+        for name in ("base", "head")
+    ]
+    (compared,) = comparison.build(
+        cells, [PlannedComparison(by="tuning", base="base", head="head")], []
+    ).comparisons
+    told = {row.metric: row for row in compared.rows}
+    assert (told["p99"].reason.code, told["p99"].base.n) == ("few_repetitions", 0)
+    assert told["p50"].base.n == 3
 
 
 def test_memory_is_proportional_where_all_repetitions_have_it() -> None:
