@@ -178,10 +178,10 @@ def _search_text(search: SearchSummary, subject: str) -> str:
     confirmed = search.confirmed
     missed = confirmed.missed
     but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
-    return (
-        f"{subject} holds {search.highest_rate:,g} requests/s with {slo}; {confirmed.met} of "
-        f"{confirmed.of} confirm it{but}, {reason}."
-    )
+    held = f"{subject} holds {search.highest_rate:,g} requests/s with {slo}"
+    if not confirmed.met:
+        held = f"{subject}: whether it holds {search.highest_rate:,g} requests/s with {slo} is open"
+    return f"{held}; {confirmed.met} of {confirmed.of} confirm it{but}, {reason}."
 
 
 def _bound(search: SearchSummary) -> str:

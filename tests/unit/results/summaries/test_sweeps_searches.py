@@ -25,6 +25,7 @@ from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report import words
+from loadlab.report.sections import sweeps_searches_section
 from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from tests.unit import builders
@@ -147,6 +148,12 @@ def test_a_rate_that_is_not_confirmed_gives_way(tmp_path: Path) -> None:
     (found,) = summed(run_dir).searches
     assert (found.highest_rate, found.confirmed) == (1180, Confirmation(of=1, met=0))
     assert told(found) == "1,240 requests/s met it at first and was not confirmed"
+    # Nobody measured the lower rate yet, so nothing says that it is held.
+    (headline,) = sweeps_searches_section.headlines(summed(run_dir), {})
+    assert headline.text.endswith(
+        "whether it holds 1,180 requests/s with p99 up to 100 ms and no errors is open; 0 of 1 "
+        "confirm it, 1,240 requests/s met it at first and was not confirmed."
+    )
 
 
 def test_a_rate_whose_probes_failed_is_not_found(tmp_path: Path) -> None:
