@@ -711,6 +711,9 @@ def test_a_histogram_is_what_it_counts() -> None:
         document = {"format": histograms.FORMAT, "unit": "us", "data": packed}
         compared._json({**document, "note": 1}, {**document, "data": data, "note": 1}, "")
         assert len(compared.differences) == words
+    compared = Comparison()
+    compared._json({**document, "unit": "ms"}, document, "")
+    assert compared.differences == ['unit: "ms" in the bundle, "us" derived']
 
 
 def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:
