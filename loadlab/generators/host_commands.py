@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from loadlab.reasons.validity_reasons import VOID
 from loadlab.run.formatting import plain
-from loadlab.run.run_dir import ERROR, PROCESSES, RUN, STATUS
+from loadlab.run.run_dir import ERROR, ON_HOSTS, PROCESSES, RUN, STATUS
 
 _TOOLS = "/usr/local/lib/loadlab"
 _LOAD, _RECORD = "loadlab-load", "loadlab-record"
@@ -137,7 +137,7 @@ def _causes(interface: str, folder: str) -> str:
     A lost link is a cause where the load failed; otherwise it makes the repetition void.
     """
     booted = "was booted during the load. Find out who boots it: its journal says"
-    full = f"the disk with {folder} is full. Free some of it"
+    full = f"the disk with {ON_HOSTS} is full. Free some of it"
     down = f"the link {interface} was down during the load. {VOID['link_down'].remedy}"
     return (
         f'causes=$([ -e {_BEGUN} ] || printf "%s. " "{booted}"; '
