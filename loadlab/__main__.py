@@ -1,7 +1,7 @@
-"""The commands that touch no host: python -m loadlab show|compare|bundle|verify|grade.
+"""Read, compare and pack runs. These commands touch no host.
 
-A command that is refused ends with status 2, and so does verify where a bundle is not verified;
-compare ends with the statuses of a gate, docs/gate.md.
+They end with status 0, or with 2 if the command is refused or a bundle is not verified. compare
+also ends with 3 or 10, as docs/gate.md describes.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from loadlab.bundle import archive, crate, grade, signature, unpack, verify
 from loadlab.bundle.archive import BundleError
@@ -42,11 +43,14 @@ REFUSED = 2
 _FORMULA = tuple("=+@\t\r")
 
 
-def _print(line: str) -> None:
-    """Print a line, which may contain a server's text; a terminal gets it between words."""
-    text = printable(line)
+def _print(line: str, to: TextIO | None = None) -> None:
+    """Print a line, which may contain a server's text; a terminal gets it broken between words.
+
+    ``to``: the standard output if left out.
+    """
+    text, stream = printable(line), to or sys.stdout
     columns = shutil.get_terminal_size().columns
-    print(wrapped(text, columns) if sys.stdout.isatty() else text, flush=True)
+    print(wrapped(text, columns) if stream.isatty() else text, file=stream, flush=True)
 
 
 def _print_all(lines: Sequence[str]) -> None:
@@ -160,30 +164,61 @@ def parser() -> argparse.ArgumentParser:
     def add(
         name: str, run: Command, about: str, *parents: argparse.ArgumentParser
     ) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=about, description=about, parents=parents)
+        short = about.split(". ")[0].rstrip(".")
+        command = commands.add_parser(name, help=short, description=about, parents=parents)
         command.set_defaults(run=run)
         return command
 
     of_run = argparse.ArgumentParser(add_help=False)
-    of_run.add_argument("run_id", nargs="?", default=LATEST, help="by default the latest")
-    add("show", show, "print the results or the progress of a run", of_run)
-    command = add("compare", compare, "compare the cells that runs share")
-    command.add_argument("base", nargs="?", default="", help="run_ids with commas between")
-    command.add_argument("head", nargs="?", default="", help="run_ids with commas between")
+    of_run.add_argument(
+        "run_id",
+        nargs="?",
+        default=LATEST,
+        help="run in results/; the latest if left out",
+    )
+    add("show", show, "Print the results of a run, or its progress while it measures.", of_run)
+    command = add(
+        "compare",
+        compare,
+        "Compare the cells that two runs share. Writes compare-<base>.json into the folder of the "
+        "second run. Only three or more runs a side tell a difference from the noise between runs.",
+    )
+    runs_of = "run_ids of the {}, separated by commas"
+    command.add_argument("base", nargs="?", default="", help=runs_of.format("runs to compare with"))
+    command.add_argument("head", nargs="?", default="", help=runs_of.format("runs to judge"))
     command.add_argument(
         "--undecided-fails",
         action="store_true",
-        help=f"end with status {verdict.UNDECIDED} where a metric is undecided",
+        help=f"end with status {verdict.UNDECIDED}, not 0, if no answer is clear for a metric",
     )
-    command = add("bundle", bundle, "pack a run into one archive", of_run)
-    command.add_argument("--sign", type=Path, metavar="KEY", help="SSH key that signs the bundle")
-    command = add("verify", verify_bundle, "derive all numbers of a bundle again")
-    command.add_argument("bundle", nargs="?", default="", help="path of the archive")
+    command = add("bundle", bundle, "Pack a run into one archive, results/<run_id>.tar.gz.", of_run)
     command.add_argument(
-        "--signers", type=Path, metavar="FILE", help="list of signers, one of whom must have signed"
+        "--sign",
+        type=Path,
+        metavar="KEY",
+        help="private SSH key that signs the bundle; without it the bundle shows no author",
     )
-    command = add("grade", grade_bundles, "make a table of a class from bundles of a lesson")
-    command.add_argument("bundles", nargs="?", default="", help="folder with the bundles")
+    command = add(
+        "verify",
+        verify_bundle,
+        "Derive all numbers of a bundle again from its raw files, and compare them. Writes the "
+        "derived report into <run_id>.derived beside the bundle.",
+    )
+    command.add_argument("bundle", nargs="?", default="", help="path of the archive (.tar.gz)")
+    command.add_argument(
+        "--signers",
+        type=Path,
+        metavar="FILE",
+        help="list of trusted signers, in ssh-keygen's format; the bundle must have a signature of "
+        "one. Without it, anybody's signature is shown and none is needed",
+    )
+    command = add(
+        "grade",
+        grade_bundles,
+        "Verify the bundles of a class and print a table of their lessons. Writes the table to "
+        "grades.csv in the folder.",
+    )
+    command.add_argument("bundles", nargs="?", default="", help="folder with the bundles (.tar.gz)")
     return whole
 
 
@@ -203,7 +238,7 @@ def main() -> int:
         return run(sys.argv[1:], ROOT / "results")
     except ValueError as refusal:
         sys.stdout.flush()
-        print(printable(str(refusal)), file=sys.stderr)
+        _print(str(refusal), sys.stderr)
         return REFUSED
     except BrokenPipeError:
         # The reader is gone, such as head. Nothing is left to be flushed at the end.

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from loadlab.kinds.lesson import plan
 from loadlab.kinds.study import words as claims_words
@@ -16,6 +17,8 @@ from loadlab.model import (
     PredictionResult,
     UnmeasuredCell,
 )
+from loadlab.report.terminal import text_columns
+from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words.quantities import quantity
 from loadlab.run import expressions, formatting
 from loadlab.run.expressions import Lookup, Place
@@ -254,14 +257,30 @@ def grade(graded: Grade) -> list[str]:
     ]
 
 
+# Columns of the terminal, which has a line for each reason instead, and each lesson's name once.
+_SHOWN = ("bundle", "right", "error", "cure_s", "checks", "hints", "verdict")
+
+
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table with its head, in columns."""
-    every = [GRADES, *rows]
-    widths = [max(len(row[at]) for row in every) for at in range(len(GRADES))]
-    return [
-        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for row in every
-    ]
+    """Return the lines of a table of grade() with its head, of 80 columns where bundles have short
+    names; then the lessons, where bundles are of several, and a line for each reason."""
+    marked = [dict(zip(GRADES, row, strict=True)) for row in rows]
+    lessons = dict.fromkeys(row["lesson"] for row in marked if row["lesson"] != formatting.NONE)
+    named = ("bundle", "lesson", *_SHOWN[1:]) if len(lessons) > 1 else _SHOWN
+    columns = [TextColumn(head, partial(_mark, head), numeric=False) for head in named]
+    reasons = [f"{row['bundle']}: {row['reason']}" for row in marked if row["reason"]]
+    shared = [f"Lesson: {name}" for name in lessons] if len(lessons) == 1 else []
+    return [*text_columns.table(columns, marked), *shared, *reasons]
+
+
+def _mark(head: str, row: Mapping[str, str]) -> str:
+    """Return a word of a row; of right answers also of how many, and no verdict of a bundle that is
+    not verified."""
+    if head == "verdict" and row["verified"] == "no":
+        return "not verified"
+    if head == "right" and row["right"] != formatting.NONE:
+        return f"{row['right']} of {row['questions']}"
+    return row[head]
 
 
 def graded(grades: Sequence[Grade]) -> list[str]:
@@ -270,6 +289,7 @@ def graded(grades: Sequence[Grade]) -> list[str]:
     sentence = f"{formatting.plural(len(grades), 'bundle')}, {len(grades) - len(failed)} verified."
     return [
         f"{sentence} Not verified: {', '.join(failed)}." if failed else sentence,
-        "Figures are derived again from the measurements. error: median of the numbers predicted. "
+        "All figures are derived again from the measurements.",
+        "error: median error of the predicted numbers.",
         "cure_s: seconds from the fault to the first check that found it cured.",
     ]

@@ -20,6 +20,7 @@ from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results import metrics, tail
 from loadlab.results.comparisons.ranking import held
+from loadlab.results.tail import Bound, Tail
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import histograms
@@ -33,7 +34,10 @@ RATES = (
     "client, the link or a neighbour was the limit, so the stack's p99 is not known there."
 )
 OBJECTIVE = " Dashed: the objective, {}."
-BOUND = " A triangle: a lower bound, as more than 1 % of the requests got no answer."
+BOUNDS: Mapping[Bound, str] = {
+    "at_least": " A triangle up: a lower bound, as more than 1 % of the requests got no answer.",
+    "at_most": " A triangle down: an upper bound, as the generator or others may have made it.",
+}
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
 ONCE = (
     " Each rate of a curve was measured once, for {}, so it has no interval. A rate that missed "
@@ -205,7 +209,11 @@ def _by_rate(
             "within the objective" if limits else "that the stack held",
         )
         + (OBJECTIVE.format(limits) if limits else "")
-        + (BOUND if any(point.at_least for own in points for point in own) else "")
+        + "".join(
+            words
+            for bound, words in BOUNDS.items()
+            if any(point.bound == bound for own in points for point in own)
+        )
         + ((ORDER_MET if limits else ORDER) if len(ordered) > 1 and is_one else "")
         + _once(ordered),
         figures,
@@ -235,23 +243,23 @@ def _titles(cells: Sequence[CellSummary]) -> list[str]:
 def _point(cell: CellSummary, best: float) -> plots.Point:
     from loadlab.report.plots import stacks_plot as plots
 
-    statistics = cell.statistics
-    interval = statistics.latency_interval_us.p99
+    interval = cell.statistics.latency_interval_us.p99
+    p99 = tail.p99(cell.statistics)
     return plots.Point(
         cell.cell.load.rate or 0.0,
-        statistics.latency_us.p99,
+        p99.us,
         interval.low,
         interval.high,
         cell.cell.load.rate == best,
         not cell_outcome.valid(cell),
-        "p99" in statistics.latency_us.at_least,
+        p99.bound,
     )
 
 
 def _words(point: plots.Point) -> str:
     at = f"{point.rate:,g}/s"
-    bound = "≥ " if point.at_least else ""
-    return f"{at} void" if point.void else f"{at} {bound}{formatting.ms(point.p99_us)} ms"
+    p99 = latency_columns.text(Tail("p99", point.p99_us, point.bound))
+    return f"{at} void" if point.void else f"{at} {p99} ms"
 
 
 def _on_one_axis(entries: Sequence[Entry]) -> list[Section]:

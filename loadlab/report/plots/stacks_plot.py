@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves_plot import READ, Curve, carried, percentile_axis, position
+from loadlab.results.tail import Bound
 from loadlab.stats.inference import Estimate
 
 SIZE = (264, 190)  # px: of the plot of one stack
@@ -37,7 +38,7 @@ class Point:
     high_us: float | None = None
     best: bool = False  #: Whether it is the highest within the objective, or held.
     void: bool = False  #: No repetition is valid.
-    at_least: bool = False  #: p99 is a lower bound.
+    bound: Bound = ""  #: Whether the p99 is only a bound.
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,11 @@ def p99_by_rate(
         x, y = zip(*measured, strict=True)
         (line,) = axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=4)
         plot.curve(line, "")
-    bounds = [(p.rate, p.p99_us / 1000) for p in points if p.at_least and p.p99_us is not None]
-    if bounds:
-        x, y = zip(*bounds, strict=True)
-        axes.plot(x, y, color=svg.BLUE, marker="^", markersize=8, linestyle="")
+    for bound, marker in (("at_least", "^"), ("at_most", "v")):
+        own = [(p.rate, p.p99_us / 1000) for p in points if p.bound == bound and p.p99_us]
+        if own:
+            x, y = zip(*own, strict=True)
+            axes.plot(x, y, color=svg.BLUE, marker=marker, markersize=8, linestyle="")
     for rate, ms in ((p.rate, p.p99_us / 1000) for p in points if p.best and p.p99_us is not None):
         axes.plot(
             [rate], [ms], color=svg.INK, marker="D", markersize=8, markerfacecolor=svg.PAPER,
