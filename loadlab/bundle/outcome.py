@@ -1,18 +1,19 @@
 """What a verification says: the state of every file of a bundle, and lines for the terminal."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal, TypeAlias, get_args
 
 from loadlab.bundle.archive import BundleError
 from loadlab.bundle.signature import Signer
 from loadlab.run import documents, run_dir
-from loadlab.run.formatting import one_line
+from loadlab.run.formatting import one_line, plural
 from loadlab.run.run_dir import RunDir
 
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
-NAMED = 20  # how many files that were not verified are printed for one reason
+NAMED = 20  # how many lines of files that were not verified are printed for one reason
 LISTING = "files.txt"
 
 # - same: a document that was derived again, and is the same
@@ -86,11 +87,9 @@ class Outcome:
             lines.append(f"And {len(wrong) - SHOWN:,} more files differ.")
         doubtful = self.of("not verified")
         for reason in dict.fromkeys(first for first, *_ in doubtful.values()):
-            files = [
-                f"  {one_line(': '.join((name, *more[:1])), 300)}"
-                for name, (first, *more) in doubtful.items()
-                if first == reason
-            ]
+            files = _alike(
+                {name: more for name, (first, *more) in doubtful.items() if first == reason}
+            )
             lines += [f"Not verified ({reason}):", *files[:NAMED]]
             if len(files) > NAMED:
                 lines.append(f"  and {len(files) - NAMED:,} more")
@@ -138,6 +137,16 @@ class Outcome:
         if not self.trusted:
             sentences.append(f"No signer of {self.signers} signed it.")
         return " ".join(sentences)
+
+
+def _alike(files: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a line for each file with a further reason, and one for all others of a name: a run
+    has many, in folders with long names, and files.txt names each."""
+    alike = Counter(PurePath(name).name for name, more in files.items() if not more)
+    return [
+        *(f"  {one_line(f'{name}: {more[0]}', 300)}" for name, more in files.items() if more),
+        *(f"  {one_line(name, 200)}, {plural(number, 'file')}" for name, number in alike.items()),
+    ]
 
 
 def listing(names: Sequence[str]) -> str:

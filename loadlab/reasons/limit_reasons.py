@@ -160,7 +160,7 @@ def _kept(reason: Reason) -> str:
     unit = "visits/s" if "visits" in reason.facts else "requests/s"
     failed = formatting.plural(int(fact(reason, "failed")), "failed request")
     slowest = str(reason.facts.get("latency", "p99"))
-    slowest += " ≤" if reason.facts.get("bound") == "at_most" else ""
+    slowest += {"at_most": " ≤", "at_least": " ≥"}.get(str(reason.facts.get("bound")), "")
     return (
         f"{fact(reason, 'rate'):,g} {unit} came back with {slowest} "
         f"{formatting.ms(value(reason))} ms, within {formatting.ms(limit(reason))} ms, "

@@ -117,8 +117,9 @@ def pooled(limit: CellLimit | None, statistics: Statistics) -> CellLimit | None:
     if slowest.us is None or slowest.us > _number(limit.limit.limit):
         return limit
     failed = (statistics.requests or 0) - (statistics.ok or 0) - (statistics.aborted or 0)
-    shown = {"latency": slowest.name, "bound": slowest.bound}
-    facts = {**limit.limit.facts, "failed": max(0, failed), **shown}
+    facts = {**limit.limit.facts, "failed": max(0, failed), "latency": slowest.name}
+    if slowest.bound:
+        facts["bound"] = slowest.bound
     return replace(limit, limit=replace(limit.limit, value=slowest.us, facts=facts))
 
 
