@@ -180,8 +180,9 @@ def parser() -> argparse.ArgumentParser:
     command = add(
         "compare",
         compare,
-        "Compare the cells that two runs share. Writes compare-<base>.json into the folder of the "
-        "second run. Only three or more runs a side tell a difference from the noise between runs.",
+        "Compare the cells that two runs share. Writes the comparison as JSON into the folder of "
+        "the second run. Only three or more runs a side tell a difference from the noise between "
+        "runs.",
     )
     runs_of = "run_ids of the {}, separated by commas"
     command.add_argument("base", nargs="?", default="", help=runs_of.format("runs to compare with"))

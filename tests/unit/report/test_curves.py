@@ -119,7 +119,7 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
     assert "930/s 1.84, 1,200/s ≥ 1.84" in cell_lines.table(summary(folder), {})
     section = report.build(folder).sections[0]
     assert "1,200/s ≥ 1.84 ms" in str(blocks.find(Figure, section)[0].svg)
-    assert "A triangle: a lower bound" in blocks.find(Text, section)[0].text
+    assert "A triangle up: a lower bound" in blocks.find(Text, section)[0].text
 
 
 def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
