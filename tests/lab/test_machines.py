@@ -1,4 +1,4 @@
-"""Machines that fail under load: what became of them is told, and the rest of the run is measured.
+"""Machines that fail under load: the run names the accident, and measures the rest.
 
 A clock that is set is in the unit tests: these hosts have that of the machine under them.
 """

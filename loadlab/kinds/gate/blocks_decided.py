@@ -80,7 +80,7 @@ def _period_s(planned: PlannedGate, records: Records) -> float | None:
 
 
 def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
-    """Return metric -> about how many further seconds decide it, of those that more blocks may.
+    """Return undecided metric -> about how many further seconds of blocks decide it.
 
     An interval that includes 0 is to come within the margin, as that of equal variants does; the
     other is to exclude 0 surely enough. Infinite where that takes too many blocks.
