@@ -5,6 +5,7 @@ are the owner's, the host is refused, or taken over where the inventory says so.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -64,6 +65,7 @@ class HostUse(Struct, frozen=True, kw_only=True):
     - clusters; databases: name -> whether it is the lab's; role: whether another's is called
       loadlab; preloads: libraries that the owner's settings load
     - unreadable: why the databases could not be listed, or ""
+    - run: id of the run that loads or calibrates it now, or ""
     - deployed: fingerprints of what the lab deployed there and nobody changed since, or ""
     """
 
@@ -78,6 +80,7 @@ class HostUse(Struct, frozen=True, kw_only=True):
     role: bool = False
     preloads: list[str] = []
     unreadable: str = ""
+    run: str = ""
     deployed: str = ""
 
     @property
@@ -93,6 +96,7 @@ class Use(Struct, frozen=True, kw_only=True):
     - paths: files and folders that it makes there
     - postgresql: tuning profile -> name -> value of the settings that it may apply
     - ports: those of the run's stacks -> the unit that may listen there beside the lab's own
+    - results: folder of the runs that this clone began, "" for none
     - remake: the command that removes a host that the lab made, "" for a user's own host
     """
 
@@ -101,6 +105,7 @@ class Use(Struct, frozen=True, kw_only=True):
     take_over: bool = False
     postgresql: dict[str, dict[str, str]] = {}
     ports: dict[str, str] = {}
+    results: str = ""
     remake: str = ""
 
 
@@ -152,6 +157,7 @@ def parse(text: str) -> HostUse:
         role=bool(said("role")),
         preloads=_libraries(",".join(said("preloads"))),
         unreadable=" ".join(said("unreadable")),
+        run="".join(said("run")),
         deployed="".join(said("deployed")),
     )
 
@@ -280,6 +286,11 @@ def _paths(host: HostUse, use: Use) -> Iterable[Facts]:
     return ({"path": path} for path in taken(host, use))
 
 
+def _others_run(host: HostUse, use: Use) -> Iterable[Facts]:
+    """What this clone left when it was cut off is its own to end."""
+    return [{"run": host.run}] if host.run and not (Path(use.results) / host.run).exists() else []
+
+
 RULES = (
     Rule("cluster", _others_clusters, "PostgreSQL has the cluster {name} on port {port}"),
     Rule("databases", _databases, "PostgreSQL has the databases {names}"),
@@ -331,6 +342,13 @@ RULES = (
         f"the tuning profile {{profile}} sets {_PRELOADS} without {{names}}, which PostgreSQL "
         "loads there",
         "add it to the profile, or choose another with -e tuning=<name>",
+    ),
+    Rule(
+        "others_run",
+        _others_run,
+        "the run {run}, which another clone of the lab began, measures there",
+        "wait for its end, or end what it left (systemctl stop loadlab-load loadlab-record)",
+        servers_only=False,
     ),
     Rule(
         "user",

@@ -17,6 +17,10 @@ user=$(getent passwd loadlab | cut -d : -f 6,7)
 [ -z "$user" ] || say user "$user"
 systemctl list-units --plain --no-legend --state=active '*node?exporter*.service' | awk '{ print "exporter\t" $1 }'
 
+# The run whose load or calibration this host records; the unit is gone where it does not.
+run=$(systemctl show --property=Environment --value loadlab-record | sed -n 's,.*DIR=/var/lib/loadlab-runs/\([^/ ]*\).*,\1,p')
+[ -z "$run" ] || say run "$run"
+
 ss -Hltnp | sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .*(("\([^"]*\)",pid=\([0-9]*\),.*/\1 \3 \2/p' |
     while read -r local pid process; do
         unit=$(sed -n 's,.*/\([^/]*\.\(service\|scope\)\)$,\1,p' "/proc/$pid/cgroup" 2>/dev/null | head -n 1)

@@ -229,6 +229,15 @@ def test_parse_returns_what_the_script_reports() -> None:
     )
 
 
+def test_a_run_of_another_clone_is_not_cut_off(tmp_path: Path) -> None:
+    host = host_in_use.parse(TEXT.replace("role\tloadlab\n", "run\t20261127-aiohttp\n"))
+    for is_server in (True, False):
+        use = replace(TAKEN, is_server=is_server, results=str(tmp_path))
+        assert "the run 20261127-aiohttp, which another" in host_in_use.refusal(host, use)
+    (tmp_path / host.run).mkdir()
+    assert host_in_use.refusal(host, use) == ""
+
+
 def test_a_look_that_was_cut_off_is_refused() -> None:
     with pytest.raises(ValueError, match="the look at what the host serves did not end"):
         host_in_use.parse(TEXT.partition("role")[0])
