@@ -8,7 +8,7 @@ from loadlab.bundle.archive import names
 from loadlab.bundle.document_comparison import Comparison
 from loadlab.bundle.outcome import Checked, Outcome
 from loadlab.history.reproduction import build_reproduction as reproduction
-from loadlab.kinds import derive_run
+from loadlab.kinds import all_kinds, derive_run
 from loadlab.kinds.lesson import show
 from loadlab.model import Manifest
 from loadlab.plan import plan_document as plans
@@ -50,7 +50,7 @@ class Derivation:
             f"{run_dir.PERCENTILES}/",
         )
         self._make(lambda: reproduction.write(derived), "reproduction")
-        self._make(self._report, "report")
+        self._make(self._report, "report", run_dir.COMMENT)
         self._make(lambda: self._lesson(begun), run_dir.LESSON_TEXT, run_dir.LESSON_PAGE)
         self._make(self._crate, run_dir.CRATE)
 
@@ -108,7 +108,10 @@ class Derivation:
         template = self.root / "roles" / "report" / "templates" / "report.html.j2"
         # With the sizes of the bundle's own files, as newly derived ones may be longer.
         document = report.build(self.derived, self.bundled)
-        documents.write(RunDir(self.derived).report, render(template, document))
+        run = RunDir(self.derived)
+        documents.write(run.report, render(template, document))
+        for page, content in all_kinds.of_run(run.path).pages(run).items():
+            documents.write(page, content)
 
     def _crate(self) -> None:
         # A bundle of an earlier revision has none.

@@ -43,6 +43,7 @@ class PastRun:
     #: None where there is no summary, or a document is unreadable.
     measured: Measured | None = None
     has_report: bool = False
+    has_bundle: bool = False
 
 
 def read(results: Path, own: int | None = None) -> list[PastRun]:
@@ -56,7 +57,12 @@ def read(results: Path, own: int | None = None) -> list[PastRun]:
 
 
 def _past(run: RunDir, own: int | None) -> PastRun:
-    past = PastRun(run.path.name, "broken", has_report=run.report.exists())
+    past = PastRun(
+        run.path.name,
+        "broken",
+        has_report=run.report.exists(),
+        has_bundle=run.bundle.exists(),
+    )
     try:
         past = replace(
             past,

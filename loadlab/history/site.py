@@ -10,7 +10,7 @@ from loadlab.history.index import index_page as index
 from loadlab.report.render import render
 from loadlab.run import documents, lock, run_dir
 from loadlab.run.errors import LabError
-from loadlab.run.run_dir import INDEX, REPORT
+from loadlab.run.run_dir import INDEX, REPORT, RunDir
 
 # A link in a page of the lab, whose attributes are escaped; not to a section, nor to another site.
 _LINK = re.compile(rb'<a href="(?!#|[a-z]+:)([^"]*)">(.*?)</a>', re.DOTALL)
@@ -19,23 +19,29 @@ _MARK = b"<!-- Ansible managed: written by roles/report"
 
 
 def write(results: Path, to: Path) -> list[Path]:
-    """Write index.html and the report of each run into the folder ``to``; return the pages.
+    """Write index.html, and the report and the bundle of each run, into ``to``; return the pages.
 
-    A link to a file that the folder does not have becomes text. A report of a run that is gone is
-    removed. Raises ValueError where there is no results/, and where ``to`` is in it or has other
+    A link to a file that the folder does not have becomes text. A report or a bundle that is gone
+    is removed. Raises ValueError where there is no results/, and where ``to`` is in it or has other
     files.
     """
     _refuse(results, to)
     with lock.alone(results):
         pages = {INDEX: render(index.TEMPLATE, index.build(results))}
+        bundles = {}
         for run in run_dir.folders(results):
             if run.report.is_file():
                 pages[f"{run.path.name}/{REPORT}"] = run.report.read_bytes()
+            if run.bundle.is_file():
+                bundles[run.bundle.name] = run.bundle.read_bytes()
+    published = {*pages, *bundles}
     for name, text in pages.items():
         path = to / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        documents.write(path, _unlinked(text, Path(name).parent, pages.keys()))
-    _remove_old(to, pages.keys())
+        documents.write(path, _unlinked(text, Path(name).parent, published))
+    for name, archive in bundles.items():
+        documents.write(to / name, archive)
+    _remove_old(to, published)
     return [to / name for name in pages]
 
 
@@ -52,20 +58,28 @@ def _refuse(results: Path, to: Path) -> None:
         )
 
 
-def _unlinked(text: bytes, folder: Path, pages: Container[str]) -> bytes:
+def _unlinked(text: bytes, folder: Path, published: Container[str]) -> bytes:
     """Return a page whose links to files that are not published are text."""
 
     def one(match: re.Match[bytes]) -> bytes:
         path = urllib.parse.unquote(match[1].decode().partition("#")[0])
-        return match[0] if (folder / path).as_posix() in pages else match[2]
+        return match[0] if (folder / path).as_posix() in published else match[2]
 
     return _LINK.sub(one, text)
 
 
-def _remove_old(to: Path, pages: Container[str]) -> None:
-    """Remove the reports of runs that are gone, and their folders where nothing else is in them."""
+def _remove_old(to: Path, published: Container[str]) -> None:
+    """Remove reports and bundles that are gone, and folders of reports with nothing else in them.
+
+    A bundle is the lab's where the folder has the report of its run.
+    """
     for path in to.glob(f"*/{REPORT}"):
-        if path.relative_to(to).as_posix() not in pages and _is_ours(path):
+        if not _is_ours(path):
+            continue
+        bundle = RunDir(path.parent).bundle
+        if bundle.name not in published:
+            bundle.unlink(missing_ok=True)
+        if path.relative_to(to).as_posix() not in published:
             path.unlink()
             if not any(path.parent.iterdir()):
                 path.parent.rmdir()

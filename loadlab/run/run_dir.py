@@ -420,7 +420,7 @@ def derived(name: str) -> bool:
     path = PurePath(name)
     documents = {
         RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, VERDICT, MATRIX, REPRODUCTION, METRICS,
-        TABLE, BENCHER, REPORT, LESSON, LESSON_TEXT, LESSON_PAGE, CRATE,
+        TABLE, BENCHER, REPORT, COMMENT, LESSON, LESSON_TEXT, LESSON_PAGE, CRATE,
     }  # fmt: skip
     calibration, percentiles = path.match(f"{_CALIBRATION}*.json"), path.match(f"{PERCENTILES}/*")
     return path.name in documents or calibration or percentiles

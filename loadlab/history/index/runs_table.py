@@ -11,9 +11,10 @@ from loadlab.history.past_runs import PastRun
 from loadlab.model import Manifest, Summary
 from loadlab.report.first_screen import tiles
 from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, link, table
-from loadlab.report.sections import cell_outcome, python_clients_section
+from loadlab.report.sections import cell_outcome, latency_columns, python_clients_section
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
+from loadlab.results import tail
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
 
@@ -64,7 +65,7 @@ def build(runs: Sequence[RunFacts]) -> Table:
     }
     return table(
         CAPTION,
-        _COLUMNS,
+        [*_COLUMNS, *([_BUNDLE] if any(facts.run.has_bundle for facts in newest) else [])],
         newest,
         _row,
         facets={name: values for name, values in facets.items() if 1 < len(values) <= _MOST},
@@ -110,6 +111,11 @@ _COLUMNS: Sequence[Column[RunFacts]] = [
     Column("lab", lambda facts: _lab(facts.manifest)),
     Column("state", _state),
 ]
+_BUNDLE = Column[RunFacts]("bundle", lambda facts: _bundle(facts.run))
+
+
+def _bundle(run: PastRun) -> Link | str:
+    return link(RunDir(Path(run.run_id)).bundle, "tar.gz") if run.has_bundle else formatting.NONE
 
 
 def _row(facts: RunFacts) -> Row:
@@ -189,11 +195,11 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     search, curve = tiles.search(summary, entry), tiles.curve(summary, entry)
     if search and search.highest_rate:
         rate = f"{search.highest_rate:,g}/s is the highest rate with {labels.objective(search.slo)}"
-    name = "max" if statistics.latency_us.p99 is None else "p99"
+    slowest = tail.slowest(statistics)
     within = ""
     if curve and curve.within:
         within = f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
-    return f"{rate}, {name} {formatting.bounded(statistics.latency_us, name)} ms{within}"
+    return f"{rate}, {slowest.name} {latency_columns.text(slowest)} ms{within}"
 
 
 def _clients(entries: Sequence[Entry]) -> str:

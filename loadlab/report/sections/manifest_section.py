@@ -334,7 +334,8 @@ _HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
 def raw_files(run_dir: Path) -> Section:
     """Return every file of the run, without the report and files written after it."""
     run = RunDir(run_dir)
-    later = {run.report, run.lesson_text, run.lesson_page, run.crate, *run.comparisons()}
+    pages = {run.report, run.comment, run.lesson_text, run.lesson_page}
+    later = {*pages, run.crate, *run.comparisons()}
     paths = [
         path
         for path in sorted(run_dir.rglob("*"))

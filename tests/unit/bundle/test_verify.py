@@ -23,7 +23,7 @@ from loadlab.bundle.outcome import Outcome, keep
 from loadlab.bundle.signature import SignatureError, Signed
 from loadlab.bundle.unpack import unpack
 from loadlab.generators import oha_database
-from loadlab.kinds import derive_run
+from loadlab.kinds import all_kinds, derive_run
 from loadlab.kinds import page as report
 from loadlab.model import (
     SCHEMA,
@@ -43,7 +43,7 @@ from loadlab.results.calibrations import judge_calibration
 from loadlab.results.repetitions import derive_result
 from loadlab.run import documents as files
 from loadlab.run import errors, revision
-from loadlab.run.run_dir import CalibrationDir, derived
+from loadlab.run.run_dir import CalibrationDir, RunDir, derived
 from loadlab.stats import histograms
 from tests.unit import builders
 
@@ -136,6 +136,8 @@ def derive_all(run: Path) -> None:
         derive_run.describe(run, ROOT, {}, {"python": "3.11"}, {})
     derive_run.summary(run)
     files.write(run / "report.html", render(TEMPLATE, report.build(run)))
+    for path, content in all_kinds.of_run(run).pages(RunDir(run)).items():
+        files.write(path, content)
 
 
 @pytest.fixture
@@ -216,7 +218,10 @@ def test_the_verdict_of_a_gate_is_derived_again(run_dir: Path) -> None:
     run = replace(run, plan=replace(run.plan, gate=gate))
     files.write(run_dir / "plan.json", files.encode(run))
     derive_all(run_dir)
-    assert "verdict.json" in verify(run_dir).of("same")
+    assert {"verdict.json", "comment.md", "report.html"} <= set(verify(run_dir).of("same"))
+    comment = RunDir(run_dir).comment
+    comment.write_text(comment.read_text() + "CPU per request: -5 %\n")
+    assert verify(run_dir).of("differs").keys() == {"comment.md"}
 
 
 NUMBERS: list[tuple[str, tuple[str | int, ...], Any, str]] = [

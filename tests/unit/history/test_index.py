@@ -108,12 +108,15 @@ def test_a_site_has_every_report_and_no_dead_link(results: Path, tmp_path: Path)
     documents.write(run.report, render(REPORT, report.build(run.path)))
     pasts.write(tmp_path / "results", "unfinished", 1)
     (tmp_path / "results" / "unfinished" / "report.html").unlink()
+    run.bundle.write_bytes(b"packed")
     to = tmp_path / "site"
     pages = site.write(run.path.parent, to)
     assert {path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file()} == {
         "index.html",
+        "a-run.tar.gz",
         "a-run/report.html",
     }
+    assert 'href="a-run.tar.gz"' in (to / "index.html").read_text()
     assert 'href="summary.json"' in run.report.read_text()
     assert "From summary.json." in (to / "a-run" / "report.html").read_text()
     for path in pages:
@@ -128,16 +131,21 @@ def test_a_site_drops_removed_runs_and_keeps_other_files(tmp_path: Path) -> None
     for run_id in ("one", "two", "three"):
         run = RunDir(pasts.write(results, run_id, 1))
         documents.write(run.report, render(REPORT, report.build(run.path)))
+        run.bundle.touch()
     site.write(results, to)
     (to / "two" / "note.txt").touch()
+    (to / "mine.tar.gz").touch()
     (to / "mine").mkdir()
     (to / "mine" / "report.html").write_text("<!doctype html>")
     for run_id in ("one", "two"):
         shutil.rmtree(results / run_id)
+        (results / f"{run_id}.tar.gz").unlink()
     site.write(results, to)
     assert {path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file()} == {
         "index.html",
         "three/report.html",
+        "three.tar.gz",
+        "mine.tar.gz",
         "two/note.txt",
         "mine/report.html",
     }
