@@ -69,7 +69,7 @@ class Page:
     title: str
     lead: str  #: The stacks, and when the run was started.
     lab: str  #: Version and revision.
-    hosts: str  #: The newest certificate of the hosts, in words; empty without a manifest.
+    hosts: str  #: The newest certificate of the hosts, in words; empty where the run is one.
     headlines: Sequence[Headline]  #: The answer, at most two sentences.
     answer: Sequence[Block]  #: These, the other sentences and tiles at the top of the page.
     sections: Sequence[Section]
@@ -115,6 +115,11 @@ class _Builder:
         self._curves = curves_section.headlines(self._summary, self._paths)
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
+    def _certificate(self) -> str:
+        if self._manifest is None or self._run.certificate.exists():
+            return ""
+        return manifest_section.certificate(self._manifest.certificate)
+
     def _entries(self, purpose: str) -> list[Entry]:
         chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
         return labels.entries(chosen, self._paths)
@@ -138,7 +143,7 @@ class _Builder:
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.short_lab(manifest.lab) if manifest else "",
-            hosts=manifest_section.certificate(manifest.certificate) if manifest else "",
+            hosts=self._certificate(),
             headlines=headlines,
             answer=[
                 *self._answer(headlines, [*whole, *single]),

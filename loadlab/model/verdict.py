@@ -48,7 +48,7 @@ class Baseline(Record, kw_only=True, frozen=True):
     file: str  #: Path of the verdict.json, as given.
     run_id: str  #: Its run.
     base: Variant  #: Its base.
-    values: dict[str, float]  #: Metric -> median of its base's blocks.
+    values: dict[str, float]  #: Metric -> value of its base.
 
 
 class PlannedGate(Record, kw_only=True, frozen=True):
@@ -79,9 +79,11 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     #: and their mean.
     relative: bool
     blocks: Count  #: Blocks that have both variants; with a baseline, the head.
-    #: Median of the base's blocks; null without any. With a baseline, its value.
+    #: What the head was compared with, as head and value say: the base and, as long as it does not
+    #: differ, the A/A control. Null without any. With a baseline, its value.
     base: NotNegative | None
-    head: NotNegative | None  #: Median of the head's blocks; null without any.
+    #: Mean of the head's blocks, geometric where relative; null without any.
+    head: NotNegative | None
     value: float | None  #: Difference of the head; null without a common block.
     #: Lower bound of its interval. Those after all numbers of blocks hold the true difference
     #: together with probability 0.95. Null after too few blocks, and with a baseline.

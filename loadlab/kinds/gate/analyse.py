@@ -140,7 +140,7 @@ def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
     )
     before, now = baseline.values.get(metric), None
     if reason is None:
-        now = _median(base)
+        now = _mean(base, gate)
         compared = sequential.compare(
             base, control, {}, sequential.MISS_RATE, cells.turns, relative=gate.relative
         )
@@ -209,6 +209,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
             look = Look("undecided", void, is_open=True)
             if side == "base":
                 difference = Estimate(None, None, None)
+    shown = _mean(head, gate)
     fails = effect.failed_more("head", more_failed)
     if fails and gate.relative and look.answer == "faster":
         look = Look("undecided", fails)
@@ -218,8 +219,8 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         unit=ROWS[metric].unit.stored,
         relative=gate.relative,
         blocks=len(head.keys() & (base.keys() | control.keys())),
-        base=_median(base),
-        head=_median(head),
+        base=_mean(base, gate) if shown is None else _base(shown, difference.value, gate),
+        head=shown,
         value=difference.value,
         low=difference.low,
         high=difference.high,
@@ -269,5 +270,16 @@ def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:
     ]
 
 
-def _median(values: Mapping[int, float]) -> float | None:
-    return statistics.median(values.values()) if values else None
+def _mean(values: Mapping[int, float], gate: GateRow) -> float | None:
+    """Return the mean over the blocks, as a difference has it: of a ratio the geometric one."""
+    if not values:
+        return None
+    is_ratio = gate.relative and min(values.values()) > 0
+    return (statistics.geometric_mean if is_ratio else statistics.fmean)(values.values())
+
+
+def _base(head: float, difference: float | None, gate: GateRow) -> float | None:
+    """Return what the head was compared with: the mean of base and A/A control."""
+    if difference is None:
+        return None
+    return head / (1 + difference) if gate.relative else max(0.0, head - difference)

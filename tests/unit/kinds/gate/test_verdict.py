@@ -181,6 +181,13 @@ def test_run_ends_when_every_metric_is_decided() -> None:
     assert cpu.low is not None
     assert cpu.high is not None
     assert 0 < cpu.low < 0.1 < cpu.high
+    # Who divides the two values shown gets the difference shown.
+    shown = [row for row in found.heads[0].rows if row.relative]
+    assert len(shown) == 5
+    for row in shown:
+        assert row.base
+        assert row.head
+        assert row.head / row.base - 1 == pytest.approx(row.value)
     # One load of 3 s a block; the budget of 20 minutes would allow 240 of these.
     assert 7 <= found.blocks < 45
     assert found.measured_s == pytest.approx(found.blocks * 3)
