@@ -42,14 +42,14 @@ def taken(chromium: Browser, width: float, height: float, picture: Path) -> None
 
 
 def report(chromium: Browser, page: Path, picture: Path) -> None:
-    """Write the first screen of a report: from its top to the end of its main figure."""
+    """Write the first screen of a report: from its top to the end of its first figures."""
     chromium.size(WIDTH)
     chromium.open(page)
     bottom = chromium.run(
-        "document.querySelector('section:has(> #stacks)')?.getBoundingClientRect().bottom"
+        "document.querySelector('section:has(h2):has(svg)')?.getBoundingClientRect().bottom"
     )
     if bottom is None:
-        raise NoPictureError(f"{page} has no figure, because no cell has a constant rate")
+        raise NoPictureError(f"{page} has no figure")
     taken(chromium, WIDTH, bottom, picture)
 
 

@@ -1,6 +1,7 @@
 """A comparison of two variants on the hosts, to its verdict and exit status."""
 
 import json
+import re
 
 import pytest
 
@@ -75,5 +76,7 @@ def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
     assert sorted(places) == [1, 2, 3]
     # Measured one after the other, they differ by more beside other work.
     assert max(costs) < 1.25 * min(costs)
+    ids = re.findall(r' id="([^"]+)"', (folder / "report.html").read_text())
+    assert len(ids) == len(set(ids))
     units = ssh(SERVER, "systemctl list-units --all --plain --no-legend 'loadlab-*-[0-9].service'")
     assert units.strip() == ""

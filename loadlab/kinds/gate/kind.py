@@ -91,7 +91,7 @@ class GateKind(StudyKind):
         if verdict is None:
             return []
         state = _STATES.get(verdict.answer, "inconclusive")
-        return [Headline(state, words.sentence(verdict), anchor="comparison")]
+        return [Headline(state, words.sentence(verdict), anchor="verdict")]
 
     def sections(self, run: RunDir) -> list[Section]:
         verdict = documents.read_or_none(run.verdict, Verdict)

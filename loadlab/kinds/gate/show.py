@@ -25,7 +25,7 @@ def section(verdict: Verdict) -> Section:
     """Return the section with the figure of all differences and a table for each head."""
     tables = [_answers(verdict, head) for head in verdict.heads]
     blocks = [Group([_figure(verdict), Text(words.explained(verdict))], "grid"), *tables]
-    return Section("Head against base", blocks, "comparison", "Head against base")
+    return Section("Head against base", blocks, "verdict", "Head against base")
 
 
 def _answers(verdict: Verdict, head: HeadVerdict) -> Table:
