@@ -45,7 +45,7 @@ _NAMED_STACKS = 3
 # More cells than this are folded, each behind its sentence.
 _OPEN_CELLS = 4
 # More repetitions than this are not all drawn over time, or the page would be too large.
-_MOST_DRAWN = 40
+_MOST_DRAWN = 30
 
 
 class _PlannedStudy(msgspec.Struct):

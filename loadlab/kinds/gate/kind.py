@@ -90,8 +90,14 @@ class GateKind(StudyKind):
         verdict = documents.read_or_none(run.verdict, Verdict)
         if verdict is None:
             return []
-        state = _STATES.get(verdict.answer, "inconclusive")
-        return [Headline(state, words.sentence(verdict), anchor="verdict")]
+        return [
+            Headline(
+                _STATES.get(head.answer, "inconclusive"),
+                words.sentence(verdict, head),
+                anchor="verdict",
+            )
+            for head in verdict.heads
+        ]
 
     def sections(self, run: RunDir) -> list[Section]:
         verdict = documents.read_or_none(run.verdict, Verdict)

@@ -109,12 +109,8 @@ def why(row: VerdictRow) -> str:
     return words.reason(row.reason, REASONS.rows)
 
 
-def sentence(verdict: Verdict) -> str:
-    """Return the verdict in one sentence for each head."""
-    return " ".join(_sentence(verdict, head) for head in verdict.heads)
-
-
-def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
+def sentence(verdict: Verdict, head: HeadVerdict) -> str:
+    """Return the verdict on a head in one sentence, and in another what of it is void."""
     sides = _sides(verdict, head)
     if verdict.baseline is not None:
         parts = [

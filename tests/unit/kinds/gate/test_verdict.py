@@ -333,7 +333,7 @@ def test_a_head_that_loses_its_slower_repetitions_is_not_called_faster(
     both = head.measured + counted["saturated", "head"].measured
     control = base.measured + counted["saturated", "control"].measured
     told = f"A/A control 0 of {control}."
-    sentences = [words.sentence(found)] if head.void else []
+    sentences = [words.sentence(found, found.heads[0])] if head.void else []
     for shown in (*sentences, words.comment(found, None)):
         assert f"head {head.void} of {both}" in shown
         assert told in shown
@@ -421,7 +421,9 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     head, cpu, *_ = words.lines(found)
     assert head.startswith("head against base")
     assert cpu.startswith("CPU per request")
-    assert f": more CPU per request after {found.blocks} blocks in " in words.sentence(found)
+    assert f": more CPU per request after {found.blocks} blocks in " in words.sentence(
+        found, found.heads[0]
+    )
     group, answers_table = show.section(found).blocks
     assert "head (workers=2): CPU +" in str(group)
     assert "more" in str(group)
@@ -446,7 +448,7 @@ def test_only_a_worse_time_or_goodput_is_called_slower(
 ) -> None:
     found = Machine(plan(), changed).run()
     assert words.comment(found, None).startswith(f"### Load test: {told}\n")
-    assert f": {told.split(maxsplit=1)[1]} after " in words.sentence(found)
+    assert f": {told.split(maxsplit=1)[1]} after " in words.sentence(found, found.heads[0])
 
 
 def test_reason_of_several_metrics_is_told_once() -> None:
