@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, number, words_of
+from loadlab.reasons.row import ReasonRow, ReasonTable, fact, where, words_of
 from loadlab.run import formatting
 from loadlab.stats.inference import ABOVE
 
@@ -15,18 +15,11 @@ _VOID = "See the void reasons of its repetitions in the report"
 _BUDGET = "Give the run more time (-e budget=)"
 
 
-def _margin(reason: Reason) -> str:
-    return f"{formatting.percent(limit(reason))}"
-
-
-def _corrected(p: float) -> str:
-    return f"corrected p {formatting.significant(p, 2) if p >= 0.001 else 'below 0.001'}"
-
-
-def _beside_noise(reason: Reason) -> str:
-    measured = reason.facts["noise_floor"] is not None
-    ground = "above the noise floor" if measured else "no noise floor was measured"
-    return f"{_corrected(fact(reason, 'p_corrected'))}, {ground}"
+_BESIDE_NOISE = where(
+    "noise_floor",
+    "corrected p {p_corrected:p}, above the noise floor",
+    "corrected p {p_corrected:p}, no noise floor was measured",
+)
 
 
 def difference(reason: Reason) -> str:
@@ -91,9 +84,9 @@ _CONCLUSIONS: ReasonTable = {
         meaning="The interval excludes 0, but p is too high after the correction for the number "
         "of comparisons.",
     ),
-    "difference": ReasonRow(_beside_noise, meaning="There is a difference."),
+    "difference": ReasonRow(_BESIDE_NOISE, meaning="There is a difference."),
     "difference_within_margin": ReasonRow(
-        lambda reason: f"by less than {_margin(reason)}; {_beside_noise(reason)}",
+        lambda reason: words_of("by less than {limit:percent}; ", reason) + _BESIDE_NOISE(reason),
         meaning="There is a difference, and all of its interval is within the margin.",
         thresholds=("margin",),
     ),
@@ -122,8 +115,7 @@ COMPARISONS: ReasonTable = {
         meaning="There are too few answers for this percentile.",
     ),
     "few_answers_compared": ReasonRow(
-        "a repetition of the {side} has {value:n answer}, too few for a "
-        "{percentile:percentile}: "
+        "a repetition of the {side} has {value:n answer}, too few for a {percentile:percentile}: "
         f"{ABOVE} must lie above it",
         _LONGER,
         meaning="A repetition of one cell has too few answers for this percentile.",
@@ -175,15 +167,6 @@ COMPARISONS: ReasonTable = {
 }
 
 
-def _within_noise(reason: Reason) -> str:
-    if reason.limit is None:
-        return "the interval excludes 0, and the A/A control has no interval yet"
-    return (
-        "the interval excludes 0, but the base differs from itself by up to "
-        f"{formatting.percent(number(reason.limit))}, and the difference is no larger"
-    )
-
-
 # The answers after each block of measurements.
 LOOKS: ReasonTable = {
     "few_looks": ReasonRow(
@@ -209,7 +192,8 @@ LOOKS: ReasonTable = {
         "rate, includes it. More blocks make both narrower.",
     ),
     "looks_within_noise": ReasonRow(
-        _within_noise,
+        "the interval excludes 0, [but the base differs from itself by up to {limit:percent}, and "
+        "the difference is no larger|and the A/A control has no interval yet]",
         _BUDGET,
         meaning="The interval excludes 0, but so does that of the A/A control, and the base "
         "differs as much from itself.",

@@ -3,11 +3,10 @@
 loadlab/results/limits has the rules that find it.
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from loadlab.model import Reason
-from loadlab.reasons.row import Words, fact, limit, number, shown, value
+from loadlab.reasons.row import Words, by, fact, limit, number, value, where, words_of
 from loadlab.run import formatting
 
 SERVICES = {
@@ -75,78 +74,11 @@ _CLIENT = {
 }
 
 
-def _neighbour(reason: Reason) -> str:
-    host, wait = reason.facts["host"], reason.facts.get("wait_us")
-    if reason.facts["cause"] == "steal":
-        return f"another machine on the hardware of the {host}: its hypervisor took CPU time"
-    mean = (
-        f"{formatting.percent(value(reason))} of the {host}'s CPU"
-        if reason.value is not None
-        else "CPU"
-    )
-    waited = (
-        f"; a request's threads waited {formatting.ms(number(wait))} ms for a core"
-        if wait is not None and host == "server"
-        else ""
-    )
-    worst = reason.facts.get("worst")
-    most = f", {_cores(number(worst))} in the worst second" if worst is not None else ""
-    return f"somebody else's programs: they used {mean}{most}{waited}"
-
-
-def _client(reason: Reason) -> str:
-    failed = reason.facts.get("failed")
-    failures = f" for {int(number(failed)):,} requests" if failed is not None else ""
-    return (
-        f"the client: {_CLIENT[str(reason.facts['cause'])]}{failures}; its cores were "
-        f"{formatting.percent(value(reason))} busy"
-    )
-
-
-def _link(reason: Reason) -> str:
-    if reason.facts["cause"] == "full":
-        used = formatting.bits(fact(reason, "bits_per_second"))
-        return f"the link: {used}, {formatting.percent(value(reason))} of what iperf3 measured"
-    if reason.facts["cause"] == "lost":
-        return "the link: segments were lost, and sent again after 200 ms or more"
-    if reason.facts["cause"] == "queue":
-        rtt, fastest = (formatting.ms(fact(reason, name)) for name in ("rtt_us", "fastest_us"))
-        return (
-            f"the link: packets waited in a queue before it, for a round trip took {rtt} ms, and "
-            f"the fastest request {fastest} ms"
-        )
-    rtt, least = (formatting.ms(fact(reason, name)) for name in ("rtt_us", "least_rtt_us"))
-    return (
-        f"the link: its round trip of {rtt} ms (at least {least} ms), "
-        f"{formatting.significant(fact(reason, 'trips'), 2)} times with windows of "
-        f"{fact(reason, 'window'):.0f} segments, is {formatting.percent(value(reason))} of a "
-        "request"
-    )
-
-
-def _connections(reason: Reason) -> str:
-    if "twice" in reason.facts:
-        return (
-            f"the load: with twice its connections {fact(reason, 'twice'):,.0f} right answers came "
-            f"per second, {shown(reason, 'percent')} more than in the fastest repetition "
-            f"({fact(reason, 'fastest'):,.0f})"
-        )
-    number = int(fact(reason, "connections"))
-    idle = f"{formatting.percent(1 - fact(reason, 'busy'))} of the server's CPU"
-    if "rate" in reason.facts:
-        return (
-            f"the load: all of its {formatting.plural(number, 'connection')} waited for answers "
-            f"while requests of {fact(reason, 'rate'):,g}/s were due, and {idle} was idle"
-        )
-    return (
-        f"the load: a closed loop of {number:,} connections leaves {idle} idle, and nothing waited"
-    )
-
-
-_QUEUE = "a shorter queue or smaller answers; ping during the load shows the queue"
-
-
-_PARTS = {**SERVICES, "packets": "the kernel, for packets"}
+_OTHERS = (
+    "somebody else's programs: they used [{value:percent} of the {host}'s ]CPU"
+    "[, {worst:two} cores in the worst second]"
+)
+_OPENED = "[{opened:if}; each request opened a connection]"
 # Who opened a connection for each request -> what opens none or cheaper ones, and the lesson of it.
 _OPENS = {
     "clients": ("clients that keep their connections", "keepalive"),
@@ -154,89 +86,58 @@ _OPENS = {
     "uwsgi": ("-e transport=unix, whose connections cost less", "unix_or_tcp"),
     "fastcgi": ("-e transport=unix, whose connections cost less", "unix_or_tcp"),
 }
+_OPENS_LESS = {who: words for who, (words, _) in _OPENS.items()}
+_LESSON_OF_OPENS = by("opened", {who: lesson for who, (_, lesson) in _OPENS.items()})
+_QUEUE = "a shorter queue or smaller answers; ping during the load shows the queue"
+_REFUSED = (
+    "[, which holds {depth:,} connections]: it was full, and {value:,.0f} connections were "
+    "refused, while cores were idle"
+)
+_PARTS = {**SERVICES, "packets": "the kernel, for packets"}
+_DATABASE_WAITS = {"lock": "a lock", "disk": "the disk", "other": "something else"}
+
+
+def _client(reason: Reason) -> str:
+    return words_of(
+        "the client: {shortage}[ for {failed:,} requests]; its cores were {value:percent} busy",
+        reason,
+        shortage=_CLIENT[str(reason.facts["cause"])],
+    )
 
 
 def _kept(reason: Reason) -> str:
-    unit = "visits/s" if "visits" in reason.facts else "requests/s"
-    failed = formatting.plural(int(fact(reason, "failed")), "failed request")
     slowest = str(reason.facts.get("latency", "p99"))
     slowest += {"at_most": " ≤", "at_least": " ≥"}.get(str(reason.facts.get("bound")), "")
-    return (
-        f"{fact(reason, 'rate'):,g} {unit} came back with {slowest} "
-        f"{formatting.ms(value(reason))} ms, within {formatting.ms(limit(reason))} ms, "
-        f"and {failed}; the server's cores were "
-        f"{formatting.percent(fact(reason, 'busy'))} busy"
+    return words_of(
+        "{rate:,g} [{visits:if}visits|requests]/s came back with {slowest} {value:ms} ms, within "
+        "{limit:ms} ms, and {failed:n failed request}; the server's cores were {busy:percent} busy",
+        reason,
+        slowest=slowest,
     )
-
-
-def _next_rate(reason: Reason) -> str:
-    # A log has its own rates, and visitors have no search.
-    if "speed" in reason.facts:
-        return f"-e speed={2 * fact(reason, 'speed'):g} sends the log twice as fast"
-    if "visits" in reason.facts:
-        return f"-e rate={2 * fact(reason, 'rate'):g} has twice as many visitors"
-    return "-e slo=p99_ms=100,errors=0 finds the highest rate"
-
-
-def _cores(number: float) -> str:
-    return f"{formatting.significant(number, 2)} cores"
-
-
-def _opened(reason: Reason) -> str:
-    return "; each request opened a connection" if "opened" in reason.facts else ""
-
-
-def _opens(otherwise: str) -> Callable[[Reason], str]:
-    """Return the words for what is next where each request opened a connection."""
-    return lambda reason: (
-        _OPENS[str(reason.facts["opened"])][0] if "opened" in reason.facts else otherwise
-    )
-
-
-def _lesson_of_opens(reason: Reason) -> str:
-    return _OPENS[str(reason.facts["opened"])][1] if "opened" in reason.facts else ""
 
 
 def _filled(reason: Reason, who: str) -> str:
     """Return the words for a service that filled a core, or most of all full cores."""
-    process, thread = fact(reason, "process"), fact(reason, "thread")
-    cores, idle, most = int(fact(reason, "cores")), fact(reason, "idle_cores"), number(reason.limit)
+    cores, most = int(fact(reason, "cores")), limit(reason)
     if value(reason) < most:
-        every = "core" if cores == 1 else "cores"
-        part = formatting.percent(min(1.0, fact(reason, "part")))
-        return (
-            f"the CPU time of {who}: {part} of what the server's full {every} gave{_opened(reason)}"
-        )
-    unit = (
-        f"its thread was on CPU {formatting.percent(min(thread, 1.0))} of the time"
-        if thread >= most
-        else "its threads took turns on one core, "
-        f"{formatting.percent(min(process, 1.0))} of the time"
+        every, part = "core" if cores == 1 else "cores", min(1.0, fact(reason, "part"))
+        gave = "the CPU time of {who}: {part:percent} of what the server's full {every} gave"
+        return words_of(gave + _OPENED, reason, who=who, part=part, every=every)
+    unit = "its threads took turns on one core, {process:percent} of the time"
+    if fact(reason, "thread") >= most:
+        unit = "its thread was on CPU {thread:percent} of the time"
+    rest = "the server has no other core" if cores == 1 else "{idle_cores:two} cores were idle"
+    waiting = reason.facts.get("waiting") or 0
+    return words_of(
+        f"one process of {who}: {unit}, {rest}"
+        "[, {waiting:two} requests waited in the accept queue]"
+        "[, and a thread held Python's lock (GIL) {gil:percent} of the time of its profile]"
+        + _OPENED,
+        reason,
+        process=min(1.0, fact(reason, "process")),
+        thread=min(1.0, fact(reason, "thread")),
+        waiting=waiting if number(waiting) >= 1 else None,
     )
-    rest = "the server has no other core" if cores == 1 else f"{_cores(idle)} were idle"
-    waiting = reason.facts.get("waiting")
-    queued = (
-        f", {formatting.significant(number(waiting), 2)} requests waited in the accept queue"
-        if waiting is not None and number(waiting) >= 1
-        else ""
-    )
-    gil = reason.facts.get("gil")
-    held = (
-        f", and a thread held Python's lock (GIL) {formatting.percent(number(gil))} of the time of "
-        "its profile"
-        if gil is not None
-        else ""
-    )
-    return f"one process of {who}: {unit}, {rest}{queued}{held}{_opened(reason)}"
-
-
-def _database_cpu(reason: Reason) -> str:
-    text = _filled(reason, "PostgreSQL")
-    sessions = reason.facts.get("sessions")
-    if sessions is None:
-        return text
-    opened = formatting.significant(number(sessions), 2)
-    return f"{text}; each request opened a connection to it ({opened} for each answer)"
 
 
 def _cores_busy(reason: Reason) -> str:
@@ -247,84 +148,31 @@ def _cores_busy(reason: Reason) -> str:
     )
     used = ", ".join(f"{words} {formatting.percent(part)}" for part, words in parts if part >= 0.01)
     whole = "the server's core" if cores == 1 else f"the server's {cores} cores"
-    text = f"{whole}: {formatting.percent(value(reason))} busy"
-    return f"{text}; of that {used}{_opened(reason)}" if used else f"{text}{_opened(reason)}"
-
-
-def _memory(reason: Reason) -> str:
-    killed = reason.facts.get("killed")
-    if killed is not None:
-        some = formatting.plural(int(number(killed)), "time")
-        return f"memory: the kernel killed a process {some} because none was left"
-    swapped = reason.facts.get("swapped")
-    if swapped is not None:
-        return f"memory: {int(number(swapped)):,} pages were swapped"
-    return f"memory: processes waited for it {formatting.percent(value(reason))} of the time"
+    words = "{whole}: {value:percent} busy[; of that {used}]"
+    return words_of(words + _OPENED, reason, whole=whole, used=used)
 
 
 def _by_cores(reason: Reason) -> str:
-    if (
-        "cores" in reason.facts
-        and int(fact(reason, "cores")) > 1
-        and fact(reason, "idle_cores") > 0.5
-    ):
+    many = "cores" in reason.facts and int(fact(reason, "cores")) > 1
+    if many and fact(reason, "idle_cores") > 0.5:
         return f"-e workers={int(fact(reason, 'processes')) + 1}"
     return "-e profile=true shows what it computes; or give the server more cores"
 
 
-_DATABASE_WAITS = {"lock": "a lock", "disk": "the disk", "other": "something else"}
-
-
-def _queue(reason: Reason) -> str:
-    service = reason.facts.get("service")
-    where = f"the accept queue of {SERVICES[str(service)]}" if service else "an accept queue"
-    depth = reason.facts.get("depth")
-    room = f", which holds {int(number(depth)):,} connections" if depth is not None else ""
-    return (
-        f"{where}{room}: it was full, and {int(value(reason)):,} connections were refused, while "
-        "cores were idle"
-    )
-
-
-def _pool(reason: Reason) -> str:
-    wait = reason.facts.get("wait")
-    waited = f"; they waited for {_DATABASE_WAITS[str(wait)]}" if wait else ""
-    under_way = formatting.significant(fact(reason, "under_way"), 2)
-    return (
-        f"the pool of database connections: {formatting.percent(value(reason))} of "
-        f"{int(fact(reason, 'connections')):,} were in use, for {under_way} requests under way"
-        f"{waited}"
-    )
-
-
-def _disk(reason: Reason) -> str:
-    flushes = reason.facts.get("flushes")
-    counted = f", {int(number(flushes)):,} flushes of its log" if flushes else ""
-    return (
-        f"the database's disk: requests waited for it {formatting.percent(value(reason))} of their "
-        f"time{counted}"
-    )
-
-
-def _threads(reason: Reason) -> str:
-    idle = formatting.percent(1 - min(1.0, fact(reason, "busy")))
-    threads = reason.facts.get("threads")
-    if threads is None:
-        return (
-            f"its workers: {formatting.significant(value(reason), 2)} connections waited in the "
-            f"accept queue while {idle} of the CPU was idle"
-        )
-    under_way = formatting.significant(fact(reason, "under_way"), 2)
-    return (
-        f"its {formatting.plural(int(number(threads)), 'thread')}: {under_way} requests were "
-        f"under way, and {idle} of the CPU was idle"
-    )
+def _softirq(reason: Reason) -> str:
+    most = formatting.percent(max(value(reason), fact(reason, "part")))
+    return f"the kernel's work on packets: softirq took {most} of a core"
 
 
 # In the order in which they count: the first that is found is the limit.
 LIMITS: dict[str, LimitRow] = {
     "neighbour": LimitRow(
-        _neighbour, "others' CPU {value:percent}",
+        by("cause", {
+            "steal": "another machine on the hardware of the {host}: its hypervisor took CPU time",
+        }, by("host", {
+            "server": _OTHERS + "[; a request's threads waited {wait_us:ms} ms for a core]",
+        }, _OTHERS)),
+        "others' CPU {value:percent}",
         "Programs that are not the lab's, or another machine on the same hardware, took CPU time.",
         "the same cell after stopping them",
         "noisy_neighbour",
@@ -332,32 +180,36 @@ LIMITS: dict[str, LimitRow] = {
     "client": LimitRow(
         _client, "client's CPU {value:percent}",
         "The generator or the Python client could not do more: its CPU, its files or its ports.",
-        lambda reason: {
-            "open_files": "-e open_files=<more>",
-            "local_ports": "-e python_keepalive=true",
-        }.get(str(reason.facts["cause"]), "a lower rate, or several clients"),
-        lambda reason: {"open_files": "file_descriptors", "local_ports": "ephemeral_ports"}.get(
-            str(reason.facts["cause"]), ""
-        ),
+        by("cause", {
+            "open_files": "-e open_files=<more>", "local_ports": "-e python_keepalive=true",
+        }, "a lower rate, or several clients"),
+        by("cause", {"open_files": "file_descriptors", "local_ports": "ephemeral_ports"}),
     ),
     "none": LimitRow(
-        _kept,
-        lambda reason: "the objective was missed",
+        _kept, "the objective was missed",
         "The rate met the objective: at most 1 % of the requests due failed.",
-        _next_rate,
+        # A log has its own rates, and visitors have no search.
+        where("speed", "-e speed={speed:2*g} sends the log twice as fast", where(
+            "visits", "-e rate={rate:2*g} has twice as many visitors",
+            "-e slo=p99_ms=100,errors=0 finds the highest rate",
+        )),
         part_of=None,
     ),
     "memory": LimitRow(
-        _memory, "waits for memory {value:percent}",
+        where("killed", "memory: the kernel killed a process {killed:n time} because none was left",
+        where("swapped", "memory: {swapped:,} pages were swapped",
+            "memory: processes waited for it {value:percent} of the time",
+        )),
+        "waits for memory {value:percent}",
         "Processes waited for memory (PSI), pages were swapped, or the kernel killed a process.",
         "fewer -e workers=, or a host or a unit (MemoryMax=) with more memory",
     ),
     "cpu_quota": LimitRow(
-        lambda reason: (
-            f"CPU time that {SERVICES[str(reason.facts['service'])]} may not use: its thread was "
-            f"ready to run and had no core {shown(reason, 'percent')} of the time, while the "
-            f"server's CPU was {formatting.percent(1 - fact(reason, 'busy'))} idle"
-        ),
+        by("service", {
+            name: f"CPU time that {service} may not use: its thread was ready to run and had no "
+            "core {value:percent} of the time, while the server's CPU was {busy:rest} idle"
+            for name, service in SERVICES.items()
+        }),
         "a thread's wait for a core {value:percent}",
         "A thread of a service was ready to run while a core was idle: a quota (CPUQuota=, "
         "cpu.max), or cores that it may not use (CPUAffinity=).",
@@ -397,7 +249,10 @@ LIMITS: dict[str, LimitRow] = {
         "syn_queue",
     ),
     "accept_queue": LimitRow(
-        _queue, "{value:n refused connection}",
+        by("service", {
+            name: f"the accept queue of {service}{_REFUSED}" for name, service in SERVICES.items()
+        }, f"an accept queue{_REFUSED}"),
+        "{value:n refused connection}",
         "An accept queue was full while cores were idle, so that connections were dropped.",
         "-e backlog=<more>, net.core.somaxconn",
         "listen_backlog",
@@ -415,42 +270,42 @@ LIMITS: dict[str, LimitRow] = {
         lambda reason: _filled(reason, "the reverse proxy"),
         "the reverse proxy's busiest process {value:percent}",
         "The reverse proxy used most of full cores, or a process of it filled one.",
-        _opens("-e reverse_proxy=none shows what it costs"),
-        _lesson_of_opens,
+        by("opened", _OPENS_LESS, "-e reverse_proxy=none shows what it costs"),
+        _LESSON_OF_OPENS,
         part_of="reverse_proxy",
     ),
     "worker_cpu": LimitRow(
         lambda reason: _filled(reason, "the application"), "the busiest worker {value:percent}",
         "One worker of the application filled a core: its event loop, or Python's global lock.",
         _by_cores,
-        lambda reason: "event_loop_blocked" if reason.facts.get("loop") else "",
+        "[{loop:if}event_loop_blocked]",
         part_of="application",
     ),
     "database_cpu": LimitRow(
-        _database_cpu, "PostgreSQL's busiest process {value:percent}",
-        "PostgreSQL used most of full cores, or a connection of it filled one.",
-        lambda reason: (
-            "a pool of database connections in the application"
-            if "sessions" in reason.facts
-            else "EXPLAIN of the longest statement in the report"
+        lambda reason: words_of(
+            "{filled}[; each request opened a connection to it ({sessions:two} for each answer)]",
+            reason, filled=_filled(reason, "PostgreSQL"),
         ),
-        lambda reason: "connection_pool" if "sessions" in reason.facts else "",
+        "PostgreSQL's busiest process {value:percent}",
+        "PostgreSQL used most of full cores, or a connection of it filled one.",
+        "[{sessions:if}a pool of database connections in the application|EXPLAIN of the longest "
+            "statement in the report]",
+        "[{sessions:if}connection_pool]",
         part_of="database",
     ),
     "kernel_softirq": LimitRow(
-        lambda reason: (
-            "the kernel's work on packets: softirq took "
-            f"{formatting.percent(max(value(reason), fact(reason, 'part')))} of a core"
-        ),
-        "softirq {value:percent}",
+        _softirq, "softirq {value:percent}",
         "The kernel's work on packets filled a core, or most of full cores.",
         "the interrupts of the network card spread over more cores",
     ),
     "cores_busy": LimitRow(
         _cores_busy, "CPU {value:percent}",
         "The server's cores were full, and no service had most of them.",
-        _opens("-e profile=true shows what the application computes; or more cores"),
-        _lesson_of_opens,
+        by(
+            "opened", _OPENS_LESS,
+            "-e profile=true shows what the application computes; or more cores",
+        ),
+        _LESSON_OF_OPENS,
     ),
     "delayed_ack": LimitRow(
         "delayed acknowledgements: {value:two} for each answer, which took {mean_us:ms} ms, "
@@ -470,48 +325,68 @@ LIMITS: dict[str, LimitRow] = {
         part_of="database",
     ),
     "pool_wait": LimitRow(
-        _pool, "pool in use {value:percent}",
+        lambda reason: words_of(
+            "the pool of database connections: {value:percent} of {connections:,} were in use, for "
+                "{under_way:two} requests under way[; they waited for {waited}]",
+            reason, waited=_DATABASE_WAITS.get(str(reason.facts.get("wait"))),
+        ),
+        "pool in use {value:percent}",
         "All connections of the pool were in use, and more requests were under way.",
         "a larger pool_size in app.yml",
         "connection_pool",
         part_of="database",
     ),
     "disk": LimitRow(
-        _disk, "waits for the disk {value:percent}",
+        "the database's disk: requests waited for it {value:percent} of their time"
+            "[, {flushes:,} flushes of its log]",
+        "waits for the disk {value:percent}",
         "Requests waited for the disk of the database, most often for the flush of a commit.",
         "-e tuning=unflushed-commits shows how much",
         "synchronous_commit",
         part_of="database",
     ),
     "link": LimitRow(
-        _link, "round trip {value:percent}",
+        by("cause", {
+            "full": "the link: {bits_per_second:bits}, {value:percent} of what iperf3 measured",
+            "lost": "the link: segments were lost, and sent again after 200 ms or more",
+            "queue": "the link: packets waited in a queue before it, for a round trip took "
+                "{rtt_us:ms} ms, and the fastest request {fastest_us:ms} ms",
+            "far": "the link: its round trip of {rtt_us:ms} ms (at least {least_rtt_us:ms} ms), "
+                "{trips:two} times with windows of {window:.0f} segments, is {value:percent} of a "
+                "request",
+        }),
+        "round trip {value:percent}",
         "The link was full, far away, had a long queue, or lost segments.",
-        lambda reason: {"full": _QUEUE, "queue": _QUEUE, "far": "-e network=lan"}.get(
-            str(reason.facts["cause"]), "ping and iperf3 over the link"
-        ),
-        lambda reason: {
-            "full": "bufferbloat",
-            "queue": "bufferbloat",
-            "far": "slow_start_after_idle",
-        }.get(str(reason.facts["cause"]), ""),
+        by("cause", {"full": _QUEUE, "queue": _QUEUE, "far": "-e network=lan"},
+            "ping and iperf3 over the link"),
+        by("cause", {
+            "full": "bufferbloat", "queue": "bufferbloat", "far": "slow_start_after_idle",
+        }),
     ),
     "too_few_threads": LimitRow(
-        _threads, "{value:two} requests in line",
+        where("threads", "its {threads:n thread}: {under_way:two} requests were under way, and "
+            "{busy:rest} of the CPU was idle",
+            "its workers: {value:two} connections waited in the accept queue while {busy:rest} of "
+            "the CPU was idle",
+        ),
+        "{value:two} requests in line",
         "Requests waited for a thread or worker of the application, and all of these waited too.",
         "-e threads=<twice as many>",
         "knee",
         part_of=None,
     ),
     "connections": LimitRow(
-        _connections,
-        lambda reason: (
-            f"twice the connections: {formatting.signed(value(reason))} right answers per second"
-            if "twice" in reason.facts
-            else ""
-        ),
+        where("twice", "the load: with twice its connections {twice:,.0f} right answers came per "
+            "second, {value:percent} more than in the fastest repetition ({fastest:,.0f})",
+        where("rate", "the load: all of its {connections:n connection} waited for answers while "
+            "requests of {rate:,g}/s were due, and {busy:rest} of the server's CPU was idle",
+            "the load: a closed loop of {connections:,} connections leaves {busy:rest} of the "
+            "server's CPU idle, and nothing waited",
+        )),
+        where("twice", "twice the connections: {value:signed} right answers per second", ""),
         "The load had too few connections to use the server up: nothing waited while cores were "
         "idle, or a cross-check with twice as many answered more.",
-        lambda reason: f"-e connections={2 * int(fact(reason, 'connections'))}",
+        "-e connections={connections:2*.0f}",
         "knee",
         part_of=None,
     ),

@@ -1,14 +1,6 @@
 """The reasons for what a plan lacks, which loadlab/plan returns: a curve, a tuning, a generator."""
 
-from loadlab.model import Reason
 from loadlab.reasons.row import ReasonRow, ReasonTable, names
-
-
-def _no_saturation(reason: Reason) -> str:
-    void = reason.facts["void"]
-    codes = f" ({', '.join(void)})" if isinstance(void, list) and void else ""
-    return f"its rates are fractions of the closed loop, which has no valid measurement{codes}"
-
 
 CURVES: ReasonTable = {
     "curve_closed_loop": ReasonRow(
@@ -28,7 +20,8 @@ CURVES: ReasonTable = {
         meaning="The load is a mix, a replay or a session, which has no closed loop beside it.",
     ),
     "curve_no_saturation": ReasonRow(
-        _no_saturation,
+        "its rates are fractions of the closed loop, which has no valid measurement"
+        "[ ({void:list})]",
         "Resume the run (-e run_id=)",
         meaning="The closed loop, whose goodput the rates follow, is void.",
     ),

@@ -1,28 +1,26 @@
 """The reasons of sweeps and searches, which loadlab/plan returns."""
 
+from collections.abc import Callable
+
 from loadlab.model import Reason
-from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, value
+from loadlab.reasons.row import ReasonRow, ReasonTable, fact, limit, value, words_of
 from loadlab.run import formatting
 from loadlab.run.formatting import percentile
 
 _GENERATOR_CORES = "Stop other work on the client, or give it more cores"
 
 
-def _rate(rate: float) -> str:
-    return f"{rate:,g} requests/s"
-
-
 def level(value: float, by: str) -> str:
     """Return a level of a sweep in words: 64 connections, 2,000 requests/s."""
-    return _rate(value) if by == "rate" else formatting.plural(int(value), "connection")
+    return f"{value:,g} requests/s" if by == "rate" else formatting.plural(int(value), "connection")
 
 
 def _throughput_flat(reason: Reason) -> str:
-    return (
-        f"throughput changed by {formatting.signed(value(reason))} from "
-        f"{level(fact(reason, 'from_level'), str(reason.facts['by']))}, which are "
-        f"{formatting.percent(fact(reason, 'level_growth'))} more: growth is at least "
-        f"{formatting.percent(limit(reason))} of that"
+    return words_of(
+        "throughput changed by {value:signed} from {begin}, which are {level_growth:percent} more: "
+        "growth is at least {limit:percent} of that",
+        reason,
+        begin=level(fact(reason, "from_level"), str(reason.facts["by"])),
     )
 
 
@@ -50,25 +48,11 @@ def _slo_latency(reason: Reason) -> str:
     return f"{text} is above {limit(reason) / 1000:g} ms" if us > limit(reason) else text
 
 
-def _slo_failed(reason: Reason) -> str:
-    failed, requests = int(value(reason)), int(fact(reason, "requests"))
-    return (
-        f"{formatting.share(failed, requests)} of the {requests:,} requests that were due got no "
-        f"right answer, too many for a {percentile(str(reason.facts['percentile']))} of those"
+def _of(whole: str, words: str) -> Callable[[Reason], str]:
+    """Return the words with ``share``, that of the value in a fact, its percentage."""
+    return lambda reason: words_of(
+        words, reason, share=formatting.share(int(value(reason)), int(fact(reason, whole)))
     )
-
-
-def _slo_errors(reason: Reason) -> str:
-    errors = int(value(reason))
-    text = formatting.plural(errors, "error")
-    if errors:
-        text += f" ({formatting.share(errors, int(fact(reason, 'requests')))} of requests)"
-    return text
-
-
-def _slo_unsent(reason: Reason) -> str:
-    part = formatting.share(int(value(reason)), int(fact(reason, "scheduled")))
-    return f"{part} of the requests were never sent"
 
 
 SEARCHES: ReasonTable = {
@@ -107,26 +91,33 @@ SEARCHES: ReasonTable = {
     ),
     "slo_latency": ReasonRow(_slo_latency, meaning="A percentile against the objective."),
     "slo_failed": ReasonRow(
-        _slo_failed,
+        _of(
+            "requests",
+            "{share} of the {requests:,} requests that were due got no right answer, too many for "
+            "a {percentile:percentile} of those",
+        ),
         meaning="More requests failed than the percentile of the objective leaves out. A request "
         "that failed never meets a limit on latency.",
     ),
     "slo_withheld": ReasonRow(
         "{percentile:percentile} {value:ms} ms may be the generator's own, and is above "
-        "{limit:whole_ms} ms",
+        "{limit:0.001*g} ms",
         _GENERATOR_CORES,
         meaning="A percentile is above the objective and may be the generator's own (own_part, "
         "late_tail), so the measurement decides nothing.",
     ),
     "slo_unknown": ReasonRow(
         "of the {percentile:percentile} a lower bound alone is known, to compare with "
-        "{limit:whole_ms} ms",
+        "{limit:0.001*g} ms",
         meaning="Requests without an answer reach up to the percentile, so the measurement "
         "decides nothing.",
     ),
-    "slo_errors": ReasonRow(_slo_errors, meaning="Failed requests against the objective."),
+    "slo_errors": ReasonRow(
+        _of("requests", "{value:n error}[{value:if} ({share} of requests)]"),
+        meaning="Failed requests against the objective.",
+    ),
     "slo_unsent": ReasonRow(
-        _slo_unsent,
+        _of("scheduled", "{share} of the requests were never sent"),
         meaning="Too many requests were never sent for a judgement by the objective.",
         thresholds=("sent_min",),
     ),

@@ -1,7 +1,8 @@
 """A reason's code is a row: words, meaning, remedy, thresholds and cause stand in one place."""
 
+import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -29,7 +30,7 @@ class ReasonRow:
     meaning: str  #: Of the code, without the values of a reason.
     #: That it stands on, by their names in Thresholds or files/methods.yml.
     thresholds: tuple[str, ...] = ()
-    cause: Cause | None = None  #: Of a void repetition.
+    cause: Cause = "passing"  #: Of a void repetition.
     #: A few words on all reasons of the code that voided repetitions of a cell, with {} for their
     #: values; "" for the code itself.
     brief: str = ""
@@ -79,23 +80,27 @@ def names(reason: Reason, fact: str) -> list[str]:
 
 
 # What a template says behind a colon, besides the formats of Python: how a number is shown, or
-# names. "n block" counts: 1 block, 2 blocks.
+# names. "n block" counts: 1 block, 2 blocks. "1000*g" is g of a number times 1,000.
 _FORMS: dict[str, Callable[[Any], str]] = {
     "percent": lambda fraction: formatting.percent(number(fraction)),
+    "rest": lambda fraction: formatting.percent(1 - min(1.0, number(fraction))),
     "part": lambda fraction: formatting.part_of(number(fraction)),
     "signed": lambda fraction: formatting.signed(number(fraction)),
     "two": lambda digits: formatting.significant(number(digits), 2),
     "ms": lambda us: formatting.ms(number(us)),
-    "whole_ms": lambda us: f"{number(us) / 1000:g}",
+    "us": lambda us: f"{us / 1000:,.2f} ms" if number(us) >= 1000 else f"{us:.0f} µs",
+    "bits": lambda per_second: formatting.bits(number(per_second)),
     "p": lambda p: formatting.significant(number(p), 2) if p >= 0.001 else "below 0.001",
     "percentile": formatting.percentile,
+    "withheld": lambda names: f"{' and '.join(map(formatting.percentile, names))} withheld",
     "list": ", ".join,
     "and": " and ".join,
+    "if": lambda _: "",
 }
-
-
 # What a form multiplies a number by.
 _SCALES = {"percent": 100.0, "part": 100.0, "ms": 0.001}
+# [this|or this]: the second, or nothing, where a fact of the first is absent, 0, false or empty.
+_OPTIONAL = re.compile(r"\[([^]|]*)\|?([^]|]*)\]")
 
 
 class _Limited(float):
@@ -114,8 +119,11 @@ class _Formatter(string.Formatter):
             or text != self._formatted(value.limit, format_spec)
         ):
             return text
-        scale = _SCALES.get(format_spec, 100.0 if format_spec.endswith("%") else 1.0)
+        factor, _, form = format_spec.rpartition("*")
+        scale = float(factor or 1) * _SCALES.get(form, 100.0 if form.endswith("%") else 1.0)
         unit = text.lstrip("<0123456789.,-")
+        if unit == " ms":
+            scale *= 0.001
         for digits in range(1, 16):
             shown = f"{scale * value:,.{digits}f}"
             if shown != f"{scale * value.limit:,.{digits}f}":
@@ -123,6 +131,9 @@ class _Formatter(string.Formatter):
         return text
 
     def _formatted(self, value: object, format_spec: str) -> str:
+        factor, times, scaled = format_spec.partition("*")
+        if times:
+            return self._formatted(float(factor) * number(value), scaled)
         if form := _FORMS.get(format_spec):
             return form(value)
         if format_spec.startswith("n "):
@@ -133,11 +144,27 @@ class _Formatter(string.Formatter):
 _FORMATTER = _Formatter()
 
 
-def words_of(words: Words, reason: Reason) -> str:
-    """Return the words for a reason."""
+def words_of(words: Words, reason: Reason, **more: object) -> str:
+    """Return the words for a reason; ``more``: further facts, or other values of its own."""
     if callable(words):
         return words(reason)
-    return _FORMATTER.format(words, value=_limited(reason), limit=reason.limit, **reason.facts)
+    fields = {"value": _limited(reason), "limit": reason.limit, **reason.facts, **more}
+
+    def kept(part: re.Match[str]) -> str:
+        needed = [name for _, name, *_ in _FORMATTER.parse(part[1]) if name]
+        return part[1] if all(fields.get(name) for name in needed) else part[2]
+
+    return _FORMATTER.format(_OPTIONAL.sub(kept, words), **fields)
+
+
+def by(fact: str, words: Mapping[str, Words], otherwise: Words = "") -> Callable[[Reason], str]:
+    """Return the words by the text of a fact; ``otherwise`` for another, and where it is absent."""
+    return lambda reason: words_of(words.get(str(reason.facts.get(fact)), otherwise), reason)
+
+
+def where(fact: str, words: Words, otherwise: Words) -> Callable[[Reason], str]:
+    """Return the words where a fact is there; ``otherwise`` where it is absent or null."""
+    return by(fact, {"None": otherwise}, words)
 
 
 def shown(reason: Reason, form: str) -> str:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 
 from loadlab.model import Reason, Record
 from loadlab.model.base import Above0, Count, Fraction, NotNegative
-from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, number, shown, words_of
-from loadlab.run import formatting
-from loadlab.run.formatting import percentile
+from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, by, number, where, words_of
 from loadlab.run.run_dir import ERROR
 
 
@@ -143,19 +141,16 @@ _SCHEDULE = (
 )
 
 
-def _late(reason: Reason) -> str:
-    late, scheduled, unsent, least_s, least_fraction = (
-        number(reason.facts[name])
-        for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
-    )
-    lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
-    return (
-        f"the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than "
-        f"{least_s * 1000:g} ms and {formatting.part_of(least_fraction)} of the latency without "
-        f"the delay, to the median or above; {lost}"
-    )
-
-
+_LATE = (
+    "the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than {least_s:1000*g} "
+    "ms and {least_fraction:part} of the latency without the delay, to the median or above; "
+    "[{unsent:,.0f} of them were never sent|all of them were sent]"
+)
+_OWN_PART = (
+    "{percentile:percentile} {latency_us:us}, of which generator {value:us}, limit {limit:us}"
+)
+# In how many seconds a limit was exceeded; nothing where the mean was above it.
+_SECONDS = "[ a second, exceeded in {seconds:.0%} of the seconds, limit {seconds_max:.0%}]"
 # What stopped the generator, by the names of Stops.causes.
 _CAUSES = {
     "own_work": "its own work",
@@ -175,31 +170,6 @@ def _stopped(reason: Reason) -> str:
         f"its loop stood still for {number(facts['total_s']) * 1000:,.0f} ms in all "
         f"({', '.join(causes)}), {number(facts['longest_s']) * 1000:,.1f} ms at most"
     )
-
-
-def _generator_stops(reason: Reason) -> str:
-    return (
-        f"{_stopped(reason)}: {shown(reason, '.1%')} of the load, limit {number(reason.limit):.0%}"
-    )
-
-
-def _own_part(reason: Reason) -> str:
-    facts = reason.facts
-    return (
-        f"{percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
-        f"generator {_us(reason.value)}, limit {_us(reason.limit)}"
-    )
-
-
-def _percentiles(reason: Reason) -> str:
-    """Return the percentiles that a reason withholds."""
-    names = reason.facts["percentiles"]
-    assert isinstance(names, list)
-    return f"{' and '.join(map(percentile, names))} withheld"
-
-
-def _withheld(reason: Reason) -> str:
-    return f"{_percentiles(reason)}: {_own_part(reason)}"
 
 
 # How requests failed, by the names of metronome.
@@ -228,44 +198,21 @@ def _failure_kinds(reason: Reason) -> str:
     )
 
 
-def _us(value: object) -> str:
-    us = number(value)
-    return f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:.0f} µs"
-
-
-def _shape(reason: Reason) -> str:
-    off = int(number(reason.facts["seconds_off"]))
-    seconds = f"; {formatting.plural(off, 'second')} had too many requests or too few"
-    blocks = int(number(reason.facts.get("mix_off", 0)))
-    mix = f"; {formatting.plural(blocks, 'block')} of the mix had other counts than the weights"
-    return (
-        f"the p99 of the inter-arrival error was {_us(reason.value)}, limit {_us(reason.limit)}"
-        + (seconds if off else "")
-        + (mix if blocks else "")
-    )
-
-
-def _self_check(reason: Reason) -> str:
-    return (
-        f"{_SELF_CHECKS[str(reason.facts['check'])]}: {shown(reason, ',.3g')}, limit "
-        f"{number(reason.limit):,.3g}"
-    )
-
-
 def _littles_law(reason: Reason) -> str:
     facts = reason.facts
-    counted, by_latency = number(facts["counted"]), number(facts["by_latency"])
-    text = (
-        f"{counted:.1f} requests under way on average by count, {by_latency:.1f} by rate times "
-        f"mean latency, {shown(reason, 'percent')} apart, limit {number(reason.limit):.0%}"
+    apart = "rate and latency do not agree"
+    if number(facts["by_latency"]) <= number(facts["counted"]):
+        unanswered = int(number(facts["unanswered"]))
+        parts = [f"{unanswered:,} requests without an answer"] if unanswered else []
+        parts += ["the opening of a connection for each"] if facts["opens"] else []
+        rest = "the time between an answer and the next request"
+        apart = f"the latencies leave out {' and '.join(parts) or rest}"
+    return words_of(
+        "{counted:.1f} requests under way on average by count, {by_latency:.1f} by rate times "
+        "mean latency, {value:percent} apart, limit {limit:.0%}: {apart}",
+        reason,
+        apart=apart,
     )
-    if by_latency > counted:
-        return f"{text}: rate and latency do not agree"
-    unanswered = int(number(facts["unanswered"]))
-    parts = [f"{unanswered:,} requests without an answer"] if unanswered else []
-    parts += ["the opening of a connection for each"] if facts["opens"] else []
-    rest = "the time between an answer and the next request"
-    return f"{text}: the latencies leave out {' and '.join(parts) or rest}"
 
 
 # Checks of metronome on itself, by its names.
@@ -276,73 +223,30 @@ _SELF_CHECKS = {
 }
 
 
-def _generator_late(reason: Reason) -> str:
-    limit = formatting.part_of(number(reason.limit))
-    return f"{_late(reason)}; {shown(reason, 'part')} of all, limit {limit}"
-
-
 def _generator_cpu(reason: Reason) -> str:
-    text = f"client {shown(reason, '.2f')} busy, limit {reason.limit}{_seconds(reason)}"
-    if "server_cpu_busy" not in reason.facts:
-        return text
-    server, full = reason.facts["server_cpu_busy"], reason.facts["server_cpu_full"]
-    assert isinstance(server, float | int)
-    assert isinstance(full, float | int)
+    server, full = (
+        number(reason.facts.get(name, 0)) for name in ("server_cpu_busy", "server_cpu_full")
+    )
     cause = "both were full" if server >= full else "the generator was the limit"
-    if reason.facts["failing"]:
+    if reason.facts.get("failing"):
         cause = "most requests failed at once"
-    return f"{text}, server {server:.2f} busy, full from {full}: {cause}"
-
-
-def _seconds(reason: Reason) -> str:
-    """Return in how many seconds a limit was exceeded; nothing where the mean was above it."""
-    fact = reason.facts
-    if "seconds" not in fact:
-        return ""
-    return (
-        f" a second, exceeded in {fact['seconds']:.0%} of the seconds, limit "
-        f"{fact['seconds_max']:.0%}"
+    return words_of(
+        "client {value:.2f} busy, limit {limit}"
+        + _SECONDS
+        + "[, server {server_cpu_busy:.2f} busy, full from {server_cpu_full}: {cause}]",
+        reason,
+        cause=cause,
     )
-
-
-def _steal(reason: Reason) -> str:
-    if "second_max" in reason.facts:
-        host, least, worst = (reason.facts[name] for name in ("host", "second_max", "worst"))
-        return (
-            f"the hypervisor took a core of the {host} for {shown(reason, 'part')} of the load, "
-            f"limit {formatting.part_of(number(reason.limit))}, in seconds with more than "
-            f"{formatting.significant(number(least), 2)} cores; "
-            f"{formatting.significant(number(worst), 2)} cores in the worst second"
-        )
-    return (
-        f"{shown(reason, '.3f')} on {reason.facts['host']}, limit {reason.limit}{_seconds(reason)}"
-    )
-
-
-def _retransmits(reason: Reason) -> str:
-    fact = reason.facts
-    text = (
-        f"{fact['host']} sent {fact['retransmits']} of {fact['segments']} segments again, "
-        f"{shown(reason, '.2%')}, limit {reason.limit:.1%}"
-    )
-    if not fact["network"]:
-        return text
-    return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
 
 
 def _link(reason: Reason) -> str:
-    fact = reason.facts
-    count = fact["clients"]
-    clients = "" if count == 1 else f" of {count} clients"
-    return (
-        f"{fact['bits_per_second']:.3g} bits/s{clients} {fact['direction']} of "
-        f"{fact['iperf3_bits_per_second']:.3g} measured by iperf3, limit "
-        f"{reason.limit}{_seconds(reason)}"
+    clients = reason.facts["clients"]
+    return words_of(
+        "{bits_per_second:.3g} bits/s[ of {several} clients] {direction} of "
+        "{iperf3_bits_per_second:.3g} measured by iperf3, limit {limit}" + _SECONDS,
+        reason,
+        several=None if clients == 1 else clients,
     )
-
-
-def _late_tail(reason: Reason) -> str:
-    return f"{_late(reason)}; {_percentiles(reason)}"
 
 
 # Which resource of the server was used up, by the fact `resource`.
@@ -350,18 +254,15 @@ SATURATED = {"cpu": "the server's CPU was the limit", "connections": "all waited
 
 
 def _local_ports(reason: Reason) -> str:
-    fact = reason.facts
-    low, high = fact["first"], fact["last"]
-    assert isinstance(low, int)
-    assert isinstance(high, int)
-    cause, remedy = "each connection under way needs one", "Have fewer under way"
-    if not fact["reuse"]:
-        cause = "a closed connection keeps its own for 60 s more (TIME-WAIT)"
-        remedy = "Reuse the connections (-e python_keepalive=true)"
-    return (
-        f"{reason.value:,} of {fact['requests']:,} requests found no free local port "
-        f"(EADDRNOTAVAIL): net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, "
-        f"and {cause}. {remedy}, or widen the range"
+    first, last = (int(number(reason.facts[name])) for name in ("first", "last"))
+    return words_of(
+        "{value:,} of {requests:,} requests found no free local port (EADDRNOTAVAIL): "
+        "net.ipv4.ip_local_port_range gives {ports:,}, {first} to {last}, and [{reuse:if}each "
+        "connection under way needs one. Have fewer under way|a closed connection keeps its own "
+        "for 60 s more (TIME-WAIT). Reuse the connections (-e python_keepalive=true)], or widen "
+        "the range",
+        reason,
+        ports=last - first + 1,
     )
 
 
@@ -370,20 +271,17 @@ VOID: ReasonTable = {
     "failed": ReasonRow(
         "{value}",
         meaning="The measurement is not complete; the text is the error.",
-        cause="passing",
     ),
     "generator_failed": ReasonRow(
         "exit code {value}, {limit} expected",
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator ended with an error.",
-        cause="passing",
         brief="the generator failed",
     ),
     "nothing_sent": ReasonRow(
         "{value} requests, at least {limit} expected",
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator sent no request.",
-        cause="passing",
         brief="the generator sent nothing",
     ),
     "short": ReasonRow(
@@ -391,7 +289,6 @@ VOID: ReasonTable = {
         "Read the generator's own output in the repetition's folder",
         meaning="The load lasted shorter than requested.",
         thresholds=("duration_min",),
-        cause="passing",
         brief="the load ended early",
     ),
     "generator_cpu": ReasonRow(
@@ -405,7 +302,13 @@ VOID: ReasonTable = {
         form="percent",
     ),
     "steal": ReasonRow(
-        _steal,
+        where(
+            "second_max",
+            "the hypervisor took a core of the {host} for {value:part} of the load, limit "
+            "{limit:part}, in seconds with more than {second_max:two} cores; {worst:two} cores in "
+            "the worst second",
+            "{value:.3f} on {host}, limit {limit}" + _SECONDS,
+        ),
         "Use a machine of your own, or an instance type whose CPU is not shared",
         meaning="Another machine on the same hardware took CPU time.",
         thresholds=(
@@ -442,7 +345,6 @@ VOID: ReasonTable = {
         "Let chrony or systemd-timesyncd slew the host's clock",
         meaning="The clock of a host was set during the load.",
         thresholds=("clock_step_max_s",),
-        cause="passing",
         brief="a clock was set by {} s",
         form=".3f",
     ),
@@ -450,7 +352,6 @@ VOID: ReasonTable = {
         "the link of the load was down {value:n time} on {hosts:and}",
         "Check the cable, the switch and what sets the network card",
         meaning="A host lost the link that carries the load.",
-        cause="passing",
         brief="the link of the load was down",
     ),
     "swapping": ReasonRow(
@@ -476,7 +377,6 @@ VOID: ReasonTable = {
         "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",
         meaning="A host could not be observed for part of the load.",
         thresholds=("samples_min",),
-        cause="passing",
         brief="a host was not observed for part of the load",
     ),
     "connections": ReasonRow(
@@ -495,54 +395,53 @@ VOID: ReasonTable = {
         brief="the link was full",
     ),
     "generator_stopped": ReasonRow(
-        lambda reason: f"{_stopped(reason)}, limit {number(reason.limit) * 1000:,.0f} ms",
+        lambda reason: words_of(f"{_stopped(reason)}, limit {{limit:1000*,.0f}} ms", reason),
         "Stop other work on the client's machine, and measure again",
         meaning="The generator stood still for so long that the server was not asked what was due.",
         thresholds=("stop_max_s",),
-        cause="passing",
         brief="the generator stood still",
     ),
     "generator_stops": ReasonRow(
-        _generator_stops,
+        lambda reason: words_of(
+            f"{_stopped(reason)}: {{value:.1%}} of the load, limit {{limit:.0%}}", reason
+        ),
         "Stop other work on the client's machine, give it more cores, or ask for less",
         meaning="The generator stood still for too much of the load.",
         thresholds=("stops_max",),
-        cause="passing",
         brief="the generator stood still for {} of the load",
         form="percent",
     ),
     "shape": ReasonRow(
-        _shape,
+        "the p99 of the inter-arrival error was {value:us}, limit {limit:us}[; "
+        "{seconds_off:n second} had too many requests or too few][; {mix_off:n block} of the mix "
+        "had other counts than the weights]",
         "Give the client more cores, stop its other work, or ask for less",
         meaning="The generator did not send the arrivals that it was asked for: the gaps between "
         "requests, the requests of a second, or the counts of a mix. Waits for the server do not "
         "count.",
         thresholds=("gap_error_max_us", "gap_error_max", "second_off_max", "second_off_least"),
-        cause="passing",
         brief="the generator did not keep the arrivals",
     ),
     "own_median": ReasonRow(
-        _own_part,
+        _OWN_PART,
         "Give the client more cores, stop its other work, or ask for less",
         meaning="The generator itself made too much of the median latency.",
         thresholds=("own_fraction_max", "own_least_us"),
-        cause="passing",
         brief="the generator made part of the median latency",
     ),
     "generator_late": ReasonRow(
-        _generator_late,
+        _LATE + "; {value:part} of all, limit {limit:part}",
         "Give the client more cores or memory, stop its other work, or ask for less",
         meaning="The generator made so many requests later than an ideal generator that the p99 "
         "may be its own.",
         thresholds=("late_max", "late_least_s", "late_least_fraction"),
-        cause="passing",
         brief="the generator was late ({} of requests)",
         form="percent",
     ),
     "rate_missed": ReasonRow(
         _SCHEDULE + ": the generator did not keep up",
         "Ask for less, give the client more cores, or use several clients",
-        meaning=("wrk2 did not send the requests that were due, and the server was not the limit."),
+        meaning="wrk2 did not send the requests that were due, and the server was not the limit.",
         thresholds=("sent_min", "connections_busy_min"),
         cause="hosts",
         brief="the generator did not keep the rate",
@@ -552,29 +451,22 @@ VOID: ReasonTable = {
         "Synchronise the clients' clocks, and stop other work on them",
         meaning="The clients of one server did not start together.",
         thresholds=("start_spread_max_s",),
-        cause="passing",
         brief="the clients did not start together",
     ),
 }
 # Findings. An expected void reason is a finding too.
 FINDINGS: ReasonTable = {
     "saturated": ReasonRow(
-        lambda reason: f"{words_of(_SCHEDULE, reason)}: {SATURATED[str(reason.facts['resource'])]}",
+        by("resource", {name: f"{_SCHEDULE}: {words}" for name, words in SATURATED.items()}),
         "Ask for less where the latency below saturation is wanted",
         meaning="The server did not keep the rate: its CPU was full, or all connections waited "
         "for it.",
         thresholds=("sent_min", "server_cpu_full", "connections_busy_min"),
     ),
     "backlog": ReasonRow(
-        lambda reason: (
-            f"with each second of the load requests waited {number(reason.value) * 1000:,.0f} ms "
-            f"longer, limit {number(reason.limit) * 1000:,.0f} ms: about "
-            + " and ".join(
-                f"{formatting.significant(number(reason.facts[f'{part}_us']) / 1000, 2)} ms in its "
-                f"{words}"
-                for part, words in {"first": "first second", "last": "last"}.items()
-            )
-        ),
+        "with each second of the load requests waited {value:1000*,.0f} ms longer, limit "
+        "{limit:1000*,.0f} ms: about {first_us:0.001*two} ms in its first second and "
+        "{last_us:0.001*two} ms in its last",
         "Ask for less where the latency below saturation is wanted",
         meaning="The server answered more slowly than requests came, and what waited grew.",
         thresholds=("backlog_growth_max",),
@@ -587,29 +479,33 @@ FINDINGS: ReasonTable = {
         "free one, as visitors of a site do not.",
     ),
     "own_part": ReasonRow(
-        _withheld,
+        "{percentiles:withheld}: " + _OWN_PART,
         "Stop other work on the client's machine, and measure again",
-        meaning=("The generator itself made too much of these percentiles, so they are withheld."),
+        meaning="The generator itself made too much of these percentiles, so they are withheld.",
         thresholds=("own_fraction_max", "own_least_us"),
     ),
     "failure_kinds": ReasonRow(_failure_kinds, meaning="How requests without an answer failed."),
     "self_check": ReasonRow(
-        _self_check,
+        by(
+            "check",
+            {
+                name: f"{words}: {{value:,.3g}}, limit {{limit:,.3g}}"
+                for name, words in _SELF_CHECKS.items()
+            },
+        ),
         "See the summary of the generator, metronome.json",
         meaning="A check of the generator on itself failed.",
     ),
     "late_tail": ReasonRow(
-        _late_tail,
+        _LATE + "; {percentiles:withheld}",
         "Stop other work on the client, or give it more cores",
         meaning="The generator made requests later: p99.9 or p99.99 may be its own and are "
         "withheld.",
         thresholds=("late_max",),
     ),
     "disturbed_tail": ReasonRow(
-        lambda reason: (
-            f"{_percentiles(reason)}: others had a core of the {reason.facts['host']} for "
-            f"{100 * number(reason.value):.2g} % of the load, in disturbed seconds"
-        ),
+        "{percentiles:withheld}: others had a core of the {host} for {value:100*.2g} % of the "
+        "load, in disturbed seconds",
         "Stop other work on the hosts, or load for longer",
         meaning="Others had a core in disturbed seconds for a larger part of the load than p99.9 "
         "or p99.99 leaves out, so they are withheld.",
@@ -626,10 +522,8 @@ FINDINGS: ReasonTable = {
         "the reverse proxy counted {reverse_proxy:,} requests, the generator {generator:,}: "
         "{value:,} apart beyond failed requests, limit {limit:,}, one for each connection",
         "Check for other users of the server, and for a restart of the reverse proxy",
-        meaning=(
-            "The reverse proxy counted fewer requests than were answered, or more than the "
-            "generator sent."
-        ),
+        meaning="The reverse proxy counted fewer requests than were answered, or more than the "
+        "generator sent.",
     ),
     "listen_overflows": ReasonRow(
         "{value} on the server, limit {limit}",
@@ -641,7 +535,7 @@ FINDINGS: ReasonTable = {
         "the busiest of the {host}'s {cores} cores was {value:.0%} busy, all together "
         "{cpu_busy:.0%}; softirq took at most {softirq:.0%} of a core",
         "Spread the work or the interrupts of the network card over more cores",
-        meaning=("One core of a host was full while the others had room, or was full of softirq."),
+        meaning="One core of a host was full while the others had room, or was full of softirq.",
         thresholds=("core_full",),
     ),
     "killed": ReasonRow(
@@ -652,7 +546,8 @@ FINDINGS: ReasonTable = {
         "group had no memory left.",
     ),
     "retransmits": ReasonRow(
-        _retransmits,
+        "{host} sent {retransmits} of {segments} segments again, {value:.2%}, limit {limit:.1%}"
+        "[{network:if}; p99 is that of a lost segment, which is sent again after 200 ms]",
         "Find out what the network loses: compare with ping and iperf3",
         meaning="A host sent many TCP segments again: the network lost them.",
         thresholds=("retransmits_max",),
@@ -779,4 +674,4 @@ FINDINGS: ReasonTable = {
     ),
 }
 # Code of a reason that voids -> its cause.
-CAUSES: Mapping[str, Cause] = {code: row.cause for code, row in VOID.items() if row.cause}
+CAUSES: Mapping[str, Cause] = {code: row.cause for code, row in VOID.items()}

@@ -49,7 +49,7 @@ def test_arrivals_that_were_not_sent_void() -> None:
     late = judged(sent(100.1))
     assert codes(late.reasons) == ["shape"]
     assert words.reason(late.reasons[0]).startswith(
-        "the p99 of the inter-arrival error was 100 µs, limit 100 µs"
+        "the p99 of the inter-arrival error was 100.1 µs, limit 100 µs"
     )
     (off,) = judged(sent(5.0, 11, 2, -11)).reasons
     assert off.facts["seconds_off"] == 2
