@@ -10,8 +10,14 @@ from msgspec.structs import replace
 
 from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason
 from loadlab.reasons.validity_reasons import Thresholds
-from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
-from loadlab.stats import histograms, percentiles
+from loadlab.results.repetitions.latencies_due import withheld
+from loadlab.results.validity.validity_evidence import (
+    ClientEvidence,
+    ClientRule,
+    LoadEvidence,
+    over,
+)
+from loadlab.stats import percentiles
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
@@ -43,16 +49,6 @@ def marked(host: HostTelemetry, thresholds: Thresholds) -> HostTelemetry:
         for used, stolen in zip(foreign, series.cpu_steal, strict=True)
     ]
     return replace(host, per_second=replace(series, disturbed=disturbed))
-
-
-def above(values: Sequence[float], limit: float) -> float:
-    """Return the fraction of the seconds whose value is above ``limit``; 0 of none."""
-    return sum(value > limit for value in values) / len(values) if values else 0.0
-
-
-def _time_above(used: Sequence[float], limit: float) -> float:
-    """Return the mean of the cores used in the seconds above ``limit``; 0 of none."""
-    return sum(cores for cores in used if cores > limit) / len(used) if used else 0.0
 
 
 def generator_cpu(client: ClientEvidence) -> Iterator[Reason]:
@@ -118,12 +114,8 @@ def steal(client: ClientEvidence) -> Iterator[Reason]:
     thresholds = client.thresholds
     for role, host in client.hosts.items():
         seconds = host.per_second.cpu_steal if host.per_second else []
-        if host.cpu.steal > thresholds.steal_max:
-            yield Reason(
-                code="steal", value=host.cpu.steal, limit=thresholds.steal_max, facts={"host": role}
-            )
-        else:
-            yield from _stolen(role, seconds, host.cores, thresholds)
+        mean = list(over("steal", host.cpu.steal, thresholds.steal_max, host=role))
+        yield from mean or _stolen(role, seconds, host.cores, thresholds)
 
 
 def _stolen(
@@ -134,27 +126,46 @@ def _stolen(
 
     ``per_second``: fractions of the time of ``cores``.
     """
-    used = [fraction * cores for fraction in per_second]
     # Of many cores, what every load may lose is spread over all of them.
     second_max = max(thresholds.foreign_cpu_heavy, thresholds.steal_max * cores)
-    time_max = thresholds.foreign_cpu_heavy_time_max
-    time = _time_above(used, second_max)
-    if time > time_max:
-        facts: Facts = {"host": role, "second_max": second_max, "worst": max(used)}
-        yield Reason(code="steal", value=time, limit=time_max, facts=facts)
-        return
+    heavy = [(second_max, thresholds.foreign_cpu_heavy_time_max)]
     limit, seconds_max = thresholds.steal_disturbing, thresholds.steal_seconds_max
-    yield from _in_seconds("steal", per_second, limit, seconds_max, {"host": role})
+    yield from list(_taken("steal", role, per_second, cores, heavy)) or _in_seconds(
+        "steal", per_second, limit, seconds_max, {"host": role}
+    )
+
+
+def _taken(
+    code: str,
+    role: str,
+    per_second: Sequence[float],
+    cores: int,
+    limits: Sequence[tuple[float, float]],
+    **facts: float,
+) -> Iterator[Reason]:
+    """Yield a reason where somebody had cores of a host for too much of the load.
+
+    ``limits``: cores from which a second counts, and the part of the load that such seconds may
+    have. A request is served by a core and not by the mean of all, so it counts in cores.
+    """
+    used = [fraction * cores for fraction in per_second]
+    for second_max, time_max in limits:
+        time = sum(own for own in used if own > second_max) / len(used) if used else 0.0
+        if time > time_max:
+            own: Facts = {"host": role, "second_max": second_max, **facts, "worst": max(used)}
+            yield Reason(code=code, value=time, limit=time_max, facts=own)
+            return
 
 
 def _in_seconds(
     code: str, per_second: Sequence[float], limit: float, fraction_max: float, facts: Facts
 ) -> Iterator[Reason]:
     """Yield a reason where too large a fraction of the seconds was above the limit."""
-    seconds = above(per_second, limit)
+    above = [value for value in per_second if value > limit]
+    seconds = len(above) / max(len(per_second), 1)
     if seconds > fraction_max:
         by_second: Facts = {"seconds": seconds, "seconds_max": fraction_max}
-        yield Reason(code=code, value=max(per_second), limit=limit, facts={**facts, **by_second})
+        yield Reason(code=code, value=max(above), limit=limit, facts={**facts, **by_second})
 
 
 def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
@@ -169,28 +180,14 @@ def _foreign(
 ) -> Iterator[Reason]:
     """Yield a reason where others had a core for so long that the p99 may be of their making.
 
-    ``per_second``: fractions of the time of ``cores``. A request is served by a core and not by the
-    mean of all, so what others had counts in cores.
+    ``per_second``: fractions of the time of ``cores``.
     """
-    used = [fraction * cores for fraction in per_second]
-    for second_max, time_max in (
+    limits = [
         (thresholds.foreign_cpu_heavy, thresholds.foreign_cpu_heavy_time_max),
         (thresholds.foreign_cpu_disturbing, thresholds.foreign_cpu_time_max),
-    ):
-        time = _time_above(used, second_max)
-        if time > time_max:
-            yield Reason(
-                code="foreign_cpu",
-                value=time,
-                limit=time_max,
-                facts={
-                    "host": role,
-                    "second_max": second_max,
-                    "mean": sum(per_second) / len(per_second),
-                    "worst": max(used),
-                },
-            )
-            return
+    ]
+    mean = sum(per_second) / max(len(per_second), 1)
+    yield from _taken("foreign_cpu", role, per_second, cores, limits, mean=mean)
 
 
 def tail(hosts: Mapping[str, HostTelemetry], thresholds: Thresholds) -> Tail:
@@ -201,12 +198,8 @@ def tail(hosts: Mapping[str, HostTelemetry], thresholds: Thresholds) -> Tail:
     """
     times = {role: _disturbed_time(host, thresholds) for role, host in hosts.items()}
     role = max(times, key=times.__getitem__)
-    names = [
-        name
-        for name, percentile in histograms.PERCENTILES.items()
-        if percentile > 99 and times[role] > (100 - percentile) / 100 * (1 + 1e-9)
-    ]
-    return Tail(role, times[role], names)
+    # The part of the requests that lie above the p99.
+    return Tail(role, times[role], withheld(times[role], 0.01))
 
 
 def _disturbed_time(host: HostTelemetry, thresholds: Thresholds) -> float:
@@ -239,17 +232,14 @@ def clock_jump(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose clock stepped."""
     limit = client.thresholds.clock_step_max_s
     for role, host in client.hosts.items():
-        if host.clock_step_s > limit:
-            yield Reason(
-                code="clock_jump", value=host.clock_step_s, limit=limit, facts={"host": role}
-            )
+        yield from over("clock_jump", host.clock_step_s, limit, host=role)
 
 
 def link_down(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where a host lost the link that carries the load."""
-    lost = {role: host.link_losses for role, host in client.hosts.items() if host.link_losses}
-    if lost:
-        yield Reason(code="link_down", value=max(lost.values()), facts={"hosts": list(lost)})
+    yield from _on_hosts(
+        "link_down", {role: host.link_losses for role, host in client.hosts.items()}
+    )
 
 
 def killed(client: ClientEvidence) -> Iterator[Reason]:
@@ -257,9 +247,14 @@ def killed(client: ClientEvidence) -> Iterator[Reason]:
 
     Hosts that share a kernel share its count.
     """
-    counts = {role: host.oom_kills for role, host in client.hosts.items() if host.oom_kills}
-    if counts:
-        yield Reason(code="killed", value=max(counts.values()), facts={"hosts": list(counts)})
+    yield from _on_hosts("killed", {role: host.oom_kills for role, host in client.hosts.items()})
+
+
+def _on_hosts(code: str, counts: Mapping[str, int | None]) -> Iterator[Reason]:
+    """Yield a reason with the highest count of a host, where one has any, and these hosts."""
+    some = {role: count for role, count in counts.items() if count}
+    if some:
+        yield Reason(code=code, value=max(some.values()), facts={"hosts": list(some)})
 
 
 def swapping(client: ClientEvidence) -> Iterator[Reason]:
@@ -273,9 +268,8 @@ def server_swapping(client: ClientEvidence) -> Iterator[Reason]:
 
 
 def _swapped(client: ClientEvidence, role: str) -> Iterator[Reason]:
-    pages, limit = client.hosts[role].swap_pages, client.thresholds.swap_pages_max
-    if pages > limit:
-        yield Reason(code="swapping", value=pages, limit=limit, facts={"host": role})
+    limit = client.thresholds.swap_pages_max
+    yield from over("swapping", client.hosts[role].swap_pages, limit, host=role)
 
 
 def allowance(client: ClientEvidence) -> Iterator[Reason]:
@@ -283,13 +277,7 @@ def allowance(client: ClientEvidence) -> Iterator[Reason]:
     limit = client.thresholds.allowance_packets_max
     for role, host in client.hosts.items():
         for counter, packets in (host.allowances_exceeded or {}).items():
-            if packets > limit:
-                yield Reason(
-                    code="allowance",
-                    value=packets,
-                    limit=limit,
-                    facts={"host": role, "counter": counter},
-                )
+            yield from over("allowance", packets, limit, host=role, counter=counter)
 
 
 def telemetry_gap(client: ClientEvidence) -> Iterator[Reason]:
@@ -326,18 +314,8 @@ def full_link(
     measured = [calibration.iperf3 for calibration in calibrations if not calibration.link_reasons]
     if not measured:
         return
-    for direction, name, capacity in (
-        (
-            "client_to_server",
-            "tx",
-            max(throughput.client_to_server.bits_per_second for throughput in measured),
-        ),
-        (
-            "server_to_client",
-            "rx",
-            max(iperf3.server_to_client.bits_per_second for iperf3 in measured),
-        ),
-    ):
+    for direction, name in (("client_to_server", "tx"), ("server_to_client", "rx")):
+        capacity = max(getattr(iperf3, direction).bits_per_second for iperf3 in measured)
         used = sum(getattr(telemetry.network, f"{name}_bits_per_second") for telemetry in clients)
         facts: Facts = {
             "direction": direction,
@@ -396,19 +374,16 @@ def retransmits(client: ClientEvidence) -> Iterator[Reason]:
     p99 = client.measurement.latency_us.get("p99")
     for role, host in client.hosts.items():
         sent, again = host.tcp.segments, host.tcp.retransmits
-        if sent and again > limit * sent:
-            yield Reason(
-                code="retransmits",
-                value=again / sent,
-                limit=limit,
-                facts={
-                    "host": role,
-                    "retransmits": again,
-                    "segments": sent,
-                    "p99_us": p99,
-                    "network": p99 is not None and RTO_US <= p99 <= RTO_TO_US,
-                },
-            )
+        yield from over(
+            "retransmits",
+            again / sent if sent else 0.0,
+            limit,
+            host=role,
+            retransmits=again,
+            segments=sent,
+            p99_us=p99,
+            network=p99 is not None and RTO_US <= p99 <= RTO_TO_US,
+        )
 
 
 def packet_drops(client: ClientEvidence) -> Iterator[Reason]:
@@ -419,22 +394,16 @@ def packet_drops(client: ClientEvidence) -> Iterator[Reason]:
     """
     limit = client.thresholds.drops_max
     for role, host in client.hosts.items():
-        lost = host.drops
-        if lost is None:
-            continue
-        dropped = lost.dropped + lost.softnet_dropped
-        if dropped > limit * lost.received:
-            yield Reason(
-                code="packet_drops",
-                value=dropped / max(lost.received, 1),
-                limit=limit,
-                facts={
-                    "host": role,
-                    "received": lost.received,
-                    "card": lost.dropped,
-                    "softnet": lost.softnet_dropped,
-                    "squeezed": lost.softnet_squeezed,
-                },
+        if lost := host.drops:
+            yield from over(
+                "packet_drops",
+                (lost.dropped + lost.softnet_dropped) / max(lost.received, 1),
+                limit,
+                host=role,
+                received=lost.received,
+                card=lost.dropped,
+                softnet=lost.softnet_dropped,
+                squeezed=lost.softnet_squeezed,
             )
 
 
@@ -460,28 +429,11 @@ def calibration_link(
             stolen = used.modes["steal"][ran].tolist()
             reasons += _stolen(role, stolen, len(recorded.cores), thresholds)
     for direction, throughput in directions.items():
-        reasons += _unsteady(direction, throughput, thresholds)
+        spread, again = throughput.spread or 0.0, throughput.retransmitted or 0.0
+        spread_max, again_max = thresholds.iperf3_spread_max, thresholds.iperf3_retransmits_max
+        reasons += over("iperf3_spread", spread, spread_max, direction=direction)
+        reasons += over("iperf3_retransmits", again, again_max, direction=direction)
     return reasons
-
-
-def _unsteady(
-    direction: str, throughput: Iperf3Direction, thresholds: Thresholds
-) -> Iterator[Reason]:
-    if throughput.spread is not None and throughput.spread > thresholds.iperf3_spread_max:
-        yield Reason(
-            code="iperf3_spread",
-            value=throughput.spread,
-            limit=thresholds.iperf3_spread_max,
-            facts={"direction": direction},
-        )
-    again = throughput.retransmitted
-    if again is not None and again > thresholds.iperf3_retransmits_max:
-        yield Reason(
-            code="iperf3_retransmits",
-            value=again,
-            limit=thresholds.iperf3_retransmits_max,
-            facts={"direction": direction},
-        )
 
 
 # Their reasons void a repetition.

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 import msgspec
 
 from loadlab.model import PythonClient, Reason
-from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
+from loadlab.results.validity.validity_evidence import (
+    ClientEvidence,
+    ClientRule,
+    LoadEvidence,
+    over,
+)
 
 
 def generator_failed(client: ClientEvidence) -> Iterator[Reason]:
@@ -42,9 +47,8 @@ def short(client: ClientEvidence) -> Iterator[Reason]:
 
 def listen_overflows(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where an accept queue of the server overflowed."""
-    overflows, limit = client.server.tcp.listen_overflows, client.thresholds.listen_overflows_max
-    if overflows > limit:
-        yield Reason(code="listen_overflows", value=overflows, limit=limit)
+    limit = client.thresholds.listen_overflows_max
+    yield from over("listen_overflows", client.server.tcp.listen_overflows, limit)
 
 
 def connections(client: ClientEvidence) -> Iterator[Reason]:
@@ -78,13 +82,13 @@ def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
     off = max(measurement.responses - counted, counted - measurement.requests)
     opened = measurement.opened
     connections = opened.most if opened else evidence.cell.load.connections
-    if off > connections:
-        yield Reason(
-            code="counts_differ",
-            value=off,
-            limit=connections,
-            facts={"reverse_proxy": counted, "generator": measurement.requests},
-        )
+    yield from over(
+        "counts_differ",
+        off,
+        connections,
+        reverse_proxy=counted,
+        generator=measurement.requests,
+    )
 
 
 def aborted(evidence: LoadEvidence) -> Iterator[Reason]:

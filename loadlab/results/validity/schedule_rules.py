@@ -8,13 +8,14 @@ from collections.abc import Iterator
 # scipy imports scipy.stats, which takes two seconds, at its first use.
 import numpy as np
 import scipy
+from msgspec.structs import replace
 
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Facts, Load, Reason, Shape
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
-from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
+from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence, over
 from loadlab.stats import latency_bins
 
 # Growth is a slope with an error, which needs so many seconds.
@@ -56,15 +57,8 @@ def generator_stopped(evidence: LoadEvidence) -> Iterator[Reason]:
         return
     part = stops.total_s / evidence.measurement.duration_s
     facts: Facts = {"total_s": stops.total_s, "longest_s": stops.longest_s, **stops.causes}
-    if stops.longest_s > thresholds.stop_max_s:
-        yield Reason(
-            code="generator_stopped",
-            value=stops.longest_s,
-            limit=thresholds.stop_max_s,
-            facts=facts,
-        )
-    elif part > thresholds.stops_max:
-        yield Reason(code="generator_stops", value=part, limit=thresholds.stops_max, facts=facts)
+    longest = list(over("generator_stopped", stops.longest_s, thresholds.stop_max_s, **facts))
+    yield from longest or over("generator_stops", part, thresholds.stops_max, **facts)
 
 
 def shape(measurement: Measurement, thresholds: Thresholds) -> Shape | None:
@@ -105,40 +99,30 @@ def shape_lost(evidence: LoadEvidence) -> Iterator[Reason]:
 
 def own_median(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a reason where too much of the median is the generator's own."""
-    for name in _own(evidence):
-        if name == "p50":
-            yield _part(evidence, name)
+    for reason in _own(evidence):
+        if reason.facts["percentile"] == "p50":
+            yield replace(reason, code="own_median")
 
 
 def own_part(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where percentiles are withheld as too much of them is the generator's own."""
-    names = [name for name in _own(evidence) if name != "p50"]
-    if names:
-        part = _part(evidence, names[0])
+    parts = [reason for reason in _own(evidence) if reason.facts["percentile"] != "p50"]
+    if parts:
+        names = [str(part.facts["percentile"]) for part in parts]
+        yield replace(parts[0], facts={**parts[0].facts, "percentiles": names})
+
+
+def _own(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield the generator's part of each percentile of which it made too much, µs, as a reason."""
+    latency, thresholds = evidence.latency, evidence.thresholds
+    for name in exceeding(latency, evidence.own, thresholds) if latency else ():
+        us: float = getattr(latency, name)
         yield Reason(
             code="own_part",
-            value=part.value,
-            limit=part.limit,
-            facts={**part.facts, "percentiles": names},
+            value=getattr(evidence.own, name),
+            limit=max(thresholds.own_fraction_max * us, thresholds.own_least_us),
+            facts={"latency_us": us, "percentile": name},
         )
-
-
-def _own(evidence: LoadEvidence) -> list[str]:
-    if evidence.latency is None:
-        return []
-    return exceeding(evidence.latency, evidence.own, evidence.thresholds)
-
-
-def _part(evidence: LoadEvidence, name: str) -> Reason:
-    """Return the generator's part of a percentile, µs, as a reason."""
-    latency: float = getattr(evidence.latency, name)
-    thresholds = evidence.thresholds
-    return Reason(
-        code="own_median",
-        value=getattr(evidence.own, name),
-        limit=max(thresholds.own_fraction_max * latency, thresholds.own_least_us),
-        facts={"latency_us": latency, "percentile": name},
-    )
 
 
 def generator_late(evidence: LoadEvidence) -> Iterator[Reason]:
@@ -148,13 +132,8 @@ def generator_late(evidence: LoadEvidence) -> Iterator[Reason]:
     server does, an ideal generator adds nothing.
     """
     late = _late(evidence)
-    if late is not None and late > evidence.thresholds.late_max:
-        yield Reason(
-            code="generator_late",
-            value=late,
-            limit=evidence.thresholds.late_max,
-            facts=_lateness(evidence),
-        )
+    if late is not None:
+        yield from over("generator_late", late, evidence.thresholds.late_max, **_lateness(evidence))
 
 
 def late_tail(evidence: LoadEvidence) -> Iterator[Reason]:
@@ -318,9 +297,7 @@ def backlog(evidence: LoadEvidence) -> Iterator[Reason]:
 def send_delay(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield a finding where the generator sent its requests too long after their time."""
     delay = (evidence.measurement.send_delay_us or {}).get("p99")
-    limit = evidence.thresholds.send_delay_p99_max_us
-    if delay is not None and delay > limit:
-        yield Reason(code="send_delay", value=delay, limit=limit)
+    yield from over("send_delay", delay or 0.0, evidence.thresholds.send_delay_p99_max_us)
 
 
 def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:

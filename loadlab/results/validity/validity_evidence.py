@@ -7,7 +7,16 @@ from typing import TypeAlias
 import msgspec
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Calibration, Cell, ErrorCounts, HostTelemetry, Latency, OwnPart, Reason
+from loadlab.model import (
+    Calibration,
+    Cell,
+    ErrorCounts,
+    Facts,
+    HostTelemetry,
+    Latency,
+    OwnPart,
+    Reason,
+)
 from loadlab.reasons.validity_reasons import Thresholds
 
 
@@ -47,6 +56,15 @@ class ClientEvidence(LoadEvidence):
     def hosts(self) -> dict[str, HostTelemetry]:
         """Telemetry of both hosts, by role."""
         return {"server": self.server, "client": self.client}
+
+
+def over(
+    code: str, value: float, limit: float, **facts: float | str | list[str] | None
+) -> Iterator[Reason]:
+    """Yield a reason where a value is over its limit."""
+    if value > limit:
+        own: Facts = {**facts}
+        yield Reason(code=code, value=value, limit=limit, facts=own)
 
 
 LoadRule: TypeAlias = Callable[[LoadEvidence], Iterator[Reason]]

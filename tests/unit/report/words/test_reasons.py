@@ -138,8 +138,10 @@ def test_every_code_that_decisions_return_has_words() -> None:
         code
         for package in ("stats", "plan", "tuning", "results", "kinds")
         for path in (PACKAGE / package).rglob("*.py")
-        for code in re.findall(r'Reason\(\s*code="(\w+)"|code = "(\w+)"', path.read_text())
-        for code in filter(None, code)
+        for code in re.findall(
+            r'(?:code=|code = |over\(\s*|_taken\(|_in_seconds\(\s*|_on_hosts\(\s*)"(\w+)"',
+            path.read_text(),
+        )
     }
     own = {code for kind in all_kinds.KINDS if kind.reasons for code in kind.reasons.rows}
     assert found - set(TABLE) - own == set()

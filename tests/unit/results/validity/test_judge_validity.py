@@ -8,7 +8,7 @@ import pytest
 
 from loadlab.generators.measurement import Lateness
 from loadlab.kinds import troubleshooting
-from loadlab.model import Reason, Validity
+from loadlab.model import HostTelemetry, Reason, Validity
 from loadlab.reasons import all_reasons, validity_reasons
 from loadlab.reasons.row import ReasonRow
 from loadlab.reasons.validity_reasons import Thresholds
@@ -29,6 +29,20 @@ from tests.unit.results.validity.judging import (
 )
 
 ROOT = Path(__file__).parents[4]
+LOADLAB = ROOT / "loadlab"
+
+
+NO_ANSWER: dict[str, Any] = {
+    "responses": 0, "ok": 0, "goodput": 0.0, "errors": {**NONE, "timeout": 30_000},
+}  # fmt: skip
+
+
+def sending(rx: float = 0, tx: float = 0) -> HostTelemetry:
+    return host(network={"rx_bits_per_second": rx, "tx_bits_per_second": tx})
+
+
+def late(requests: int) -> Lateness:
+    return Lateness(requests, 0, 0, hidden=False)
 
 
 def test_nothing_to_say_of_a_good_one() -> None:
@@ -47,20 +61,11 @@ def test_nothing_to_say_of_a_good_one() -> None:
         ("swapping", {"client": host(swap_pages=1)}),
         ("telemetry_gap", {"server": host(samples=23)}),
         ("connections", {"client": host(sockets={"established_max": 63})}),
-        (
-            "link",
-            {"client": host(network={"rx_bits_per_second": 8.1e8, "tx_bits_per_second": 0})},
-        ),
-        (
-            "link",
-            {"client": host(network={"rx_bits_per_second": 0, "tx_bits_per_second": 8.1e8})},
-        ),
+        ("link", {"client": sending(rx=8.1e8)}),
+        ("link", {"client": sending(tx=8.1e8)}),
         ("short", {"measurement": replace(GOOD, duration_s=28.4)}),
         ("nothing_sent", {"measurement": replace(GOOD, requests=0, responses=0)}),
-        (
-            "generator_late",
-            {"measurement": replace(GOOD, lateness=Lateness(151, 0, 0, hidden=False))},
-        ),
+        ("generator_late", {"measurement": replace(GOOD, lateness=late(151))}),
         ("generator_failed", {"exit_code": 1}),
     ],
 )
@@ -75,23 +80,19 @@ def test_each_reason_voids_alone(code: str, changes: dict[str, Any]) -> None:
         {"client": host(cpu_busy=0.90)},
         {"server": host(cpu={"steal": 0.01}, clock_step_s=0.1, samples=24)},
         {"client": host(sockets={"established_max": 64})},
-        {"client": host(network={"rx_bits_per_second": 8e8, "tx_bits_per_second": 8e8})},
+        {"client": sending(rx=8e8, tx=8e8)},
         {"server": host(tcp={"listen_overflows": 9}, link_losses=0)},
         # A stack that needs more memory than its server has is a result.
         {"server": host(oom_kills=2)},
-        {"measurement": replace(GOOD, lateness=Lateness(150, 0, 0, hidden=False))},
+        {"measurement": replace(GOOD, lateness=late(150))},
         {"measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=True))},
         # oha opens a connection when it has a request for it.
         {
-            "measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=False)),
+            "measurement": replace(GOOD, lateness=late(0)),
             "client": host(sockets={"established_max": 3}),
         },
         # Nothing answered is a result.
-        {
-            "measurement": replace(
-                GOOD, responses=0, ok=0, goodput=0.0, errors={**NONE, "timeout": 30_000}
-            )
-        },
+        {"measurement": replace(GOOD, **NO_ANSWER)},
         {"measurement": replace(GOOD, duration_s=28.5)},
     ],
 )
@@ -111,13 +112,7 @@ def test_findings_do_not_void() -> None:
     found = judged(bad, calibration=None)
     assert found.valid
     assert codes(found.findings) == [
-        "ticks",
-        "uncalibrated",
-        "send_delay",
-        "unsent",
-        "aborted",
-        "errors",
-        "errors",
+        *("ticks", "uncalibrated", "send_delay", "unsent", "aborted", "errors", "errors"),
     ]
     assert words.coded(found.findings[5]) == "errors: status_5xx 7 of 30000 requests"
 
@@ -137,10 +132,7 @@ def test_a_batch_may_fill_its_client_and_fail() -> None:
         ("clock_jump", {"server": host(clock_step_s=0.11)}),
         ("swapping", {"client": host(swap_pages=1)}),
         ("telemetry_gap", {"client": host(samples=3)}),
-        (
-            "link",
-            {"client": host(network={"rx_bits_per_second": 8.1e8, "tx_bits_per_second": 0})},
-        ),
+        ("link", {"client": sending(rx=8.1e8)}),
         ("generator_failed", {"exit_code": 124}),
     ],
 )
@@ -150,24 +142,25 @@ def test_what_disturbs_a_batch_voids_it(code: str, hosts: dict[str, Any]) -> Non
 
 
 def returned() -> set[str]:
-    """The codes in the source of the packages that judge a repetition."""
-    found = set()
+    """The codes in the source of the packages that judge a repetition: the keyword `code`, and the
+    first argument of a function of a rule."""
     judging = (
         "results/validity/[!v]*.py",
         "results/repetitions/client_part.py",
         "results/repetitions/derive_result.py",
+        "generators/*.py",
     )
-    for package in (*judging, "generators/*.py"):
-        for path in (ROOT / "loadlab").glob(package):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
-                    (code,) = (word.value for word in node.keywords if word.arg == "code")
-                    found |= {
-                        part.value
-                        for part in ast.walk(code)
-                        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-                    }
-    return found
+    trees = [ast.parse(path.read_text()) for package in judging for path in LOADLAB.glob(package)]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    codes = [word.value for call in calls for word in call.keywords if word.arg == "code"]
+    rules = ("over", "_taken", "_in_seconds", "_on_hosts")
+    codes += [call.args[0] for call in calls if getattr(call.func, "id", "") in rules]
+    return {
+        part.value
+        for code in codes
+        for part in ast.walk(code)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    }
 
 
 def test_every_code_of_a_repetition_has_words() -> None:
@@ -194,12 +187,9 @@ def test_a_row_and_a_rule_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
         example_max: float = 1.5
 
     row = ReasonRow(
-        "{value} of {limit}",
-        "Ask for less",
-        meaning="An example.",
-        thresholds=("example_max",),
-        cause="hosts",
-    )
+        "{value} of {limit}", "Ask for less", meaning="An example.",
+        thresholds=("example_max",), cause="hosts",
+    )  # fmt: skip
     for module in (builders, troubleshooting):
         monkeypatch.setattr(module, "THRESHOLDS", Wider())
     monkeypatch.setitem(validity_reasons.VOID, "example", row)
