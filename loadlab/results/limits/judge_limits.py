@@ -123,12 +123,14 @@ def pooled(limit: CellLimit | None, statistics: Statistics) -> CellLimit | None:
     return replace(limit, limit=replace(limit.limit, value=slowest.us, facts=facts))
 
 
-def profiled(limit: CellLimit, profile: PySpyProfile | None) -> CellLimit:
+def profiled(limit: CellLimit | None, profile: PySpyProfile | None) -> CellLimit | None:
     """Return the limit of a cell with what the profile of one of its workers adds to the evidence.
 
     That is ``gil``: the fraction of the time in which a thread of a full worker held the GIL.
     """
-    if profile is None or profile.gil_fraction is None or limit.limit.code != "worker_cpu":
+    if limit is None or profile is None or profile.gil_fraction is None:
+        return limit
+    if limit.limit.code != "worker_cpu":
         return limit
     facts = {**limit.limit.facts, "gil": profile.gil_fraction}
     return replace(limit, limit=replace(limit.limit, facts=facts))

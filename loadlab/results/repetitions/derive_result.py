@@ -1,20 +1,25 @@
 """Build result.json of one repetition from its raw files."""
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace as replace_evidence
-from functools import cache
+from dataclasses import dataclass
+from dataclasses import replace as replace_fields
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.generators import merge, registry
+from loadlab.generators.generator import Generator
 from loadlab.generators.measurement import Measurement
 from loadlab.model import (
     Calibration,
     ClientLoad,
+    EncodedHistogram,
     ErrorCounts,
     HostTelemetry,
     KindLoad,
@@ -32,6 +37,7 @@ from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions import client_part, queue, response_time, stages, visits
 from loadlab.results.repetitions.client_part import ClientPart
 from loadlab.results.repetitions.latencies_due import exceeding, over_due, own_part, withheld
+from loadlab.results.repetitions.response_time import encoded
 from loadlab.results.validity import disturbance, schedule_rules
 from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
@@ -49,6 +55,77 @@ from loadlab.telemetry import (
     pyspy,
     services,
 )
+
+# Fields that a result has from its setup, and from its measurement, under the same names.
+_IDENTITY = (
+    *("cell_id", "repetition", "block", "blocks", "purpose", "base", "cell", "server"),
+    "input_hashes",
+)
+_MEASURED = (
+    *("requests", "responses", "ok", "rate_achieved", "goodput", "saturated", "aborted"),
+    *("scheduled", "unsent", "duration_s", "opened", "stops", "per_second", "client"),
+)
+# Those that it has over all requests that were due.
+_OVER_DUE = ("errors", "latency_us", "own_us", "histogram", "ideal", "censored")
+
+
+@dataclass(frozen=True)
+class _Due:
+    """A measurement over all requests that were due: of a client, of several, or of a kind."""
+
+    measurement: Measurement
+    waits: Histogram  #: Those that are certain, of the requests that have no answer.
+    thresholds: Thresholds
+    disturbed: Sequence[str] = ()  #: Percentiles that others on a host may have made.
+
+    @cached_property
+    def whole_us(self) -> Latency:
+        """The latencies, nothing withheld."""
+        return over_due(self.measurement.latency_us, self.measurement.histogram, self.waits, [])
+
+    @cached_property
+    def own_us(self) -> OwnPart | None:
+        """The generator's part of these; None where it does not report its part."""
+        ideal = self.measurement.ideal
+        return None if ideal is None else own_part(self.whole_us, ideal, self.waits)
+
+    @property
+    def latency_us(self) -> Latency:
+        """The latencies without the percentiles that the generator or others may have made."""
+        lateness, scheduled = self.measurement.lateness, self.measurement.scheduled
+        late = lateness.late / scheduled if lateness and scheduled else 0.0
+        names = [*self.disturbed, *withheld(late, self.thresholds.late_max)]
+        names += exceeding(self.whole_us, self.own_us, self.thresholds)
+        return over_due(self.measurement.latency_us, self.measurement.histogram, self.waits, names)
+
+    @property
+    def waits_s(self) -> float:
+        """The sum of the waits, seconds."""
+        return (histograms.summary(self.waits)["mean"] or 0.0) * int(self.waits.total_count) / 1e6
+
+    @property
+    def errors(self) -> ErrorCounts:
+        return msgspec.convert(self.measurement.errors, ErrorCounts)
+
+    @property
+    def histogram(self) -> EncodedHistogram:
+        return encoded(self.measurement.histogram)
+
+    @property
+    def ideal(self) -> EncodedHistogram | None:
+        return None if self.measurement.ideal is None else encoded(self.measurement.ideal)
+
+    @property
+    def censored(self) -> EncodedHistogram | None:
+        return encoded(self.waits) if self.waits.total_count else None
+
+    def fields(self, record: type[Struct]) -> dict[str, Any]:
+        """Return the fields of a record that it has under the names of a result."""
+        names = record.__struct_fields__
+        return {
+            **{name: getattr(self.measurement, name) for name in _MEASURED if name in names},
+            **{name: getattr(self, name) for name in _OVER_DUE if name in names},
+        }
 
 
 def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | None) -> Result:
@@ -82,40 +159,11 @@ def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | No
 
 
 def _failed(setup: RepetitionSetup, error: str) -> Result:
-    return Result(
-        cell_id=setup.cell_id,
-        repetition=setup.repetition,
-        block=setup.block,
-        blocks=setup.blocks,
-        purpose=setup.purpose,
-        base=setup.base,
-        cell=setup.cell,
-        server=setup.server,
-        input_hashes=setup.input_hashes,
-        error=error,
-        requests=None,
-        responses=None,
-        ok=None,
-        rate_achieved=None,
-        goodput=None,
-        errors=None,
-        aborted=None,
-        scheduled=None,
-        unsent=None,
-        duration_s=None,
-        reverse_proxy_requests=None,
-        mean_service_time_us=None,
-        latency_us=None,
-        latency_basis=None,
-        send_delay_us=None,
-        histogram=None,
-        per_second=None,
-        telemetry=None,
-        validity=Validity(valid=False, reasons=[Reason(code="failed", value=error)], findings=[]),
-        started=None,
-        finished=None,
-        raw_sha256={},
-    )
+    fields: dict[str, Any] = dict.fromkeys(Result.__struct_fields__)
+    fields |= {name: getattr(setup, name) for name in _IDENTITY}
+    reasons = [Reason(code="failed", value=error)]
+    validity = Validity(valid=False, reasons=reasons, findings=[])
+    return Result(**{**fields, "error": error, "validity": validity, "raw_sha256": {}})
 
 
 def keep(rep_dir: Path, thresholds: Thresholds) -> None:
@@ -124,15 +172,10 @@ def keep(rep_dir: Path, thresholds: Thresholds) -> None:
     The result is derived from it and has its hash. A file that cannot be reduced stays; the result
     then says why.
     """
-    repetition = RepetitionDir(rep_dir)
-    for folder, alone in client_part.parts(
-        rep_dir, documents.read(repetition.cell, RepetitionSetup)
-    ):
-        load = alone.cell.load
-        generator = registry.GENERATORS.get(load.generator)
-        if generator and generator.keep:
+    for folder, load, generator in _keeping(rep_dir):
+        if generator.keep:
             with suppress(ValueError):
-                generator.keep(folder.path, load, thresholds, False)
+                generator.keep(folder, load, thresholds, False)
 
 
 def discard(rep_dir: Path, thresholds: Thresholds) -> None:
@@ -140,16 +183,20 @@ def discard(rep_dir: Path, thresholds: Thresholds) -> None:
 
     Where the repetition failed the file is evidence: the whole of it is kept, compressed.
     """
-    repetition = RepetitionDir(rep_dir)
-    for folder, alone in client_part.parts(
-        rep_dir, documents.read(repetition.cell, RepetitionSetup)
-    ):
+    for folder, load, generator in _keeping(rep_dir):
+        if generator.keep and generator.discard:
+            if documents.read(RepetitionDir(rep_dir).result, Result).error is not None:
+                generator.keep(folder, load, thresholds, True)
+            generator.discard(folder)
+
+
+def _keeping(rep_dir: Path) -> Iterator[tuple[Path, Load, Generator]]:
+    """Yield (folder, load, generator) of each client whose generator is known."""
+    setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
+    for folder, alone in client_part.parts(rep_dir, setup):
         load = alone.cell.load
-        generator = registry.GENERATORS.get(load.generator)
-        if generator and generator.keep and generator.discard:
-            if documents.read(repetition.result, Result).error is not None:
-                generator.keep(folder.path, load, thresholds, True)
-            generator.discard(folder.path)
+        if generator := registry.GENERATORS.get(load.generator):
+            yield folder.path, load, generator
 
 
 def _measured(
@@ -160,92 +207,59 @@ def _measured(
 ) -> Result:
     repetition = RepetitionDir(rep_dir)
     client_part.refuse_failed(repetition)
-    recording = repetition.server_telemetry
 
     # Read once, and only after a client's own files.
     @cache
     def server() -> list[node_exporter.Sample]:
-        return node_exporter.read(client_part.there(recording))
+        return node_exporter.read(client_part.there(repetition.server_telemetry))
 
     offered = [
         client_part.read(rep_dir, folder, alone, thresholds, server)
         for folder, alone in client_part.parts(rep_dir, setup)
     ]
+    counted = client_part.counted(offered)
     cells = [visits.in_requests(part.setup.cell, part.measurement) for part in offered]
-    loads = [cell.load for cell in cells]
-    censored = [
-        response_time.censored(part.measurement, load, thresholds)
-        for part, load in zip(offered, loads, strict=True)
+    loads = [
+        _due(part.measurement, cell.load, thresholds)
+        for part, cell in zip(offered, cells, strict=True)
     ]
-    parts = [
-        _own(part.measurement, waiting) for part, waiting in zip(offered, censored, strict=True)
-    ]
-    evidence = [
-        ClientEvidence(
-            measurement=part.measurement,
-            cell=cell,
-            server=part.server,
-            thresholds=thresholds,
-            client=part.client,
-            calibration=calibration,
-            exit_code=part.exit_code,
-            emulated=setup.emulated or [],
-            # Of several clients the reverse proxy counts the sum.
-            reverse_proxy_requests=client_part.counted(offered) if len(offered) == 1 else None,
-            latency=latency,
-            own=own,
-            censored_s=_total_s(waiting),
+    validities = [
+        judge(
+            ClientEvidence(
+                measurement=part.measurement,
+                cell=cell,
+                server=part.server,
+                thresholds=thresholds,
+                client=part.client,
+                calibration=calibration,
+                exit_code=part.exit_code,
+                emulated=setup.emulated or [],
+                # Of several clients the reverse proxy counts the sum.
+                reverse_proxy_requests=counted if len(offered) == 1 else None,
+                latency=due.whole_us,
+                own=due.own_us,
+                censored_s=due.waits_s,
+            )
         )
-        for part, cell, calibration, (latency, own), waiting in zip(
-            offered, cells, calibrations, parts, censored, strict=True
-        )
+        for part, cell, due, calibration in zip(offered, cells, loads, calibrations, strict=True)
     ]
-    validities = [judge(client) for client in evidence]
-    waits = [
-        response_time.summarise(part.measurement.waited, load.rate, thresholds)
-        for part, load in zip(offered, loads, strict=True)
+    waited = [
+        response_time.summarise(part.measurement.waited, cell.load.rate, thresholds)
+        for part, cell in zip(offered, cells, strict=True)
     ]
-    raw = {CELL, recording.name} | processes.raw(rep_dir)
-    profile = trace = None
-    if setup.purpose == "py_spy":
-        profile = pyspy.reduce(rep_dir)
-        raw |= {PROFILE, PROFILE_LOG}
-        if profile.gil_fraction is not None:
-            raw.add(LOCK_PROFILE)
-    elif setup.purpose == "trace":
-        trace = kernel_trace.reduce(rep_dir, running(setup.cell.reverse_proxy)[-1])
-        raw |= kernel_trace.RAW
-    hashes = client_part.hashes(rep_dir, raw)
-    for part in offered:
-        hashes |= part.raw_sha256
-    first = offered[0]
+    first, disturbed = offered[0], _disturbed(offered, thresholds)
     if len(offered) == 1:
-        result = _result(setup, first.measurement, validities[0], waits[0], censored[0], thresholds)
-        result = replace(result, started=first.started, finished=first.finished)
-        merged = first.measurement
+        whole = replace_fields(loads[0], disturbed=disturbed)
+        result = replace(_result(setup, whole, validities[0], waited[0]), finished=first.finished)
     else:
         merged = merge.merge([part.measurement for part in offered])
-        whole = LoadEvidence(
-            measurement=merged,
-            cell=visits.in_requests(setup.cell, merged),
-            server=first.server,
-            thresholds=thresholds,
-            reverse_proxy_requests=client_part.counted(offered),
-        )
-        together = histograms.merge(censored)
-        latency, own = _own(whole.measurement, together)
-        whole = replace_evidence(whole, latency=latency, own=own, censored_s=_total_s(together))
-        result = _together(setup, offered, whole, validities, waits, censored, calibrations)
-    disturbed = _disturbed(offered, thresholds)
-    kinds = _kinds(offered, merged, setup.cell.kinds, thresholds) if merged.kinds else None
+        whole = _Due(merged, histograms.merge(due.waits for due in loads), thresholds, disturbed)
+        result = _together(setup, offered, whole, loads, validities, calibrations, waited)
     return replace(
         result,
-        reverse_proxy_requests=client_part.counted(offered),
-        latency_us=result.latency_us and _without(result.latency_us, disturbed),
-        kinds=kinds
-        and [replace(kind, latency_us=_without(kind.latency_us, disturbed)) for kind in kinds],
-        py_spy=profile,
-        trace=trace,
+        started=first.started,
+        reverse_proxy_requests=counted,
+        kinds=_kinds(offered, whole, setup.cell.kinds) or None,
         telemetry=Telemetry(
             server=disturbance.marked(_with_processes(rep_dir, first), thresholds),
             # Of several clients, the one closest to its limit.
@@ -253,136 +267,91 @@ def _measured(
                 max(offered, key=lambda part: part.client.cpu_busy).client, thresholds
             ),
         ),
-        raw_sha256=dict(sorted(hashes.items())),
+        **_observed(rep_dir, setup, offered),
     )
 
 
+def _due(measurement: Measurement, load: Load, thresholds: Thresholds) -> _Due:
+    return _Due(measurement, response_time.censored(measurement, load, thresholds), thresholds)
+
+
+def _observed(
+    rep_dir: Path, setup: RepetitionSetup, offered: Sequence[ClientPart]
+) -> dict[str, Any]:
+    """Return the fields on a profile and a trace, and on the files that the result is derived
+    from."""
+    raw = {CELL, RepetitionDir(rep_dir).server_telemetry.name} | processes.raw(rep_dir)
+    fields: dict[str, Any] = {}
+    if setup.purpose == "py_spy":
+        profile = fields["py_spy"] = pyspy.reduce(rep_dir)
+        raw |= {PROFILE, PROFILE_LOG}
+        if profile.gil_fraction is not None:
+            raw.add(LOCK_PROFILE)
+    elif setup.purpose == "trace":
+        fields["trace"] = kernel_trace.reduce(rep_dir, running(setup.cell.reverse_proxy)[-1])
+        raw |= kernel_trace.RAW
+    hashes = client_part.hashes(rep_dir, raw)
+    for part in offered:
+        hashes |= part.raw_sha256
+    return {**fields, "raw_sha256": dict(sorted(hashes.items()))}
+
+
 def _result(
-    setup: RepetitionSetup,
-    measurement: Measurement,
-    validity: Validity,
-    waited: ResponseTime | None,
-    censored: Histogram,
-    thresholds: Thresholds,
+    setup: RepetitionSetup, due: _Due, validity: Validity, waited: ResponseTime | None
 ) -> Result:
     """Return the result with what comes from a load."""
+    measurement, load = due.measurement, setup.cell.load
     lateness = measurement.lateness
+    known = lateness is not None and not lateness.hidden and measurement.ideal is None
     return replace(
         _failed(setup, ""),
         error=None,
-        requests=measurement.requests,
-        responses=measurement.responses,
-        ok=measurement.ok,
-        rate_achieved=measurement.rate_achieved,
-        goodput=measurement.goodput,
-        saturated=measurement.saturated,
-        errors=msgspec.convert(measurement.errors, ErrorCounts),
-        aborted=measurement.aborted,
-        scheduled=measurement.scheduled,
-        unsent=measurement.unsent,
-        duration_s=measurement.duration_s,
         mean_service_time_us=measurement.mean_service_us,
-        latency_us=_latency(measurement, censored, thresholds),
         latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
-        own_us=_own(measurement, censored)[1],
-        shape=schedule_rules.shape(measurement, thresholds),
-        visits=visits.of_load(measurement, setup.cell.load),
-        queue=queue.of_load(measurement, setup.cell.load),
-        stages=stages.of_load(measurement, setup.cell.load) or None,
-        recovery=stages.recovery(measurement, setup.cell.load, thresholds),
-        opened=measurement.opened,
-        stops=measurement.stops,
-        late=None
-        if lateness is None or lateness.hidden or measurement.ideal is not None
-        else lateness.late,
-        histogram=response_time.encoded(measurement.histogram),
-        ideal=None if measurement.ideal is None else response_time.encoded(measurement.ideal),
-        censored=response_time.encoded(censored) if censored.total_count else None,
-        per_second=measurement.per_second,
-        client=measurement.client,
+        shape=schedule_rules.shape(measurement, due.thresholds),
+        visits=visits.of_load(measurement, load),
+        queue=queue.of_load(measurement, load),
+        stages=stages.of_load(measurement, load) or None,
+        recovery=stages.recovery(measurement, load, due.thresholds),
+        late=lateness.late if lateness and known else None,
         response_time=waited,
         validity=validity,
+        **due.fields(Result),
     )
 
 
 def _kinds(
-    offered: Sequence[ClientPart],
-    merged: Measurement,
-    weights: Mapping[str, int],
-    thresholds: Thresholds,
+    offered: Sequence[ClientPart], whole: _Due, weights: Mapping[str, int]
 ) -> list[KindLoad]:
-    """Return what came of each kind of request of a mix; ``merged``: of all clients."""
+    """Return what came of each kind of request of a mix."""
 
-    def part(load: Load, weight: int) -> Load:
-        return replace(load, rate=load.rate and load.rate * weight / sum(weights.values()))
+    def waits(client: ClientPart, name: str) -> Histogram:
+        load = visits.in_requests(client.setup.cell, client.measurement).load
+        rate = load.rate and load.rate * weights[name] / sum(weights.values())
+        return _due(
+            client.measurement.kinds[name], replace(load, rate=rate), whole.thresholds
+        ).waits
 
-    kinds = []
-    for name, weight in weights.items():
-        own = merged.kinds[name]
-        censored = histograms.merge(
-            response_time.censored(
-                client.measurement.kinds[name],
-                part(visits.in_requests(client.setup.cell, client.measurement).load, weight),
-                thresholds,
-            )
-            for client in offered
+    kinds = {
+        name: _Due(
+            own,
+            histograms.merge(waits(client, name) for client in offered),
+            whole.thresholds,
+            whole.disturbed,
         )
-        kinds.append(
-            KindLoad(
-                name=name,
-                weight=weight,
-                requests=own.requests,
-                responses=own.responses,
-                ok=own.ok,
-                scheduled=own.scheduled or 0,
-                unsent=own.unsent or 0,
-                goodput=own.goodput,
-                errors=msgspec.convert(own.errors, ErrorCounts),
-                latency_us=_latency(own, censored, thresholds),
-                own_us=_own(own, censored)[1],
-                histogram=response_time.encoded(own.histogram),
-                ideal=None if own.ideal is None else response_time.encoded(own.ideal),
-                censored=response_time.encoded(censored) if censored.total_count else None,
-            )
-        )
-    return kinds
-
-
-def _latency(measurement: Measurement, censored: Histogram, thresholds: Thresholds) -> Latency:
-    """Return the latencies over all requests that were due, without withheld percentiles."""
-    lateness, scheduled = measurement.lateness, measurement.scheduled
-    late = lateness.late / scheduled if lateness and scheduled else 0.0
-    names = withheld(late, thresholds.late_max)
-    whole, own = _own(measurement, censored)
-    if own is not None:
-        names += exceeding(whole, own, thresholds)
-    return over_due(measurement.latency_us, measurement.histogram, censored, names)
+        for name, own in whole.measurement.kinds.items()
+    }
+    return [
+        KindLoad(name=name, weight=weights[name], **due.fields(KindLoad))
+        for name, due in kinds.items()
+    ]
 
 
 def _disturbed(offered: Sequence[ClientPart], thresholds: Thresholds) -> list[str]:
     """Return the percentiles that others on one of the hosts may have made."""
     hosts = {"server": offered[0].server, **{part.name: part.client for part in offered}}
     return disturbance.tail(hosts, thresholds).withheld
-
-
-def _without(latency: Latency, names: Sequence[str]) -> Latency:
-    """Return latencies with these percentiles withheld."""
-    at_least = [name for name in latency.at_least if name not in names]
-    return replace(latency, **dict.fromkeys(names), at_least=at_least)
-
-
-def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPart | None]:
-    """Return the latencies over all requests that were due, nothing withheld, and the generator's
-    part of them; None where it does not report its part."""
-    latency = over_due(measurement.latency_us, measurement.histogram, censored, [])
-    ideal = measurement.ideal
-    return latency, None if ideal is None else own_part(latency, ideal, censored)
-
-
-def _total_s(waits: Histogram) -> float:
-    """Return the sum of the waits, seconds."""
-    return (histograms.summary(waits)["mean"] or 0.0) * int(waits.total_count) / 1e6
 
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
@@ -396,54 +365,46 @@ def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
 def _together(
     setup: RepetitionSetup,
     offered: Sequence[ClientPart],
-    whole: LoadEvidence,
+    whole: _Due,
+    loads: Sequence[_Due],
     validities: Sequence[Validity],
-    waits: Sequence[ResponseTime | None],
-    censored: Sequence[Histogram],
     calibrations: Sequence[Calibration | None],
+    waited: Sequence[ResponseTime | None],
 ) -> Result:
     """Return the merged result of several clients. Times are by the first's clock."""
     first = offered[0]
+    evidence = LoadEvidence(
+        measurement=whole.measurement,
+        cell=visits.in_requests(setup.cell, whole.measurement),
+        server=first.server,
+        thresholds=whole.thresholds,
+        reverse_proxy_requests=client_part.counted(offered),
+        latency=whole.whole_us,
+        own=whole.own_us,
+        censored_s=whole.waits_s,
+    )
     validity = judge_together(
         {part.name: own for part, own in zip(offered, validities, strict=True)},
-        whole,
+        evidence,
         [part.client for part in offered],
         calibrations,
         merge.spread_s([(part.started, part.clock_offset_s) for part in offered]),
     )
     return replace(
-        _result(
-            setup,
-            whole.measurement,
-            validity,
-            response_time.add_up(waits),
-            histograms.merge(censored),
-            whole.thresholds,
-        ),
-        started=first.started,
+        _result(setup, whole, validity, response_time.add_up(waited)),
         finished=max(part.finished - part.clock_offset_s for part in offered)
         + first.clock_offset_s,
         clients=[
-            _client(part, own, _latency(part.measurement, waiting, whole.thresholds))
-            for part, own, waiting in zip(offered, validities, censored, strict=True)
+            ClientLoad(
+                name=part.name,
+                rate=part.setup.cell.load.rate,
+                connections=part.setup.cell.load.connections,
+                telemetry=part.client,
+                validity=own,
+                started=part.started,
+                clock_offset_s=part.clock_offset_s,
+                **due.fields(ClientLoad),
+            )
+            for part, due, own in zip(offered, loads, validities, strict=True)
         ],
-    )
-
-
-def _client(part: ClientPart, validity: Validity, latency: Latency) -> ClientLoad:
-    load, measurement = part.setup.cell.load, part.measurement
-    return ClientLoad(
-        name=part.name,
-        rate=load.rate,
-        connections=load.connections,
-        requests=measurement.requests,
-        responses=measurement.responses,
-        rate_achieved=measurement.rate_achieved,
-        errors=msgspec.convert(measurement.errors, ErrorCounts),
-        unsent=measurement.unsent,
-        latency_us=latency,
-        telemetry=part.client,
-        validity=validity,
-        started=part.started,
-        clock_offset_s=part.clock_offset_s,
     )

@@ -29,7 +29,7 @@ from loadlab.generators.measurement import Measurement, Waited
 from loadlab.model import EncodedHistogram, Load, ResponseTime
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.stats import histograms, percentiles
-from loadlab.stats.histograms import Histogram
+from loadlab.stats.histograms import Histogram, Summary
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,16 +58,20 @@ def summarise(
     histogram = histograms.from_counts(*exact)
     figures = histograms.summary(histogram, exact)
     assert figures["mean"] is not None
+    failed = int(counts[right:].sum())
+    return _of(figures["mean"], figures, int(exact[1].sum()), failed, histogram)
+
+
+def _of(
+    mean_us: float, figures: Summary, requests: int, failed: int, histogram: Histogram
+) -> ResponseTime:
+    percentiles_us = {f"{name}_us": figures[name] for name in ("p50", "p90", "p95", "p99", "p99_9")}
     return ResponseTime(
-        mean_us=figures["mean"],
-        p50_us=figures["p50"],
-        p99_us=figures["p99"],
-        p90_us=figures["p90"],
-        p95_us=figures["p95"],
-        p99_9_us=figures["p99_9"],
-        requests=int(exact[1].sum()),
-        failed=int(counts[right:].sum()),
+        mean_us=mean_us,
+        requests=requests,
+        failed=failed,
         histogram=encoded(histogram),
+        **percentiles_us,
     )
 
 
@@ -127,19 +131,10 @@ def add_up(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
     total: Histogram = histograms.merge(
         histograms.decode(time.histogram.data) for time in complete if time.histogram is not None
     )
-    summary = histograms.summary(total)
     requests = sum(time.requests for time in complete)
-    return ResponseTime(
-        mean_us=sum(time.mean_us * time.requests for time in complete) / requests,
-        p50_us=summary["p50"],
-        p99_us=summary["p99"],
-        p90_us=summary["p90"],
-        p95_us=summary["p95"],
-        p99_9_us=summary["p99_9"],
-        requests=requests,
-        failed=sum(time.failed for time in complete),
-        histogram=encoded(total),
-    )
+    mean_us = sum(time.mean_us * time.requests for time in complete) / requests
+    failed = sum(time.failed for time in complete)
+    return _of(mean_us, histograms.summary(total), requests, failed, total)
 
 
 def merge(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
@@ -150,16 +145,8 @@ def merge(times: Sequence[ResponseTime | None]) -> ResponseTime | None:
     total = add_up(times)
     if total is None:
         return None
-
-    def carried(name: str, value: float | None) -> float | None:
-        return None if percentiles.refusal(total.requests, name) else value
-
+    few = [name for name in ("p50", "p99") if percentiles.refusal(total.requests, name)]
+    unknown = (*few, "p90", "p95", "p99_9")
     return msgspec.structs.replace(
-        total,
-        p50_us=carried("p50", total.p50_us),
-        p99_us=carried("p99", total.p99_us),
-        p90_us=None,
-        p95_us=None,
-        p99_9_us=None,
-        histogram=None,
+        total, histogram=None, **dict.fromkeys(f"{name}_us" for name in unknown)
     )

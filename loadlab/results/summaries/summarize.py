@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from loadlab.generators.measurement import total
@@ -16,6 +17,7 @@ from loadlab.model import (
     ClientStatistics,
     EncodedHistogram,
     ErrorCounts,
+    HostSeries,
     KindLoad,
     KindStatistics,
     Latency,
@@ -42,6 +44,11 @@ from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RESULT, RunDir
 from loadlab.stats import histograms, percentiles
 
+# Counts of the repetitions of which the statistics have the sum.
+_SUMS = (
+    *("requests", "responses", "ok", "aborted", "scheduled", "unsent"),
+    "reverse_proxy_requests",
+)
 # What has latencies: a repetition, or one kind of request of it.
 _Measured: TypeAlias = Result | KindLoad
 
@@ -64,55 +71,30 @@ def merge(results: Sequence[Result]) -> Statistics:
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
-        requests=total([result.requests for result in valid]),
-        responses=total([result.responses for result in valid]),
-        ok=total([result.ok for result in valid]),
-        aborted=total([result.aborted for result in valid]),
-        scheduled=total([result.scheduled for result in valid]),
-        unsent=total([result.unsent for result in valid]),
-        reverse_proxy_requests=total([result.reverse_proxy_requests for result in valid]),
-        errors=_errors([result.errors for result in valid if result.errors is not None]),
-        goodput=_spread([result.goodput for result in valid if result.goodput is not None]),
         rate_achieved=_spread(
             [result.rate_achieved for result in valid if result.rate_achieved is not None]
         ),
         latency_basis=next(iter(bases), None),
-        latency_us=pool.latency,
-        own_us=pool.own,
-        latency_interval_us=pool.intervals,
         response_time=response_time.merge([result.response_time for result in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(pool.histogram)],
         kinds=_kinds(valid),
         visits=visits.merge([result.visits for result in valid]),
         client=_client(valid),
+        **_together(pool, valid, Statistics),
     )
 
 
 def _kinds(valid: Sequence[Result]) -> list[KindStatistics] | None:
     """Return the statistics of each kind of request of a mix; None without one."""
     loads = [result.kinds for result in valid if result.kinds]
-    return [_kind(kind) for kind in zip(*loads, strict=True)] or None
-
-
-def _kind(loads: Sequence[KindLoad]) -> KindStatistics:
-    pool, errors = _of_all(loads), _errors([load.errors for load in loads])
-    goodput = _spread([load.goodput for load in loads])
-    assert errors is not None
-    assert goodput is not None
-    return KindStatistics(
-        name=loads[0].name,
-        weight=loads[0].weight,
-        requests=sum(load.requests for load in loads),
-        responses=sum(load.responses for load in loads),
-        ok=sum(load.ok for load in loads),
-        scheduled=sum(load.scheduled for load in loads),
-        unsent=sum(load.unsent for load in loads),
-        errors=errors,
-        goodput=goodput,
-        latency_us=pool.latency,
-        own_us=pool.own,
-        latency_interval_us=pool.intervals,
-    )
+    return [
+        KindStatistics(
+            name=kind[0].name,
+            weight=kind[0].weight,
+            **_together(_of_all(kind), kind, KindStatistics),
+        )
+        for kind in zip(*loads, strict=True)
+    ] or None
 
 
 def _decoded(encoded: EncodedHistogram | None) -> histograms.Histogram:
@@ -148,15 +130,29 @@ def _of_all(valid: Sequence[_Measured]) -> _Pool:
     return _Pool(pool.histogram, latency, own, intervals)
 
 
+def _together(pool: _Pool, loads: Sequence[_Measured], record: type[Struct]) -> dict[str, Any]:
+    """Return the fields that the statistics of a cell and of a kind of request share."""
+    return {
+        **{
+            name: total([getattr(load, name) for load in loads])
+            for name in _SUMS
+            if name in record.__struct_fields__
+        },
+        "errors": _errors([load.errors for load in loads if load.errors is not None]),
+        "goodput": _spread([load.goodput for load in loads if load.goodput is not None]),
+        "latency_us": pool.latency,
+        "own_us": pool.own,
+        "latency_interval_us": pool.intervals,
+    }
+
+
 def _pooled(valid: Sequence[_Measured]) -> _Pool:
     """Return the latencies over all requests that were due, of valid repetitions together.
 
     A percentile that all of them withhold is None; so is one that one withholds of which the
     generator does not report its part.
     """
-    recorded = [
-        result for result in valid if result.histogram is not None or result.censored is not None
-    ]
+    recorded = [result for result in valid if result.histogram or result.censored]
     latencies = [_decoded(result.histogram) for result in recorded]
     waits = [_decoded(result.censored) for result in recorded]
     histogram, censored = histograms.merge(latencies), histograms.merge(waits)
@@ -244,7 +240,7 @@ def summary(run_dir: Path) -> Summary:
     """
     run = RunDir(run_dir)
     merged = [_cell(results) for _, results in sorted(by_cell(run).items())]
-    cells = voids.compared(_cross_checked(_profiled(merged)))
+    cells = voids.compared(_checked(merged))
     document = Summary(
         run_id=run.run_id,
         cells=cells,
@@ -336,47 +332,33 @@ def _cell(results: Sequence[Result]) -> CellSummary:
     return replace(summary, cost=metrics.cost(summary))
 
 
-def _profiled(cells: Sequence[CellSummary]) -> list[CellSummary]:
-    """Return the cells, each limit with the evidence of the cell's profile."""
+def _checked(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Return the cells, each limit with what the cell's profile and its cross-check brought."""
     profiles = {
         cell.base: cell.repetitions[-1].py_spy for cell in cells if cell.purpose == "py_spy"
     }
-    return [
-        replace(cell, limit=limits.profiled(cell.limit, profiles.get(cell.cell_id)))
-        if cell.limit
-        else cell
-        for cell in cells
-    ]
-
-
-def _cross_checked(cells: Sequence[CellSummary]) -> list[CellSummary]:
-    """Return the cells, each limit with what its cross-check brought."""
     checks = {cell.base: cell for cell in cells if cell.purpose == "cross_check"}
-    return [
-        replace(cell, limit=limits.of_ceiling(cell, checks.get(cell.cell_id))) for cell in cells
-    ]
+    checked = []
+    for cell in cells:
+        limit = limits.profiled(cell.limit, profiles.get(cell.cell_id))
+        limit = limits.of_ceiling(replace(cell, limit=limit), checks.get(cell.cell_id))
+        checked.append(replace(cell, limit=limit))
+    return checked
 
 
 def short(result: Result) -> Repetition:
     """Return a result without its series, its histograms and the fields that its cell holds."""
-    fields = {name: getattr(result, name) for name in Repetition.__struct_fields__}
-    repetition = Repetition(**fields)
-    telemetry, waits = repetition.telemetry, repetition.response_time
-    return replace(
-        repetition,
-        telemetry=telemetry
-        and replace(
-            telemetry,
-            server=replace(telemetry.server, per_second=None),
-            client=replace(telemetry.client, per_second=None),
-        ),
-        clients=repetition.clients
-        and [
-            replace(client, telemetry=replace(client.telemetry, per_second=None))
-            for client in repetition.clients
-        ],
-        kinds=repetition.kinds
-        and [replace(kind, histogram=None, ideal=None, censored=None) for kind in repetition.kinds],
-        visits=repetition.visits and replace(repetition.visits, histogram=None),
-        response_time=waits and replace(waits, histogram=None),
-    )
+    fields = {name: _bare(getattr(result, name)) for name in Repetition.__struct_fields__}
+    return Repetition(**fields)
+
+
+def _bare(value: object) -> Any:
+    """Return a value of a document without series and histograms, at any depth."""
+    if isinstance(value, EncodedHistogram | HostSeries):
+        return None
+    if isinstance(value, list):
+        return [_bare(item) for item in value]
+    if isinstance(value, Struct):
+        fields = {name: _bare(getattr(value, name)) for name in value.__struct_fields__}
+        return replace(value, **fields)
+    return value

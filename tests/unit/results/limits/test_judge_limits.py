@@ -14,6 +14,8 @@ from loadlab.model import (
     CellLimit,
     Database,
     Facts,
+    Latency,
+    Processes,
     Reason,
     Repetition,
     Replay,
@@ -36,17 +38,17 @@ from tests.unit.builders import present, processes
 CLOSED = builders.load(generator="wrk", mode="closed", rate=None, connections=64)
 
 
-def services(**cpu: float | tuple[float, float]) -> ServiceProcesses:
+def services(**cpu: float | tuple[float, float] | Processes) -> ServiceProcesses:
     """The services' CPU, a fraction of all cores; with a second number, of the busiest thread."""
-    found = {}
+    found: dict[str, Processes | None] = dict.fromkeys(ServiceProcesses.__struct_fields__)
     for name, used in cpu.items():
-        part, thread = used if isinstance(used, tuple) else (used, 0.0)
-        found[name] = processes(
-            cpu=part, cpu_s=6 * part, busiest_process=thread, busiest_thread=thread
-        )
-    return ServiceProcesses(
-        **{"reverse_proxy": None, "application": None, "postgresql": None, **found}
-    )
+        if not isinstance(used, Processes):
+            part, thread = used if isinstance(used, tuple) else (used, 0.0)
+            used = processes(
+                cpu=part, cpu_s=6 * part, busiest_process=thread, busiest_thread=thread
+            )
+        found[name] = used
+    return ServiceProcesses(**found)
 
 
 def queue(service: str, mean: float, most: int, limit: int = 4096) -> AcceptQueue:
@@ -67,16 +69,26 @@ def database(*activity: tuple[str, str | None, float], **changes: Any) -> Databa
     return replace(found, **changes)
 
 
-def log(**changes: Any) -> ReverseProxyLog:
-    empty = ReverseProxyLog(
-        requests=0,
-        mean_us=None,
-        upstream_us=None,
-        upstream_connect_us=None,
-        upstream_p99_us=None,
-        errors={},
+def log(**errors: int) -> ReverseProxyLog:
+    nothing: dict[str, Any] = dict.fromkeys(ReverseProxyLog.__struct_fields__)
+    return ReverseProxyLog(**{**nothing, "requests": 0, "errors": errors})
+
+
+def round_trips(rtt_us: float, least_rtt_us: float) -> TcpConnections:
+    return TcpConnections(
+        samples=9, rtt_us=rtt_us, least_rtt_us=least_rtt_us, window=10, unsent_bytes=0,
+        retransmitted=0,
+    )  # fmt: skip
+
+
+def latency(**us: float) -> Latency:
+    return replace(present(builders.repetition().latency_us), **us)
+
+
+def judged(limit: Reason) -> CellLimit:
+    return CellLimit(
+        limit=limit, agree=3, of=3, ruled_out=[], unrecorded=[], mean_us=None, account=[]
     )
-    return replace(empty, **changes)
 
 
 def cell(**changes: Any) -> Cell:
@@ -118,20 +130,15 @@ def void(code: str, **facts: Any) -> Validity:
     return Validity(valid=False, reasons=[Reason(code=code, value=0.5, facts=facts)], findings=[])
 
 
-FULL = {"cpu_busy": 0.99}
+FULL: dict[str, Any] = {"cpu_busy": 0.99}
 # The most connections in the queue of each second.
 STOPPED = [0, 126, 126, 0, 0]
 SATURATED = Validity(
-    valid=True,
-    reasons=[],
-    findings=[
-        Reason(
-            code="saturated",
-            value=0.53,
-            facts={"resource": "connections", "connections_used": 8.0, "connections_usable": 8},
-        )
-    ],
-)
+    valid=True, reasons=[],
+    findings=[Reason(code="saturated", value=0.53, facts={
+        "resource": "connections", "connections_used": 8.0, "connections_usable": 8,
+    })],
+)  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -142,106 +149,81 @@ class Case(NamedTuple):
     of: Cell | None = None
 
 
+def of_server(code: str, of: Cell | None = None, **telemetry: Any) -> Case:
+    """A limit that the server's telemetry names."""
+    return Case(code, slow(server=telemetry), of)
+
+
+def one_of_four(code: str, **telemetry: Any) -> Case:
+    return of_server(code, cores=4, **telemetry)
+
+
+TURNS = processes(cpu=0.25, busiest_process=0.99, busiest_thread=0.3)
+WITHHELD = processes(cpu=0.1, busiest_thread=0.1, longest_wait=0.86)
+CROWDED_OUT = processes(cpu=0.35, busiest_thread=0.35, longest_wait=0.45)
+OVER_TCP = cell(server="uwsgi", worker_class=None, protocol="uwsgi", transport="tcp")
+UWSGI = cell(server="uwsgi", worker_class=None)
+ALONE = builders.cell(load=replace(CLOSED, connections=1))
+UNNAMED_FLUSHES = database(("active", None, 0.9), ("idle", None, 9.1), wal_syncs=6000)
+
+
+def at_rate(rate: float, connections: int) -> Cell:
+    load = replace(CLOSED, mode="constant", rate=rate, connections=connections)
+    return builders.cell(load=load)
+
+
+def saturated(mean_us: float, goodput: float, fastest_us: float) -> Repetition:
+    """A rate whose connections all waited for answers."""
+    us = latency(min=fastest_us)
+    changes = {"rate_achieved": goodput, "goodput": goodput, "validity": SATURATED}
+    return slow(mean_us, latency_us=us, **changes)
+
+
 CASES = {
-    "a worker's thread fills the only core": Case(
-        "worker_cpu",
-        slow(server={**FULL, "processes": services(application=(0.96, 0.96), reverse_proxy=0.02)}),
+    "a worker's thread fills the only core": of_server(
+        "worker_cpu", **FULL, processes=services(application=(0.96, 0.96), reverse_proxy=0.02)
     ),
-    "a worker's thread fills one of four cores": Case(
-        "worker_cpu",
-        slow(
-            server={
-                "cores": 4,
-                "processes": services(application=(0.245, 0.98), reverse_proxy=0.02),
-            }
-        ),
+    "a worker's thread fills one of four cores": one_of_four(
+        "worker_cpu", processes=services(application=(0.245, 0.98), reverse_proxy=0.02)
     ),
-    "threads of a Python process take turns": Case(
-        "worker_cpu",
-        slow(
-            server={
-                "cores": 4,
-                "processes": ServiceProcesses(
-                    reverse_proxy=None,
-                    application=processes(cpu=0.25, busiest_process=0.99, busiest_thread=0.3),
-                    postgresql=None,
-                ),
-            }
-        ),
+    "threads of a Python process take turns": one_of_four(
+        "worker_cpu", processes=services(application=TURNS)
     ),
-    "all together fill the core": Case(
-        "cores_busy",
-        slow(server={**FULL, "processes": services(application=0.53, reverse_proxy=0.45)}),
+    "all together fill the core": of_server(
+        "cores_busy", **FULL, processes=services(application=0.53, reverse_proxy=0.45)
     ),
-    "PostgreSQL fills the core": Case(
-        "database_cpu",
-        slow(server={**FULL, "processes": services(application=0.2, postgresql=0.78)}),
+    "PostgreSQL fills the core": of_server(
+        "database_cpu", **FULL, processes=services(application=0.2, postgresql=0.78)
     ),
-    "nginx opens a TCP connection for each request of uWSGI": Case(
-        "reverse_proxy_cpu",
-        slow(
-            server={
-                **FULL,
-                "tcp": {"passive_opens": 6100},
-                "processes": services(application=0.28, reverse_proxy=0.7),
-            }
-        ),
-        cell(server="uwsgi", worker_class=None, protocol="uwsgi", transport="tcp"),
+    "nginx opens a TCP connection for each request of uWSGI": of_server(
+        *("reverse_proxy_cpu", OVER_TCP), **FULL, tcp={"passive_opens": 6100},
+        processes=services(application=0.28, reverse_proxy=0.7),
     ),
-    "a worker of nginx fills one of four cores": Case(
-        "reverse_proxy_cpu",
-        slow(
-            server={"cores": 4, "processes": services(application=0.1, reverse_proxy=(0.25, 0.99))}
-        ),
+    "a worker of nginx fills one of four cores": one_of_four(
+        "reverse_proxy_cpu", processes=services(application=0.1, reverse_proxy=(0.25, 0.99))
     ),
-    "softirq fills one of four cores": Case(
-        "kernel_softirq",
-        slow(
-            server={
-                "cores": 4,
-                "softirq_busiest_core": 0.97,
-                "processes": services(application=0.1),
-            }
-        ),
+    "softirq fills one of four cores": one_of_four(
+        "kernel_softirq", softirq_busiest_core=0.97, processes=services(application=0.1)
     ),
     "eight threads and 64 requests": Case(
         "too_few_threads", slow(), cell(worker_class="gthread", workers=1, threads=8)
     ),
-    "uWSGI's workers leave requests in the accept queue": Case(
-        "too_few_threads",
-        slow(server={"accept_queues": [queue("application", 60.0, 63)]}),
-        cell(server="uwsgi", worker_class=None),
+    "uWSGI's workers leave requests in the accept queue": of_server(
+        "too_few_threads", UWSGI, accept_queues=[queue("application", 60.0, 63)]
     ),
-    "an accept queue overflows": Case(
-        "accept_queue",
-        slow(
-            server={
-                "tcp": {"listen_overflows": 90, "listen_drops": 90},
-                "accept_queues": [queue("application", 100.0, 129, 128)],
-            }
-        ),
+    "an accept queue overflows": of_server(
+        "accept_queue", tcp={"listen_overflows": 90, "listen_drops": 90},
+        accept_queues=[queue("application", 100.0, 129, 128)],
     ),
-    "SYNs are dropped": Case("syn_queue", slow(server={"tcp": {"listen_drops": 70}})),
-    "sessions wait for a lock": Case(
-        "database_lock", slow(server={"database": database(("active", "Lock:relation", 9.8))})
+    "SYNs are dropped": of_server("syn_queue", tcp={"listen_drops": 70}),
+    "sessions wait for a lock": of_server(
+        "database_lock", database=database(("active", "Lock:relation", 9.8))
     ),
-    "all of a pool waits for the disk": Case(
-        "pool_wait",
-        slow(
-            server={
-                "database": database(("active", "LWLock:WALWrite", 9.9), wal_syncs=900),
-            }
-        ),
+    "all of a pool waits for the disk": of_server(
+        "pool_wait", database=database(("active", "LWLock:WALWrite", 9.9), wal_syncs=900)
     ),
     "one client waits for flushes that PostgreSQL does not name": Case(
-        "disk",
-        slow(
-            900,
-            server={
-                "database": database(("active", None, 0.9), ("idle", None, 9.1), wal_syncs=6000)
-            },
-        ),
-        builders.cell(load=replace(CLOSED, connections=1)),
+        "disk", slow(900, server={"database": UNNAMED_FLUSHES}), ALONE
     ),
     "PostgreSQL is full": Case(
         "database_connections",
@@ -250,129 +232,62 @@ CASES = {
     "the kernel kills for memory": Case(
         "memory",
         # What is killed closes its connections.
-        slow(
-            ok=5000, server={"oom_kills": 3, "reverse_proxy": log(errors={"upstream_closed": 900})}
-        ),
+        slow(ok=5000, server={"oom_kills": 3, "reverse_proxy": log(upstream_closed=900)}),
     ),
-    "memory is short": Case("memory", slow(server={"memory_pressure": 0.4})),
+    "memory is short": of_server("memory", memory_pressure=0.4),
     "a neighbour computes": Case(
         "neighbour", slow(validity=void("foreign_cpu", host="server", worst=0.9))
     ),
     "nginx refuses most, and the generator asks again at once": Case(
         "reverse_proxy_connections",
-        slow(
-            ok=400,
-            validity=void("generator_cpu"),
-            server={"reverse_proxy": log(errors={"connections": 4610})},
-        ),
+        slow(ok=400, validity=void("generator_cpu"),
+             server={"reverse_proxy": log(connections=4610)}),
     ),
     "the generator is late": Case("client", slow(validity=void("generator_late"))),
     "a rate needs more connections than the load has": Case(
-        "connections",
-        slow(
-            50_000,
-            rate_achieved=160.0,
-            goodput=160.0,
-            latency_us=replace(present(builders.repetition().latency_us), min=49_000.0),
-            validity=SATURATED,
-        ),
-        builders.cell(load=replace(CLOSED, mode="constant", rate=300.0, connections=8)),
+        "connections", saturated(50_000, 160.0, 49_000.0), at_rate(300.0, 8)
     ),
     "the line is full": Case("link", slow(validity=void("link", bits_per_second=2e7))),
-    "the line is long": Case(
-        "link",
-        slow(
-            server={
-                "connections": TcpConnections(
-                    samples=9,
-                    rtt_us=45_000,
-                    least_rtt_us=44_000,
-                    window=10,
-                    unsent_bytes=0,
-                    retransmitted=0,
-                )
-            }
-        ),
-    ),
+    "the line is long": of_server("link", connections=round_trips(45_000, 44_000)),
     "nginx has no connection left": Case(
         "reverse_proxy_connections",
-        slow(ok=5000, server={"reverse_proxy": log(errors={"connections": 900})}),
+        slow(ok=5000, server={"reverse_proxy": log(connections=900)}),
     ),
     "nginx has no file left": Case(
-        "open_files", slow(ok=5000, server={"reverse_proxy": log(errors={"open_files": 900})})
+        "open_files", slow(ok=5000, server={"reverse_proxy": log(open_files=900)})
     ),
     "nginx has no file left for most connections, which wait to be accepted": Case(
         "open_files",
-        slow(
-            ok=5976,
-            server={
-                "reverse_proxy": log(errors={"open_files": 48}),
-                "accept_queues": [queue("reverse_proxy", 46.8, 47)],
-            },
-        ),
+        slow(ok=5976, server={"reverse_proxy": log(open_files=48),
+                              "accept_queues": [queue("reverse_proxy", 46.8, 47)]}),
     ),
     "the application closes connections": Case(
-        "upstream_closed",
-        slow(ok=5000, server={"reverse_proxy": log(errors={"upstream_closed": 900})}),
+        "upstream_closed", slow(ok=5000, server={"reverse_proxy": log(upstream_closed=900)})
     ),
     "acknowledgements are held": Case(
         "delayed_ack", slow(44_000, server={"tcp": {"delayed_acks": 5900}})
     ),
     "a closed loop of one connection": Case(
-        "connections",
-        slow(400, server={"processes": services(application=0.3)}),
-        builders.cell(load=replace(CLOSED, connections=1)),
+        "connections", slow(400, server={"processes": services(application=0.3)}), ALONE
     ),
     "nothing explains the wait": Case("unknown", slow()),
-    "a quota leaves the application a tenth of a core": Case(
-        "cpu_quota",
-        slow(
-            server={
-                "cpu_busy": 0.2,
-                "processes": ServiceProcesses(
-                    reverse_proxy=None,
-                    application=processes(cpu=0.1, busiest_thread=0.1, longest_wait=0.86),
-                    postgresql=None,
-                ),
-            }
-        ),
+    "a quota leaves the application a tenth of a core": of_server(
+        "cpu_quota", cpu_busy=0.2, processes=services(application=WITHHELD)
     ),
-    "others are on the core that a thread waits for": Case(
-        "unknown",
-        slow(
-            server={
-                "cpu_busy": 0.85,
-                "processes": ServiceProcesses(
-                    reverse_proxy=None,
-                    application=processes(cpu=0.35, busiest_thread=0.35, longest_wait=0.45),
-                    postgresql=None,
-                ),
-            }
-        ),
+    "others are on the core that a thread waits for": of_server(
+        "unknown", cpu_busy=0.85, processes=services(application=CROWDED_OUT)
     ),
     # Recorded: tests/lab/limit_cases.py has the injected causes.
     "the application is stopped for 2 of 5 s": Case(
         "unknown",
-        slow(
-            220_898,
-            rate_achieved=200.0,
-            latency_us=replace(present(builders.repetition().latency_us), p99=1_900_000.0),
-            server={"accept_queues": [replace(queue("application", 43.4, 0), depth=STOPPED)]},
-        ),
+        slow(220_898, rate_achieved=200.0, latency_us=latency(p99=1_900_000.0),
+             server={"accept_queues": [replace(queue("application", 43.4, 0), depth=STOPPED)]}),
         builders.cell(server="native", worker_class=None),
     ),
     "a queue in the application fills all connections of a rate": Case(
-        "unknown",
-        slow(
-            794_609,
-            rate_achieved=125.0,
-            goodput=125.0,
-            latency_us=replace(present(builders.repetition().latency_us), min=8160.0),
-            validity=SATURATED,
-        ),
-        builders.cell(load=replace(CLOSED, mode="constant", rate=200.0, connections=128)),
+        "unknown", saturated(794_609, 125.0, 8160.0), at_rate(200.0, 128)
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -388,12 +303,7 @@ def test_every_limit_has_words_and_a_case() -> None:
 
 def test_a_row_and_a_rule_are_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe of CONTRIBUTING: it is found, ruled out or unrecorded, and is on the page."""
-    row = limit_reasons.LimitRow(
-        "an example",
-        "no example",
-        "An example.",
-        "another",
-    )
+    row = limit_reasons.LimitRow("an example", "no example", "An example.", "another")
     # The first row is the limit, wherever its rule is.
     first = {"example": row, **limit_reasons.LIMITS}
     for module in (judge_limits, words, troubleshooting):
@@ -429,8 +339,7 @@ HOSTS = st.fixed_dictionaries({
 def test_no_limit_is_named_where_the_rate_was_held_within_the_objective(
     server: dict[str, Any], p99_us: float, right: int
 ) -> None:
-    latency = replace(present(builders.repetition().latency_us), p99=p99_us)
-    rep = slow(server=server, ok=right, latency_us=latency)
+    rep = slow(server=server, ok=right, latency_us=latency(p99=p99_us))
     found = limit(rep, builders.cell())
     assert found.limit.code == "none"
     assert found.ruled_out == []
@@ -445,8 +354,9 @@ def test_no_limit_is_named_where_the_rate_was_held_within_the_objective(
     ],
 )
 def test_limit_of_a_missed_objective_is_looked_for(missed: dict[str, Any]) -> None:
-    latency = replace(present(builders.repetition().latency_us), p99=150_000.0)
-    more: dict[str, Any] = {"latency_us": latency} if "mean_service_time_us" in missed else {}
+    more: dict[str, Any] = (
+        {"latency_us": latency(p99=150_000.0)} if "mean_service_time_us" in missed else {}
+    )
     assert limit(slow(**missed, **more), builders.cell()).limit.code == "unknown"
 
 
@@ -457,7 +367,7 @@ STRAYS: dict[str, dict[str, Any]] = {
     "idle pages written out": {"swap_pages": 64, "memory_pressure": 0.0},
     "a killed process of somebody else": {"oom_kills": 1},
     **{
-        kind: {"reverse_proxy": log(errors={kind: 1})}
+        kind: {"reverse_proxy": log(**{kind: 1})}
         for kind in ("connections", "open_files", "accept_queue", "upstream_closed")
     },
 }
@@ -496,36 +406,26 @@ def test_pages_that_requests_waited_for_are_the_limit() -> None:
 def test_a_cell_without_a_limit_is_told_with_the_figures_of_its_statistics() -> None:
     evidence: Facts = {"busy": 0.4, "rate": 500.0, "failed": 0}
     alone = Reason(code="none", value=3010.0, limit=100_000.0, facts=evidence)
-    own = CellLimit(
-        limit=alone, agree=2, of=2, ruled_out=[], unrecorded=[], mean_us=None, account=[]
-    )
+    own = judged(alone)
     base = builders.cell_summary("base", [slow(), slow()]).statistics
-    latency = replace(base.latency_us, p99=3120.0)
+    slowest = replace(base.latency_us, p99=3120.0)
     counts = {"requests": 5000, "ok": 4997, "aborted": 1}
     # Of all repetitions; the table leaves out one whose p99 is withheld.
     waits = replace(present(base.response_time), p99_us=2900.0)
-    statistics = replace(base, response_time=waits, latency_us=latency, **counts)
+    statistics = replace(base, response_time=waits, latency_us=slowest, **counts)
     told = words.sentence(present(judge_limits.pooled(own, statistics)))
     assert "500 requests/s came back with p99 3.12 ms" in told
     assert "2 failed requests" in told
 
 
 def test_a_replay_without_a_limit_is_next_played_faster() -> None:
-    kinds = [("/hello", 6000)]
-    log = Replay(
-        log_sha256="0" * 64,
-        speed=5,
-        query=False,
-        lines=6000,
-        requests=6000,
-        busiest=1000,
-        kinds=kinds,
-        left_out={},
-    )
+    replay = Replay(
+        log_sha256="0" * 64, speed=5, query=False, lines=6000, requests=6000, busiest=1000,
+        kinds=[("/hello", 6000)], left_out={},
+    )  # fmt: skip
     played = builders.cell()
-    played = replace(played, load=replace(played.load, replay=log))
-    latency = replace(present(builders.repetition().latency_us), p99=3000.0)
-    rep = slow(server={}, ok=6000, latency_us=latency)
+    played = replace(played, load=replace(played.load, replay=replay))
+    rep = slow(server={}, ok=6000, latency_us=latency(p99=3000.0))
     assert words.following(limit(rep, played)) == "-e speed=10 sends the log twice as fast"
     assert "-e slo=" in words.following(limit(rep, builders.cell()))
 
@@ -556,15 +456,7 @@ def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
 def test_a_closed_loop_is_limited_by_its_load_where_twice_its_connections_answer_more(
     twice: float | None, before: str, code: str
 ) -> None:
-    own = CellLimit(
-        limit=Reason(code=before, value=0.5, facts={"connections": 64, "busy": 0.5}),
-        agree=3,
-        of=3,
-        ruled_out=[],
-        unrecorded=[],
-        mean_us=None,
-        account=[],
-    )
+    own = judged(Reason(code=before, value=0.5, facts={"connections": 64, "busy": 0.5}))
     goodputs = (1000.0, 1050.0, 1100.0)
     base = builders.cell_summary("base", [slow(goodput=goodput) for goodput in goodputs], cell())
     doubled = cell(load=replace(CLOSED, connections=128))
@@ -593,16 +485,8 @@ def test_connections_of_the_clients_are_not_those_of_nginx() -> None:
 
 
 def test_round_trip_far_above_the_fastest_request_is_a_queue() -> None:
-    tcp = TcpConnections(
-        samples=9,
-        rtt_us=683_000,
-        least_rtt_us=523_000,
-        window=10,
-        unsent_bytes=0,
-        retransmitted=0,
-    )
-    latency = replace(present(builders.repetition().latency_us), min=81_000.0)
-    found = limit(slow(834_000, latency_us=latency, server={"connections": tcp}))
+    tcp = round_trips(683_000, 523_000)
+    found = limit(slow(834_000, latency_us=latency(min=81_000.0), server={"connections": tcp}))
     assert (found.limit.code, found.limit.facts["cause"]) == ("link", "queue")
     told = words.whole(found)
     assert "a round trip took 683 ms, and the fastest request 81.0 ms" in told
@@ -630,7 +514,7 @@ def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
     code, rep, of = CASES["a worker's thread fills the only core"]
     profile = pyspy.figures([(["work (app.py:1)"], 9)])
     assert judge_limits.profiled(limit(rep, of), profile) == limit(rep, of)
-    found = judge_limits.profiled(limit(rep, of), replace(profile, gil_fraction=0.97))
+    found = present(judge_limits.profiled(limit(rep, of), replace(profile, gil_fraction=0.97)))
     assert (found.limit.code, found.limit.facts["gil"]) == (code, 0.97)
     assert "held Python's lock (GIL) 97 % of the time of its profile" in words.sentence(found)
     idle = judge_limits.profiled(limit(slow()), replace(profile, gil_fraction=0.97))
@@ -641,7 +525,7 @@ def test_account_adds_up_to_the_mean_time_of_a_request() -> None:
     server = {
         "processes": services(application=0.3, reverse_proxy=0.1),
         "accept_queues": [queue("application", 20.0, 30)],
-        "reverse_proxy": log(requests=100, upstream_us=50_000.0),
+        "reverse_proxy": replace(log(), requests=100, upstream_us=50_000.0),
     }
     found = limit(slow(server=server))
     parts = {one.part: one.us for one in found.account}
