@@ -1,7 +1,7 @@
 """Summarise the server's database from the file of record-host.sh."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -56,9 +56,8 @@ class DatabaseReading(msgspec.Struct, frozen=True):
 
     def seconds(self, key: str) -> float:
         """Return the total time of a statement."""
-        return (
-            sum(statement.total_ms for statement in self.statements if statement.id == key) / 1000
-        )
+        total_ms = sum(statement.total_ms for statement in self.statements if statement.id == key)
+        return total_ms / 1000
 
 
 def read(path: Path) -> list[DatabaseReading]:
@@ -82,13 +81,10 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
     statements: list[Query] = []
     for statement in inside[-1].statements:
 
-        def calls(reading: DatabaseReading, key: str = statement.id) -> float:
-            return reading.calls(key)
+        def rise(value: Callable[[DatabaseReading, str], float], key: str = statement.id) -> float:
+            return used(inside, far, lambda reading: value(reading, key))
 
-        def seconds(reading: DatabaseReading, key: str = statement.id) -> float:
-            return reading.seconds(key)
-
-        count, total_s = round(used(inside, far, calls)), used(inside, far, seconds)
+        count, total_s = round(rise(DatabaseReading.calls)), rise(DatabaseReading.seconds)
         if count:
             statements.append(
                 Query(
@@ -103,11 +99,9 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
         connections_max=max(reading.connections for reading in inside),
         sessions=round(used(inside, far, lambda reading: reading.sessions)),
         transactions=round(used(inside, far, lambda reading: reading.transactions)),
-        wal_syncs=(
-            None
-            if any(reading.wal_syncs is None for reading in inside)
-            else round(used(inside, far, lambda reading: reading.wal_syncs or 0.0))
-        ),
+        wal_syncs=None
+        if any(reading.wal_syncs is None for reading in inside)
+        else round(used(inside, far, lambda reading: reading.wal_syncs or 0.0)),
         # It can be changed under load.
         connections_limit=min(reading.connections_limit for reading in inside),
         activity=_activity(

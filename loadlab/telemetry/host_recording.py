@@ -5,7 +5,7 @@ the counters of the processors (RAPL).
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -191,11 +191,10 @@ def drops(
     The cards are those below ``interface``, or it itself. Raises TelemetryError for a counter that
     falls.
     """
-    before = [reading for reading in readings if reading.softnet and reading.t <= start]
-    after = [reading for reading in readings if reading.softnet and reading.t >= end]
-    if not before or not after:
+    ends = _around(readings, start, end, lambda reading: bool(reading.softnet))
+    if ends is None:
         return None
-    first, last = before[-1], after[0]
+    first, last = ends
     received = dropped = 0
     for card in cards(last.below, interface):
         if card not in first.packets or card not in last.packets:
@@ -219,10 +218,20 @@ def link_losses(
 ) -> int | None:
     """Return how often an interface lost its link over the load, of which drops() says the
     readings; None where the recording has no such readings."""
-    counted = [reading for reading in readings if interface in reading.carrier]
-    before = [reading.carrier[interface] for reading in counted if reading.t <= start]
-    after = [reading.carrier[interface] for reading in counted if reading.t >= end]
-    return max(0, after[0] - before[-1]) if before and after else None
+    ends = _around(readings, start, end, lambda reading: interface in reading.carrier)
+    if ends is None:
+        return None
+    return max(0, ends[1].carrier[interface] - ends[0].carrier[interface])
+
+
+def _around(
+    readings: Sequence[Reading], start: float, end: float, has: Callable[[Reading], bool]
+) -> tuple[Reading, Reading] | None:
+    """Return the last reading at or before the start, and the first at or after the end, that have
+    something; None where the recording lacks one of these."""
+    before = [reading for reading in readings if reading.t <= start and has(reading)]
+    after = [reading for reading in readings if reading.t >= end and has(reading)]
+    return (before[-1], after[0]) if before and after else None
 
 
 def cards(below: Mapping[str, Sequence[str]], interface: str) -> set[str]:
@@ -270,9 +279,8 @@ def pressure(readings: Sequence[Reading], start: float, end: float, resource: st
     It is that between the last reading at or before the start and the first at or after the end of
     the load, unix seconds of the host's clock. None where the recording lacks one of these.
     """
-    before = [reading for reading in readings if reading.t <= start and resource in reading.waits]
-    after = [reading for reading in readings if reading.t >= end and resource in reading.waits]
-    if not before or not after:
+    ends = _around(readings, start, end, lambda reading: resource in reading.waits)
+    if ends is None:
         return None
-    first, last = before[-1], after[0]
+    first, last = ends
     return min(1.0, (last.waits[resource] - first.waits[resource]) / 1e6 / (last.t - first.t))

@@ -1,5 +1,5 @@
 import gzip
-import subprocess
+from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.model import Database, ServiceProcesses
+from loadlab.model import Database, Processes, ServiceProcesses
 from loadlab.run import documents, run_dir
 from loadlab.telemetry import processes, services
 from loadlab.telemetry.processes import Process, Reading, Recording, busiest
 from loadlab.telemetry.recordings import TelemetryError, Window
+from tests.unit.builders import present
+from tests.unit.telemetry import recorder
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures" / "server"
@@ -25,30 +27,24 @@ def window(name: str) -> Window:
 
 def found(name: str) -> tuple[ServiceProcesses, Database]:
     server, database = services.server(FIXTURES / name, window(name), 1)
-    assert server
-    assert database
-    return server, database
+    return present(server), present(database)
 
 
 def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
     """aiohttp, whose one worker has a pool of ten, as fast as it goes."""
     server, database = found("pool")
-    nginx, application, postgresql = server.reverse_proxy, server.application, server.postgresql
-    assert nginx
-    assert application
-    assert postgresql
-    assert nginx.cpu
-    assert application.cpu
-    assert postgresql.cpu
-    assert 0.95 < nginx.cpu + application.cpu + postgresql.cpu <= 1.02
-    assert application.cpu > postgresql.cpu > nginx.cpu > 0.03
+    nginx, application, postgresql = (
+        present(used) for used in (server.reverse_proxy, server.application, server.postgresql)
+    )
+    parts = [present(used.cpu) for used in (nginx, application, postgresql)]
+    assert 0.95 < sum(parts) <= 1.02
+    assert parts[1] > parts[2] > parts[0] > 0.03
     assert (application.processes_max, nginx.processes_max) == (2, 3)
     # The master, its five helpers and the pool; not what the statistics were read by.
     assert postgresql.processes_max == postgresql.threads_max == 16
     assert application.rss_max_bytes > 50e6
     for each in (nginx, application, postgresql):
-        assert each.voluntary_switches
-        assert each.voluntary_switches > 100
+        assert present(each.voluntary_switches) > 100
     assert database.connections_max == 10
     assert database.sessions == 0
     query = database.statements[0]
@@ -63,13 +59,10 @@ def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
 def test_a_connection_for_each_request() -> None:
     """Flask connects for each: processes that ended are in the CPU time alone."""
     server, database = found("connect")
-    assert server.postgresql
-    assert server.postgresql.cpu
-    assert server.postgresql.cpu > 0.2
-    assert server.postgresql.voluntary_switches is None
-    assert server.postgresql.involuntary_switches is None
-    assert server.reverse_proxy
-    assert server.reverse_proxy.voluntary_switches
+    postgresql = present(server.postgresql)
+    assert present(postgresql.cpu) > 0.2
+    assert postgresql.voluntary_switches is postgresql.involuntary_switches is None
+    assert present(server.reverse_proxy).voluntary_switches
     assert database.sessions == pytest.approx(database.statements[0].calls, rel=0.2)
     assert database.sessions > 100
 
@@ -101,11 +94,7 @@ def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
         (run_dir.PROCESSES, ("ctxt_switches:\t", "ctxt_switches "), "not understood"),
         (run_dir.PROCESSES, ("(nginx) S", "(nginx)"), "not understood"),
         (run_dir.DATABASE, ('{"', '{x"'), "line 1 not understood"),
-        (
-            run_dir.DATABASE,
-            ('"pid"', '"pit"'),
-            "line 1 not understood: .*required field `pid`",
-        ),
+        (run_dir.DATABASE, ('"pid"', '"pit"'), "line 1 not understood: .*required field `pid`"),
     ],
 )
 def test_what_is_not_understood_is_refused(
@@ -166,8 +155,8 @@ def test_the_same_number_may_be_another_process() -> None:
 
 def test_the_recordings_own_processes_are_left_out() -> None:
     groups = [{1: process(0), 2: process(0)}, {1: process(10), 2: process(70)}]
-    used = processes.summarise(recording(groups), Window(0, 1, False), 1, {2}).reverse_proxy
-    assert used
+    every = processes.summarise(recording(groups), Window(0, 1, False), 1, {2})
+    used = present(every.reverse_proxy)
     assert (used.cpu_s, used.processes_max) == (0.1, 1)
 
 
@@ -254,8 +243,8 @@ def test_the_hardware_of_the_hosts_own_cores() -> None:
         Reading(float(t), {}, {0: 2_000_000_000 + t, 1: 3_000_000_000}, {0: 4 + t, 1: 100})
         for t in range(4)
     ]
-    found, throttled = processes.hardware(Recording(100, 4096, readings), Window(1, 2, True), [0])
-    assert found
+    hz, throttled = processes.hardware(Recording(100, 4096, readings), Window(1, 2, True), [0])
+    found = present(hz)
     assert (found.min_hz, found.mean_hz, found.max_hz) == (2000000001, 2000000001.5, 2000000002)
     assert throttled == 1
     silent = Recording(100, 4096, [Reading(1.5, {})])
@@ -263,24 +252,19 @@ def test_the_hardware_of_the_hosts_own_cores() -> None:
 
 
 def test_a_clients_recording_tells_its_generator(tmp_path: Path) -> None:
-    stat = "S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 9 100 10 0"
     lines = ["# ticks 100 page 4096"]
     for t in range(4):
         lines += [
-            f"# reading {t}.0",
-            "# generator 7",
-            f"/proc/7/stat:7 (oha) {stat.format(ticks=50 * t)}",
+            *(f"# reading {t}.0", "# generator 7", recorder.stat(7, "oha", 50 * t)),
             "/proc/7/task/7/status:voluntary_ctxt_switches:\t1",
             "/proc/7/task/7/status:nonvoluntary_ctxt_switches:\t2",
-            f"/proc/7/task/7/schedstat:1 {250_000_000 * t} 3",
+            recorder.spent(7, 1, 250_000_000 * t),
             "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq:2400000",
             "/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count:5",
         ]
-    path = tmp_path / run_dir.of_client(run_dir.PROCESSES)
-    path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    path = recorder.pack(tmp_path / run_dir.of_client(run_dir.PROCESSES), lines)
     recording = processes.read(path)
-    used = processes.generator(recording, Window(1, 3, True), 1)
-    assert used
+    used = present(processes.generator(recording, Window(1, 3, True), 1))
     assert (used.cpu_s, used.cpu, used.run_queue_wait_s) == (1.0, 0.5, 0.5)
     assert processes.generator(recording, Window(1, 9, True), 1) is None
     assert recording.readings[0].frequencies == {1: 2_400_000_000}
@@ -292,9 +276,7 @@ def test_a_reading_that_busy_cores_delay_is_left_out_and_the_next_takes_its_shar
 ) -> None:
     """The recorder's own function. Each reading is the scheduling policy that it has; the first
     takes too long."""
-    script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
-    begin = script.index("read_each_second() {")
-    function = script[begin : script.index("\n}\n", begin) + 3].replace("-t 1 ", "-t 0.1 ")
+    function = recorder.function("read_each_second() {").replace("-t 1 ", "-t 0.1 ")
     readings = """
     reading() {
         chrt --pid "$BASHPID" | sed -n "s/.*policy: //p" | tee -a policies
@@ -304,50 +286,35 @@ def test_a_reading_that_busy_cores_delay_is_left_out_and_the_next_takes_its_shar
     over='' recorder=$BASHPID
     read_each_second
     """
-    done = subprocess.run(
-        ["bash", "-c", function + readings],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-        check=True,
-    )
+    said = recorder.printed(f"cd {tmp_path}\n{function}{readings}")
     others = ["SCHED_OTHER", "SCHED_OTHER"]
     assert (tmp_path / "policies").read_text().split() == ["SCHED_IDLE", *others]
-    assert done.stdout.split() == others
+    assert said == others
 
 
 def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
     """The recorder's own function, of the process that runs it and of one that has ended."""
-    script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
-    begin = script.index("memory() {")
-    function = script[begin : script.index("\n}\n", begin) + 3]
-    command = f'{function}recorded=" $$ 4194305"; echo $$; memory; memory; true'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    number, *said = done.stdout.splitlines()
-    assert len(said) == 2
-    stat = (
-        f"/proc/{number}/stat:{number} (nginx) S 1 7 7 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 9 100 10 0"
+    memory = recorder.function("memory() {")
+    number, *said = recorder.printed(
+        f'{memory}recorded=" $$ 4194305"; echo $$; memory; memory; true'
     )
+    assert len(said) == 2
     lines = ["# ticks 100 page 4096"]
     for t in range(4):
         more = {0: said[:1], 3: said[1:]}.get(t, [])
-        lines += [f"# reading {t}.0", f"# nginx {number}", stat, *more]
-    path = tmp_path / run_dir.PROCESSES
-    path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).reverse_proxy
-    assert used
-    assert used.pss_before_bytes
-    assert 100_000 < used.pss_before_bytes < 50_000_000
-    assert used.pss_bytes
-    assert used.pss_bytes % 1024 == 0
+        lines += [f"# reading {t}.0", f"# nginx {number}", recorder.stat(number, "nginx", 1), *more]
+
+    def used(lines: Iterable[str]) -> Processes:
+        path = recorder.pack(tmp_path / run_dir.PROCESSES, lines)
+        every = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ())
+        return present(every.reverse_proxy)
+
+    found = used(lines)
+    assert 100_000 < present(found.pss_before_bytes) < 50_000_000
+    assert present(found.pss_bytes) % 1024 == 0
     # A process that ended while it was read.
-    path.write_bytes(
-        gzip.compress("\n".join([line for line in lines if "Pss" not in line]).encode())
-    )
-    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).reverse_proxy
-    assert used
-    assert used.pss_bytes is used.pss_before_bytes is None
+    found = used(line for line in lines if "Pss" not in line)
+    assert found.pss_bytes is found.pss_before_bytes is None
 
 
 def running(started: int, **ran: float) -> Process:
