@@ -1,6 +1,5 @@
 """Synthetic recordings of a host whose true use is known."""
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from loadlab.telemetry import counters, host_recording, node_exporter
 from loadlab.telemetry.counters import MODES, Counters
 from loadlab.telemetry.node_exporter import Sample
 from loadlab.telemetry.recordings import TelemetryError
+from tests.unit.builders import present
+from tests.unit.telemetry import recorder
 
 START = 1000.0
 CAPACITY = 1e9  # bits/s
@@ -54,64 +55,62 @@ class Host:
         link: Truth = IDLE,
     ) -> None:
         self.grid = np.arange(-5, 20, STEP)
-        self.sums = {
-            name: np.cumsum(truth(self.grid)) * STEP
-            for name, truth in (
-                ("busy", busy),
-                ("second", second),
-                ("others", others),
-                ("softirq", softirq),
-                ("link", link),
-            )
-        }
+        truths = {
+            "busy": busy, "second": second, "others": others, "softirq": softirq, "link": link,
+        }  # fmt: skip
+        self.sums = {name: np.cumsum(truth(self.grid)) * STEP for name, truth in truths.items()}
 
     def at(self, name: str, t: float) -> float:
         return float(np.interp(t, self.grid, self.sums[name]))
 
+    def modes(self, core: int, name: str, t: float) -> dict[str, float]:
+        """Seconds of a core in each mode that it has any in."""
+        busy, softirq = self.at(name, t), self.at("softirq", t) if core == 0 else 0.0
+        return {"user": busy, "softirq": softirq, "idle": 100 + t - busy - softirq}
+
     def scrape(self, t: float) -> Sample:
         values: dict[node_exporter.Key, float] = {(name,): 0.0 for name in node_exporter._PLAIN}
-        for core, name in (("0", "busy"), ("1", "second")):
-            values |= {(node_exporter.CPU, core, mode): 0.0 for mode in MODES}
-            softirq = self.at("softirq", t) if core == "0" else 0.0
-            idle = 100 + t - self.at(name, t) - softirq
-            for mode, spent in (("user", self.at(name, t)), ("softirq", softirq), ("idle", idle)):
-                values[(node_exporter.CPU, core, mode)] = round(spent, 2)
+        for core, name in enumerate(("busy", "second")):
+            values |= {(node_exporter.CPU, str(core), mode): 0.0 for mode in MODES}
+            for mode, spent in self.modes(core, name, t).items():
+                values[(node_exporter.CPU, str(core), mode)] = round(spent, 2)
         values[(node_exporter.CLOCK,)] = START + t
         for link in (node_exporter.RX, node_exporter.TX):
             values[(link, "eth0")] = self.at("link", t) * CAPACITY / 8
         return Sample(START + t, values)
 
-    def recording(self, phase: float, seconds: float, gap: float = 0.2) -> str:
+    def recording(self, phase: float, seconds: float) -> str:
         """What record-host.sh writes, with readings from 1 s before to 1 s after the load."""
         lines = ["# ticks 100"]
-        for t in np.arange(-1 - phase, seconds + 1 + gap, gap):
+        for t in np.arange(-1 - phase, seconds + 1.2, 0.2):
             lines.append(f"# reading {START + t:.6f}")
-            for core, name in ((0, "busy"), (1, "second")):
-                softirq = self.at("softirq", t) if core == 0 else 0.0
-                idle = 100 + t - self.at(name, t) - softirq
-                ticks = [self.at(name, t), 0, 0, idle, 0, 0, softirq, 0, 0, 0]
+            for core, name in enumerate(("busy", "second")):
+                user, softirq, idle = self.modes(core, name, t).values()
+                ticks = [user, 0, 0, idle, 0, 0, softirq, 0, 0, 0]
                 lines.append(f"cpu{core} {' '.join(str(int(100 * each)) for each in ticks)}")
             moved = int(self.at("link", t) * CAPACITY / 8)
             lines.append(f"  eth0: {moved} 0 0 0 0 0 0 0 {moved} 0 0 0 0 0 0 0")
             own = round(1e6 * (self.at("busy", t) - self.at("others", t)))
-            lines.append(
-                f"own /sys/fs/cgroup/system.slice/loadlab-load.service {own + 5_000_000} 0"
-            )
+            lines.append(recorder.group("loadlab-load.service", own + 5_000_000))
         return "\n".join([*lines, ""])
 
     def seen(
         self, path: Path, seconds: float, phase: float, *, exact: bool, cpus: tuple[int, ...] = (0,)
     ) -> HostTelemetry:
-        times = np.arange(-2 - phase, seconds + 2, 1.0)
-        samples = [self.scrape(float(t)) for t in times]
-        recorded: Counters | None = None
-        if exact:
-            path = path / "cores.txt.gz"
-            path.write_bytes(gzip.compress(self.recording(phase / 5, seconds).encode()))
-            recorded = host_recording.counters(*host_recording.read(path), cpus, "eth0")
-        return node_exporter.summarise(
-            samples, list(cpus), START, START + seconds, "eth0", recorded
-        )
+        samples = [self.scrape(float(t)) for t in np.arange(-2 - phase, seconds + 2, 1.0)]
+        recorded = read(path, self.recording(phase / 5, seconds), cpus) if exact else None
+        return summarise(samples, seconds, recorded, cpus)
+
+
+def read(folder: Path, text: str, cpus: tuple[int, ...] = (0,)) -> Counters | None:
+    path = recorder.pack(folder / "cores.txt.gz", text.splitlines())
+    return host_recording.counters(*host_recording.read(path), cpus, "eth0")
+
+
+def summarise(
+    samples: list[Sample], seconds: float, recorded: Counters | None, cpus: tuple[int, ...] = (0,)
+) -> HostTelemetry:
+    return node_exporter.summarise(samples, list(cpus), START, START + seconds, "eth0", recorded)
 
 
 phases = st.floats(0, 0.999)
@@ -129,9 +128,7 @@ def test_a_full_core_and_a_full_link_read_full(
     assert found.exact
     assert found.cpu_busy >= 0.95
     assert found.network.rx_bits_per_second >= 0.95 * CAPACITY
-    assert found.per_second
-    assert len(found.per_second.t) == seconds
-    assert found.per_second.t == pytest.approx(range(1, seconds + 1))
+    assert present(found.per_second).t == pytest.approx(range(1, seconds + 1))
 
 
 @pytest.mark.parametrize("seconds", [2, 3, 5])
@@ -146,8 +143,7 @@ def test_scrapes_alone_read_what_lies_between_them(
     assert not found.exact
     assert found.cpu_busy >= 1 - 0.5 / seconds - 0.01
     if seconds > 2:
-        assert found.per_second
-        assert max(found.per_second.cpu_busy) >= 0.99
+        assert max(present(found.per_second).cpu_busy) >= 0.99
 
 
 @settings(max_examples=25)
@@ -157,9 +153,9 @@ def test_cpu_use_is_found_for_each_second(
 ) -> None:
     true = (0.94, 0.98, 0.98, 0.99, 0.16)
     found = Host(steps(*true)).seen(tmp_path_factory.mktemp("host"), 5, phase, exact=True)
-    assert found.per_second
-    assert found.per_second.cpu_busy == pytest.approx(true, abs=0.1)
-    assert sum(busy > 0.9 for busy in found.per_second.cpu_busy) >= 3
+    seconds = present(found.per_second).cpu_busy
+    assert seconds == pytest.approx(true, abs=0.1)
+    assert sum(busy > 0.9 for busy in seconds) >= 3
 
 
 @settings(max_examples=25)
@@ -173,10 +169,9 @@ def test_foreign_cpu_is_the_others(
     )
     found = host.seen(tmp_path_factory.mktemp("host"), 10, phase, exact=True)
     assert found.foreign_cpu == pytest.approx(share / 2, abs=0.02)
-    assert found.per_second
-    assert found.per_second.foreign_cpu
-    assert found.per_second.foreign_cpu[:4] == pytest.approx([0] * 4, abs=0.03)
-    assert found.per_second.foreign_cpu[6:] == pytest.approx([share] * 4, abs=0.03)
+    seconds = present(present(found.per_second).foreign_cpu)
+    assert seconds[:4] == pytest.approx([0] * 4, abs=0.03)
+    assert seconds[6:] == pytest.approx([share] * 4, abs=0.03)
 
 
 def test_work_that_the_kernels_ticks_miss_is_busy_time() -> None:
@@ -213,11 +208,8 @@ def test_interrupts_are_the_labs_own_and_a_full_core_is_seen(
 
 def test_a_recording_that_ends_early_gives_way_to_the_scrapes(tmp_path: Path) -> None:
     host = Host(during(5))
-    path = tmp_path / "cores.txt.gz"
-    path.write_bytes(gzip.compress(host.recording(0, 2).encode()))
-    recorded = host_recording.counters(*host_recording.read(path), [0], "eth0")
     samples = [host.scrape(float(t)) for t in range(-2, 8)]
-    found = node_exporter.summarise(samples, [0], START, START + 5, "eth0", recorded)
+    found = summarise(samples, 5, read(tmp_path, host.recording(0, 2)))
     assert not found.exact
     assert found.foreign_cpu is None
     assert found.cpu_busy == pytest.approx(1)
@@ -226,45 +218,31 @@ def test_a_recording_that_ends_early_gives_way_to_the_scrapes(tmp_path: Path) ->
 def test_the_gap_of_a_late_scrape_is_not_part_of_the_load(tmp_path: Path) -> None:
     """No scrape for 8 s around the end: the host's own readings count."""
     host = Host(during(4))
-    path = tmp_path / "cores.txt.gz"
-    path.write_bytes(gzip.compress(host.recording(0.1, 4).encode()))
     samples = [host.scrape(float(t)) for t in (-1, 0, 1, 2, 10)]
-    recorded = host_recording.counters(*host_recording.read(path), [0], "eth0")
-    scraped = node_exporter.summarise(samples, [0], START, START + 4, "eth0")
-    assert scraped.cpu_busy < 0.7
-    found = node_exporter.summarise(samples, [0], START, START + 4, "eth0", recorded)
-    assert found.cpu_busy > 0.95
+    assert summarise(samples, 4, None).cpu_busy < 0.7
+    assert summarise(samples, 4, read(tmp_path, host.recording(0.1, 4))).cpu_busy > 0.95
 
 
 def test_a_service_that_starts_and_ends_counts_once() -> None:
+    used = [
+        {"app": 9_000_000},
+        {"app": 10_000_000, "load": 500_000},
+        {"app": 11_000_000, "load": 1_500_000},
+        {"app": 200_000},  # restarted, in a new group
+    ]
     readings = [
         host_recording.Reading(float(t), {0: [0] * 8}, {"eth0": (0, 0)}, own)
-        for t, own in enumerate(
-            [
-                {"app": 9_000_000},
-                {"app": 10_000_000, "load": 500_000},
-                {"app": 11_000_000, "load": 1_500_000},
-                {"app": 200_000},  # restarted, in a new group
-            ]
-        )
+        for t, own in enumerate(used)
     ]
-    found = host_recording.counters(100, readings, [0], "eth0")
-    assert found is not None
-    assert found.own is not None
-    assert found.own.tolist() == [0, 1.5, 3.5, 3.7]
+    found = present(host_recording.counters(100, readings, [0], "eth0"))
+    assert present(found.own).tolist() == [0, 1.5, 3.5, 3.7]
 
 
 def test_a_kernel_without_groups_tells_no_foreign_cpu(tmp_path: Path) -> None:
-    host = Host(during(2))
-    text = "\n".join(
-        line for line in host.recording(0, 2).splitlines() if not line.startswith("own ")
-    )
-    path = tmp_path / "cores.txt.gz"
-    path.write_bytes(gzip.compress(text.encode()))
-    found = host_recording.counters(*host_recording.read(path), [0], "eth0")
-    assert found is not None
-    assert found.own is None
-    assert found.pressure is None
+    lines = Host(during(2)).recording(0, 2).splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("own "))
+    found = present(read(tmp_path, text))
+    assert found.own is found.pressure is None
 
 
 @pytest.mark.parametrize(
@@ -280,7 +258,6 @@ def test_a_kernel_without_groups_tells_no_foreign_cpu(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused(
     tmp_path: Path, change: tuple[str, str], words: str
 ) -> None:
-    path = tmp_path / "cores.txt.gz"
-    path.write_bytes(gzip.compress(Host(during(2)).recording(0, 2).replace(*change).encode()))
+    text = Host(during(2)).recording(0, 2).replace(*change)
     with pytest.raises(TelemetryError, match=words):
-        host_recording.counters(*host_recording.read(path), [0], "eth0")
+        read(tmp_path, text)

@@ -1,10 +1,13 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from loadlab.model import Database
 from loadlab.run import documents, run_dir
 from loadlab.telemetry import database
+from loadlab.telemetry.database import DatabaseReading
 from loadlab.telemetry.recordings import Window
 from tests.unit import builders
 
@@ -13,17 +16,18 @@ STARTED = documents.load(POOL / run_dir.RUN)["started"]
 LOAD = Window(STARTED, STARTED + 5, warmed=True)
 
 
+def summarise(readings: Sequence[DatabaseReading]) -> Database:
+    return builders.present(database.summarise(readings, LOAD))
+
+
 def test_flushes_of_the_log_are_counted_over_the_load_alone() -> None:
     """A recording of PostgreSQL 17 at 20 flushes a second; 18 does not count them there."""
     asked = database.read(POOL / run_dir.DATABASE)
     counted = [msgspec.structs.replace(one, wal_syncs=20 * one.t) for one in asked]
-    with_flushes = database.summarise(counted, LOAD)
-    assert with_flushes
+    with_flushes = summarise(counted)
     last = min(one.t for one in asked if one.t >= LOAD.end)
     assert with_flushes.wal_syncs == pytest.approx(20 * (last - LOAD.start), abs=1)
-    without = database.summarise(asked, LOAD)
-    assert without
-    assert without.wal_syncs is None
+    assert summarise(asked).wal_syncs is None
 
 
 def test_connections_of_the_database_are_counted_by_what_they_wait_for() -> None:
@@ -38,16 +42,12 @@ def test_connections_of_the_database_are_counted_by_what_they_wait_for() -> None
         for place, one in enumerate(asked)
     ]
     inside = [one for one in seen if LOAD.start <= one.t <= LOAD.end]
-    found_here = database.summarise(seen, LOAD)
-    assert found_here
+    found_here = summarise(seen)
     assert found_here.connections_limit == 97
     lowered = msgspec.structs.replace(inside[0], connections_limit=2)
     under_load = [lowered if one is inside[0] else one for one in seen]
-    assert builders.present(database.summarise(under_load, LOAD)).connections_limit == 2
-    assert found_here.activity
-    means = {(one.state, one.wait): one.mean for one in found_here.activity}
+    assert summarise(under_load).connections_limit == 2
+    means = {(one.state, one.wait): one.mean for one in builders.present(found_here.activity)}
     locked = sum(len(one.activity) == 2 for one in inside) / len(inside)
     assert means == {("active", None): 2, ("active", "Lock:tuple"): pytest.approx(locked)}
-    without = database.summarise([one for one in seen if one not in inside], LOAD)
-    assert without
-    assert without.activity is None
+    assert summarise([one for one in seen if one not in inside]).activity is None

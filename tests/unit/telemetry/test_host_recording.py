@@ -1,7 +1,5 @@
 """What record-host.sh wrote of a host: lost packets, energy, pressure, allowances of the card."""
 
-import gzip
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,10 +9,11 @@ from loadlab.telemetry import host_recording
 from loadlab.telemetry.host_recording import Reading, pressure
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit import stand_ins
+from tests.unit.builders import present
+from tests.unit.telemetry import recorder
 from tests.unit.telemetry.test_counters import Host, during
 
 ROOT = Path(__file__).parents[3]
-RECORDER = ROOT / "roles" / "telemetry" / "files" / "record-host.sh"
 # What a card of the driver ena prints.
 RECORDED = ROOT / "tests" / "fixtures" / "ena" / "ethtool-S.txt"
 # The energy in µJ at which a counter begins again.
@@ -43,9 +42,12 @@ def recording(path: Path, below: str = BELOW) -> list[Reading]:
             text += f"softnet 00706d0d {counted}{rest} {core} 00000000 00000000\n"
         # Between the seconds the cores and links alone are read.
         text += f"{below}# reading {t}.200000\ncpu0 1 0 0 1 0 0 0 0 0 0\n"
-    recorded = path / "cores.txt.gz"
-    recorded.write_bytes(gzip.compress(text.encode()))
-    return host_recording.read(recorded)[1]
+    return read(path, text)
+
+
+def read(folder: Path, text: str) -> list[Reading]:
+    path = recorder.pack(folder / "cores.txt.gz", text.splitlines())
+    return host_recording.read(path)[1]
 
 
 @pytest.mark.parametrize(("start", "end"), [(1.0, 2.0), (1.3, 1.9)])
@@ -101,14 +103,10 @@ def zone(folder: Path, name: str, kind: str, used: int) -> None:
 
 def energy_lines(folder: Path) -> list[str]:
     """What the recorder writes of a machine with these zones."""
-    script = RECORDER.read_text()
-    begin, end = script.index("zones=() zone_names=()"), script.index("\ncounters() {")
-    loop = script[script.index("    for place in") : script.index("}\nmemory() {")]
-    found = script[begin:end].replace("/sys/", f"{folder}/sys/")
-    return subprocess.run(
-        ["bash", "-c", f"set -u; shopt -s nullglob\n{found}\n{loop}"],
-        capture_output=True, text=True, check=True,
-    ).stdout.splitlines()  # fmt: skip
+    zones = recorder.function("zones=() zone_names=()", "\ncounters() {")
+    loop = recorder.function("    for place in", "}\nmemory() {")
+    zones, loop = zones.removesuffix("\ncounters() {"), loop.removesuffix("}\nmemory() {")
+    return recorder.printed(f"{zones.replace('/sys/', f'{folder}/sys/')}\n{loop}")
 
 
 def joules(several: list[list[str]]) -> float | None:
@@ -150,23 +148,19 @@ def test_pressure_is_the_part_of_the_time_around_the_load() -> None:
     assert pressure(readings, 0.5, 1.9, "memory") == pytest.approx(0.45)
     assert pressure(readings, 1.0, 1.5, "memory") == pytest.approx(0.4)
 
-
-def test_pressure_is_unknown_without_a_reading_on_both_sides() -> None:
-    readings = [Reading(1.0, waits={"io": 1}), Reading(2.0, waits={"io": 5})]
-    assert pressure(readings, 0.5, 1.5, "io") is None
-    assert pressure(readings, 1.5, 2.5, "io") is None
-    assert pressure(readings, 1.0, 2.0, "memory") is None
+    # Without a reading on both sides.
+    assert pressure(readings, -0.5, 1.5, "memory") is None
+    assert pressure(readings, 1.5, 2.5, "memory") is None
+    assert pressure(readings, 1.0, 2.0, "io") is None
 
 
 def test_pressure_is_read_from_the_lines_of_the_kernel(tmp_path: Path) -> None:
-    path = tmp_path / "cores.txt.gz"
-    text = (
+    (reading,) = read(
+        tmp_path,
         "# ticks 100\n# reading 1.5\nsome avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
         "memory some avg10=0.00 avg60=0.00 avg300=0.00 total=8\n"
-        "io some avg10=1.00 avg60=0.00 avg300=0.00 total=9\n"
+        "io some avg10=1.00 avg60=0.00 avg300=0.00 total=9\n",
     )
-    path.write_bytes(gzip.compress(text.encode()))
-    _, (reading,) = host_recording.read(path)
     assert (reading.pressure, reading.waits) == (7, {"memory": 8, "io": 9})
 
 
@@ -176,47 +170,31 @@ def lines(folder: Path, text: str) -> list[str]:
     (folder / "sys/class/net/veth0").mkdir(exist_ok=True)
     (folder / "said").write_text(text)
     stand_ins.put(folder, {"ethtool": f'[ "$1 $2" = "-S ens5" ] && cat {folder}/said'})
-    script = RECORDER.read_text()
-    begin = script.index("allowances() {")
-    function = script[begin : script.index("\n}\n", begin) + 3].replace("/sys/", f"{folder}/sys/")
-    return subprocess.run(
-        ["bash", "-c", f"{function}shopt -s nullglob\nallowances"],
-        env={"PATH": f"{folder}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    function = recorder.function("allowances() {").replace("/sys/", f"{folder}/sys/")
+    return recorder.printed(f"{function}allowances", PATH=f"{folder}:/usr/bin:/bin")
 
 
 def exceeded(folder: Path, first: list[str], last: list[str]) -> dict[str, int] | None:
     """What the telemetry has where the first and the last reading had these lines."""
     text = Host(during(2)).recording(0, 2).replace("eth0", "ens5").splitlines()
     second = [place for place, line in enumerate(text) if line.startswith("# reading")][1]
-    path = folder / "cores.txt.gz"
-    every = [*text[:second], *first, *text[second:], *last, ""]
-    path.write_bytes(gzip.compress("\n".join(every).encode()))
-    found = host_recording.counters(*host_recording.read(path), [0], "ens5")
-    assert found is not None
+    every = [*text[:second], *first, *text[second:], *last]
+    path = recorder.pack(folder / "cores.txt.gz", every)
+    found = present(host_recording.counters(*host_recording.read(path), [0], "ens5"))
     return dict(found.exceeded) if found.exceeded else None
 
 
 def test_allowances_of_ena_are_recorded_and_their_rise_is_told(tmp_path: Path) -> None:
     text = RECORDED.read_text()
     before = lines(tmp_path, text)
+    names = ("bw_in", "bw_out", "pps", "conntrack", "linklocal")
     assert before == [
-        "allowance ens5 bw_in_allowance_exceeded 0",
-        "allowance ens5 bw_out_allowance_exceeded 1482",
-        "allowance ens5 pps_allowance_exceeded 0",
-        "allowance ens5 conntrack_allowance_exceeded 0",
-        "allowance ens5 linklocal_allowance_exceeded 0",
+        f"allowance ens5 {name}_allowance_exceeded {1482 if name == 'bw_out' else 0}"
+        for name in names
     ]
     risen = text.replace("bw_out_allowance_exceeded: 1482", "bw_out_allowance_exceeded: 1985")
     assert exceeded(tmp_path, before, lines(tmp_path, risen)) == {
-        "bw_in_allowance_exceeded": 0,
-        "bw_out_allowance_exceeded": 503,
-        "pps_allowance_exceeded": 0,
-        "conntrack_allowance_exceeded": 0,
-        "linklocal_allowance_exceeded": 0,
+        f"{name}_allowance_exceeded": 503 if name == "bw_out" else 0 for name in names
     }
 
 

@@ -42,12 +42,9 @@ def test_the_figures_of_an_event_loop() -> None:
 @pytest.mark.parametrize(
     "leaf",
     [
-        "epoll_wait (libc.so.6)",
-        "__poll (libc.so.6)",
-        "EpollSelector.select (selectors.py:451)",
-        "Condition.wait (threading.py:327)",
+        *("epoll_wait (libc.so.6)", "__poll (libc.so.6)", "clock_nanosleep (libc.so.6)"),
+        *("EpollSelector.select (selectors.py:451)", "Condition.wait (threading.py:327)"),
         "pthread_cond_timedwait (libc.so.6)",
-        "clock_nanosleep (libc.so.6)",
     ],
 )
 def test_a_thread_that_waits_is_idle(leaf: str) -> None:
@@ -75,11 +72,8 @@ def test_a_frame_without_a_name_is_that_of_its_caller() -> None:
 @pytest.mark.parametrize(
     "leaf",
     [
-        "selected (app.py:1)",
-        "poll_results (app.py:2)",
-        "waits (x.so)",
+        *("selected (app.py:1)", "poll_results (app.py:2)", "waits (x.so)", "recv (libc.so.6)"),
         "sleep (asyncio/tasks.py:637)",
-        "recv (libc.so.6)",
     ],
 )
 def test_a_name_that_only_looks_like_waiting_is_work(leaf: str) -> None:
@@ -163,14 +157,9 @@ def test_any_stacks_are_figures_and_a_flame_graph(stacks: list[pyspy.Stack]) -> 
 
 def test_a_flame_graph_shows_shares_by_width() -> None:
     page = ET.fromstring(flamegraph.svg(pyspy.read(RECORDED), "seen"))
-    drawn = {
-        group[0].text: float(group[1].attrib["width"])
-        for group in page.iter("{http://www.w3.org/2000/svg}g")
-    }
+    groups = [*page.iter("{http://www.w3.org/2000/svg}g")]
+    drawn = {group[0].text: float(group[1].attrib["width"]) for group in groups}
     assert drawn["all: 100 samples, 100.0 %"] == pytest.approx(flamegraph.WIDTH, abs=1)
     assert drawn["work (app.py:2): 30 samples, 30.0 %"] == pytest.approx(330, abs=1)
-    colours = {
-        group[0].text: group[1].attrib["fill"]
-        for group in page.iter("{http://www.w3.org/2000/svg}g")
-    }
+    colours = {group[0].text: group[1].attrib["fill"] for group in groups}
     assert colours["epoll_wait (libc.so.6): 60 samples, 60.0 %"] in flamegraph.WAITING

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from loadlab.model import AcceptQueue
 from loadlab.telemetry import queues
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit import stand_ins
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "roles" / "telemetry" / "files"
@@ -28,33 +30,22 @@ SECONDS = [1.0, 2.0, 3.0, 4.0]
 SAMPLED, FAILED = "request\t1.000\t0.001\t-\t-", "[alert] 768 worker_connections are not enough"
 
 
+def accept_queue(service: Any, address: str, limit: int, *depth: int) -> AcceptQueue:
+    return AcceptQueue(service=service, socket=address, limit=limit, depth=[*depth], mean_depth=0)
+
+
 def test_queues_have_the_most_of_each_second() -> None:
-    found = queues.accept_queues(queues.read(RECORDED), START, SECONDS)
+    found = present(queues.accept_queues(queues.read(RECORDED), START, SECONDS))
     path = "/run/loadlab-fixture/app.sock"
-    assert found is not None
     means = [queue.mean_depth for queue in found]
     # The mean is of all readings, five in each second.
     assert 20 < means[0] < 65
     assert [round(mean, 1) for mean in means[1:]] == [5.5, 0.0]
     assert [replace(queue, mean_depth=0) for queue in found] == [
         # The kernel lets one more in than the limit.
-        AcceptQueue(
-            service="application", socket=path, limit=64, depth=[0, 34, 65, 65], mean_depth=0
-        ),
-        AcceptQueue(
-            service="reverse_proxy",
-            socket="127.0.0.1:8080",
-            limit=511,
-            depth=[0, 14, 38, 0],
-            mean_depth=0,
-        ),
-        AcceptQueue(
-            service="reverse_proxy",
-            socket="127.0.0.1:8081",
-            limit=511,
-            depth=[0, 0, 0, 0],
-            mean_depth=0,
-        ),
+        accept_queue("application", path, 64, 0, 34, 65, 65),
+        accept_queue("reverse_proxy", "127.0.0.1:8080", 511, 0, 14, 38, 0),
+        accept_queue("reverse_proxy", "127.0.0.1:8081", 511, 0, 0, 0, 0),
     ]
 
 
@@ -62,8 +53,7 @@ def test_queues_of_a_second_without_a_reading_are_unknown() -> None:
     """A recorder that died, and a service that stopped."""
     readings = queues.read(RECORDED)
     begun = [one for one in readings if one.t < START + 2]
-    found = queues.accept_queues(begun, START, SECONDS)
-    assert found is not None
+    found = present(queues.accept_queues(begun, START, SECONDS))
     assert [queue.depth for queue in found][:2] == [[0, 34, None, None], [0, 14, None, None]]
     # Nothing is known of a load that began later, or of one whose recording is empty.
     assert queues.accept_queues(begun, START + 2, SECONDS) is None
@@ -73,11 +63,8 @@ def test_queues_of_a_second_without_a_reading_are_unknown() -> None:
 def test_queues_of_several_sockets_with_one_address_are_one() -> None:
     each = [queues.Queue("application", "127.0.0.1:8000", depth, 100) for depth in (3, 4)]
     found = queues.accept_queues([queues.Reading(START, each)], START, [1.0])
-    assert found == [
-        AcceptQueue(
-            service="application", socket="127.0.0.1:8000", limit=200, depth=[7], mean_depth=7
-        )
-    ]
+    one = accept_queue("application", "127.0.0.1:8000", 200, 7)
+    assert found == [replace(one, mean_depth=7)]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +178,7 @@ def test_recorder_reads_the_connections_to_what_other_hosts_reach(tmp_path: Path
             stack.enter_context(listener.accept()[0]).sendall(b"x")
             client.recv(1)
         readings = recorded(tmp_path)
-    found = queues.connections(readings, 0, time.time())
-    assert found is not None
+    found = present(queues.connections(readings, 0, time.time()))
     # The most that is read of one socket; only each tenth reading has any.
     assert found.samples == 50
     assert 0 < found.least_rtt_us <= found.rtt_us < 100_000
@@ -207,8 +193,7 @@ def test_connections_are_those_of_the_load() -> None:
         return queues.Reading(t, [], each)
 
     readings = [reading(0.5, 900), reading(1.5, 50, 60), reading(2.5), reading(3.5, 70)]
-    found = queues.connections(readings, 1.0, 4.0)
-    assert found is not None
+    found = present(queues.connections(readings, 1.0, 4.0))
     assert (found.samples, found.rtt_us, found.retransmitted) == (3, 60, 0.02)
     assert queues.connections(readings, 2.0, 3.0) is None
 
@@ -216,9 +201,7 @@ def test_connections_are_those_of_the_load() -> None:
 def test_window_is_that_of_connections_with_segments_on_the_way() -> None:
     def window(*connections: tuple[int, int]) -> float:
         each = [queues.Connection(50, 40, size, 0, 0, 100, on_way) for size, on_way in connections]
-        found = queues.connections([queues.Reading(1.0, [], each)], 1.0, 2.0)
-        assert found is not None
-        return found.window
+        return present(queues.connections([queues.Reading(1.0, [], each)], 1.0, 2.0)).window
 
     # The others paused, with a window that a slow start forgets.
     assert window((325, 0), (325, 0), (325, 0), (10, 10), (40, 40)) == 25

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,16 @@ def exporter(takes_s: float = 0.0) -> contextlib.AbstractContextManager[int]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     return serving(server)
+
+
+@contextlib.contextmanager
+def recorded(path: Path, port: int, **options: Any) -> Iterator[None]:
+    """Record an exporter for as long as the block takes."""
+    over = threading.Event()
+    recording = Recording(path, f"http://127.0.0.1:{port}/metrics", over, **options)
+    yield
+    over.set()
+    recording.end()
 
 
 class Forward:
@@ -112,12 +123,8 @@ def blocks(path: Path) -> list[tuple[float, str]]:
 
 
 def test_a_host_is_scraped_at_equal_distances_and_once_more_at_the_end(tmp_path: Path) -> None:
-    with exporter() as port:
-        over = threading.Event()
-        recorded = Recording(tmp_path / "a" / "one.gz", f"http://127.0.0.1:{port}/metrics", over)
+    with exporter() as port, recorded(tmp_path / "a" / "one.gz", port):
         time.sleep(1.02)
-        over.set()
-        recorded.end()
     scrapes = blocks(tmp_path / "a" / "one.gz")
     assert [reason for _, reason in scrapes] == [""] * len(scrapes)
     assert 6 <= len(scrapes) <= 12
@@ -127,13 +134,8 @@ def test_a_host_is_scraped_at_equal_distances_and_once_more_at_the_end(tmp_path:
 
 
 def test_no_scrape_is_due_as_the_load_ends(tmp_path: Path) -> None:
-    with exporter() as port:
-        over = threading.Event()
-        url = f"http://127.0.0.1:{port}/metrics"
-        recorded = Recording(tmp_path / "one.gz", url, over, ends_s=3 * EVERY_S)
+    with exporter() as port, recorded(tmp_path / "one.gz", port, ends_s=3 * EVERY_S):
         time.sleep(3.1 * EVERY_S)
-        over.set()
-        recorded.end()
     # At 0, 1, 2 and 3.1 times EVERY_S; fewer on a slow machine.
     assert 2 <= len(blocks(tmp_path / "one.gz")) <= 4
 
@@ -157,17 +159,11 @@ def test_a_connection_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_host_that_is_slow_delays_no_other(tmp_path: Path) -> None:
-    with exporter() as quick, exporter(takes_s=0.6) as slow:
-        over = threading.Event()
-        names = {"quick": quick, "slow": slow}
-        both = [
-            Recording(tmp_path / name, f"http://127.0.0.1:{port}/metrics", over)
-            for name, port in names.items()
-        ]
+    with (
+        exporter() as quick, exporter(takes_s=0.6) as slow,
+        recorded(tmp_path / "quick", quick), recorded(tmp_path / "slow", slow),
+    ):  # fmt: skip
         time.sleep(1.5)
-        over.set()
-        for recorded in both:
-            recorded.end()
     assert len(blocks(tmp_path / "slow")) <= 4
     assert len(blocks(tmp_path / "quick")) >= 8
 
@@ -182,18 +178,14 @@ def test_only_the_seconds_without_a_connection_are_missing(tmp_path: Path) -> No
                 raise ConnectionError("Connection timed out")
             forward.begin()
 
-        over = threading.Event()
-        url = f"http://127.0.0.1:{forward.port}/metrics"
-        recorded = Recording(tmp_path / "one", url, over, reconnect)
-        time.sleep(0.5)
-        forward.end()
-        ended = time.time()
-        time.sleep(0.5)
-        reachable.set()
-        back = time.time()
-        time.sleep(1)
-        over.set()
-        recorded.end()
+        with recorded(tmp_path / "one", forward.port, reconnect=reconnect):
+            time.sleep(0.5)
+            forward.end()
+            ended = time.time()
+            time.sleep(0.5)
+            reachable.set()
+            back = time.time()
+            time.sleep(1)
         forward.end()
     scrapes = blocks(tmp_path / "one")
     missing = [(t, reason) for t, reason in scrapes if reason]
@@ -209,14 +201,10 @@ def test_only_the_seconds_without_a_connection_are_missing(tmp_path: Path) -> No
 def test_without_a_forward_nothing_is_connected_anew(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    over = threading.Event()
-    recorded = Recording(tmp_path / "one", f"http://127.0.0.1:{port}/metrics", over)
-    time.sleep(0.2)
-    over.set()
-    recorded.end()
-    assert {reason.partition(":")[0] for _, reason in blocks(tmp_path / "one")} == {
-        "ConnectionRefusedError"
-    }
+    with recorded(tmp_path / "one", port):
+        time.sleep(0.2)
+    kinds = {reason.partition(":")[0] for _, reason in blocks(tmp_path / "one")}
+    assert kinds == {"ConnectionRefusedError"}
 
 
 def test_a_recording_that_is_there_is_left_alone(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from loadlab.generators.measurement import ERROR_CLASSES, Measurement
-from loadlab.model import Calibration, Cell, HostTelemetry, Load, Reason, Validity
+from loadlab.model import Calibration, Cell, HostTelemetry, Load, PerSecond, Reason, Validity
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms
@@ -40,54 +40,26 @@ GOOD = Measurement(
 
 # A quarter of the schedule sent, because every one of the 64 connections waits for an answer.
 OVERLOADED = replace(
-    GOOD,
-    requests=7_500,
-    responses=7_500,
-    ok=7_500,
-    unsent=22_500,
-    rate_achieved=250.0,
-    goodput=250.0,
-    mean_service_us=64 / 250 * 1e6,
-)
+    GOOD, requests=7_500, responses=7_500, ok=7_500, unsent=22_500,
+    rate_achieved=250.0, goodput=250.0, mean_service_us=64 / 250 * 1e6,
+)  # fmt: skip
 
 CLOSED = replace(
-    GOOD,
-    generator="wrk",
-    scheduled=None,
-    unsent=None,
-    send_delay_us=None,
-    latency_from="sent",
+    GOOD, generator="wrk", scheduled=None, unsent=None, send_delay_us=None, latency_from="sent",
     rate_achieved=32_000.0,
-)
+)  # fmt: skip
 
 BATCH = replace(
-    CLOSED,
-    generator="python-async",
-    requests=10_000,
-    responses=1_015,
-    ok=1_015,
-    errors={**NONE, "connect": 8_985},
-    duration_s=4.2,
-    rate_achieved=240.0,
-    goodput=240.0,
+    CLOSED, generator="python-async", requests=10_000, responses=1_015, ok=1_015,
+    errors={**NONE, "connect": 8_985}, duration_s=4.2, rate_achieved=240.0, goodput=240.0,
     client=builders.client(EMFILE=8_985),
-)
+)  # fmt: skip
 
 CONSTANT = builders.load(rate=1000.0, connections=64, duration_s=30.0)
 
 CLOSED_LOOP = msgspec.structs.replace(CONSTANT, generator="wrk", mode="closed", rate=None)
 
-BATCH_LOAD = builders.load(
-    generator="python-async",
-    mode="batch",
-    rate=None,
-    requests=10_000,
-    connections=10_000,
-    open_files=1024,
-    reuse=True,
-    duration_s=None,
-    keepalive=None,
-)
+BATCH_LOAD = builders.batch(requests=10_000, connections=10_000, keepalive=None)
 
 
 def judged(
@@ -100,6 +72,7 @@ def judged(
     load: Load = CONSTANT,
     cell: Cell | None = None,
     nginx: int | None = None,
+    **measured: Any,
 ) -> Validity:
     return judge(
         ClientEvidence(
@@ -112,8 +85,24 @@ def judged(
             exit_code=exit_code,
             emulated=emulated,
             reverse_proxy_requests=nginx,
+            **measured,
         )
     )
+
+
+def by_host(role: str, host: HostTelemetry) -> Validity:
+    """What is judged where the host of a role has this telemetry."""
+    return judged(server=host) if role == "server" else judged(client=host)
+
+
+def per_second(count: int, **fields: Any) -> PerSecond:
+    """A series of so many seconds, without latencies."""
+    none: list[int | None] = [None] * count
+    counted = [1000] * count
+    return PerSecond(
+        second=[*range(count)], scheduled=counted, responses=counted, ok=counted,
+        p50_us=none, p99_us=none, max_us=none, **fields,
+    )  # fmt: skip
 
 
 def codes(reasons: list[Reason]) -> list[str]:

@@ -12,7 +12,15 @@ from loadlab.results.validity import disturbance
 from loadlab.telemetry.counters import MODES, Counters
 from tests.unit import builders
 from tests.unit.builders import telemetry as host
-from tests.unit.results.validity.judging import CLOSED, CLOSED_LOOP, GOOD, NONE, codes, judged
+from tests.unit.results.validity.judging import (
+    CLOSED,
+    CLOSED_LOOP,
+    GOOD,
+    NONE,
+    by_host,
+    codes,
+    judged,
+)
 
 CAPACITY = 1e9
 
@@ -43,8 +51,7 @@ def seconds(**changes: Any) -> HostTelemetry:
 def test_foreign_cpu_voids_by_the_core_time_of_disturbed_seconds(role: str) -> None:
 
     def of(cores: int, foreign: float | list[float]) -> Validity:
-        measured = host(cores=cores, per_second=series(foreign_cpu=foreign))
-        return judged(server=measured) if role == "server" else judged(client=measured)
+        return by_host(role, host(cores=cores, per_second=series(foreign_cpu=foreign)))
 
     assert of(1, 0.09).valid
     assert of(1, some(1, 0.09)).valid
@@ -72,8 +79,7 @@ def test_disturbed_second_of_a_long_load_is_weighed(foreign: float, of: int, val
 def test_allowance_voids_where_its_counter_rose(role: str) -> None:
 
     def of(**counted: int) -> Validity:
-        found = structs.replace(host(), allowances_exceeded=counted)
-        return judged(server=found) if role == "server" else judged(client=found)
+        return by_host(role, structs.replace(host(), allowances_exceeded=counted))
 
     found = of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=12345)
     assert codes(found.reasons) == ["allowance"]
@@ -109,9 +115,8 @@ def test_a_second_without_its_cores_voids_whoever_took_them() -> None:
     )
     many = host(cores=32, per_second=series(60, cpu_steal=some(1, 0.009, 60)))
     assert judged(server=many).valid
-    assert not judged(
-        server=host(cores=32, per_second=series(60, cpu_steal=some(1, 0.03, 60)))
-    ).valid
+    stolen = host(cores=32, per_second=series(60, cpu_steal=some(1, 0.03, 60)))
+    assert not judged(server=stolen).valid
 
 
 @pytest.mark.parametrize("disturbed", [{"foreign_cpu": 0.15}, {"cpu_steal": 0.09}])
@@ -191,12 +196,9 @@ def test_one_full_core_is_a_finding(
     cores: int, mean: float, busiest: float, softirq: float, told: bool
 ) -> None:
     server = host(
-        cores=cores,
-        cpu_busy=mean,
-        cpu_busiest_core=busiest,
-        softirq_busiest_core=softirq,
+        cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=softirq,
         per_second=None,
-    )
+    )  # fmt: skip
     found = judged(server=server)
     assert found.valid
     assert codes(found.findings) == (["full_core"] if told else [])
@@ -211,8 +213,7 @@ def test_one_full_core_is_a_finding(
 )
 def test_lost_packets_are_a_finding(role: str, card: int, kernel: int, told: bool) -> None:
     lost = Drops(received=100_000, dropped=card, softnet_dropped=kernel, softnet_squeezed=1_000_000)
-    measured = host(drops=lost)
-    found = judged(server=measured) if role == "server" else judged(client=measured)
+    found = by_host(role, host(drops=lost))
     assert found.valid
     assert codes(found.findings) == (["packet_drops"] if told else [])
     if told:
@@ -278,28 +279,26 @@ def test_value_has_the_digits_that_tell_it_from_its_limit(measured: float, text:
 def test_disturbed_seconds_are_marked() -> None:
     thresholds = builders.thresholds()
     quiet = seconds(foreign_cpu=[0.0, 0.5, 0.0], cpu_steal=[0.0, 0.0, 0.2], seconds=3)
-    found = disturbance.marked(quiet, thresholds).per_second
-    assert found
-    assert found.disturbed == [False, True, True]
-    unknown = disturbance.marked(seconds(foreign_cpu=None, seconds=3), thresholds).per_second
-    assert unknown
-    assert unknown.disturbed == [False] * 3
+    unknown = seconds(foreign_cpu=None, seconds=3)
+    for measured, expected in ((quiet, [False, True, True]), (unknown, [False] * 3)):
+        marked = disturbance.marked(measured, thresholds).per_second
+        assert builders.present(marked).disturbed == expected
     assert disturbance.marked(host(per_second=None), thresholds).per_second is None
 
 
+def counters(moved: np.ndarray, own: np.ndarray, **spent: np.ndarray) -> Counters:
+    """A host of one core, by these seconds of it in each mode at T and the bytes of its link."""
+    modes = {**dict.fromkeys(MODES, np.zeros_like(T)), **spent}
+    return Counters(T, {0: modes}, moved, moved, own=own, whole_seconds=True)
+
+
 def recorded(foreign: float = 0.0, steal: float = 0.0) -> Counters:
-    """A host of one core for 8 s: the lab's own work, that of others, and steal."""
-    t = np.arange(0, 8.01, 0.2)
-    spent = dict.fromkeys(MODES, np.zeros_like(t))
-    own = 0.3 * t
-    spent |= {
-        "user": own + foreign * t,
-        "steal": steal * t,
-        "idle": (0.7 - foreign - steal) * t,
-    }
-    return Counters(t, {0: spent}, t, t, own=own, whole_seconds=True)
+    """8 s of the lab's own work, that of others, and steal."""
+    idle = (0.7 - foreign - steal) * T
+    return counters(T, 0.3 * T, user=(0.3 + foreign) * T, steal=steal * T, idle=idle)
 
 
+T = np.arange(0, 8.01, 0.2)
 DIRECTION = builders.calibration_at(CAPACITY).iperf3.client_to_server
 
 
@@ -326,14 +325,11 @@ def test_the_calibration_of_a_link_is_judged(
 
 def test_work_of_others_between_the_tests_of_iperf3_disturbs_no_calibration() -> None:
     """iperf3 runs in the seconds 1 to 3 and 5 to 8; in between somebody else has the core."""
-    t = np.arange(0, 8.01, 0.2)
-    with_pauses = np.interp(t, [0, 1, 3, 5, 8], [0, 0, 2e9, 2.01e9, 5.01e9])
-    foreign = np.interp(t, [0, 1, 3, 5, 8], [0, 0.9, 0.9, 2.7, 2.7])
+    with_pauses = np.interp(T, [0, 1, 3, 5, 8], [0, 0, 2e9, 2.01e9, 5.01e9])
+    foreign = np.interp(T, [0, 1, 3, 5, 8], [0, 0.9, 0.9, 2.7, 2.7])
     thresholds, directions = builders.thresholds(), {"client_to_server": DIRECTION}
-    for moved, expected in ((with_pauses, []), (t, ["foreign_cpu"])):
-        spent = dict.fromkeys(MODES, np.zeros_like(t))
-        spent |= {"user": foreign, "idle": t - foreign}
-        host = Counters(t, {0: spent}, moved, moved, own=np.zeros_like(t), whole_seconds=True)
+    for moved, expected in ((with_pauses, []), (T, ["foreign_cpu"])):
+        host = counters(moved, np.zeros_like(T), user=foreign, idle=T - foreign)
         found = disturbance.calibration_link(directions, {"client": host}, thresholds)
         assert codes(found) == expected
 
@@ -344,23 +340,17 @@ def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
     assert codes(judged(late, server=host(samples=23)).reasons) == ["telemetry_gap"]
 
 
-def test_a_closed_loop_may_fill_the_client_where_the_server_is_full() -> None:
-    found = judged(CLOSED, host(cpu_busy=0.9), host(cpu_busy=0.97), load=CLOSED_LOOP)
-    assert found.valid
-    (told,) = found.findings
-    assert words.coded(told) == (
-        "generator_cpu: client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both were "
-        "full"
-    )
-
-
 def test_a_closed_loop_that_fills_the_client_alone_says_nothing_of_the_server() -> None:
-    found = judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.94), load=CLOSED_LOOP)
-    assert not found.valid
-    assert [words.coded(reason) for reason in found.reasons] == [
-        "generator_cpu: client 0.94 busy, limit 0.9, server 0.74 busy, full from 0.9: the "
-        "generator was the limit"
-    ]
+    for server, client, valid, why in (
+        (0.9, 0.97, True, "client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both "
+         "were full"),
+        (0.74, 0.94, False, "client 0.94 busy, limit 0.9, server 0.74 busy, full from 0.9: the "
+         "generator was the limit"),
+    ):  # fmt: skip
+        found = judged(CLOSED, host(cpu_busy=server), host(cpu_busy=client), load=CLOSED_LOOP)
+        assert found.valid is valid
+        (told,) = [*found.reasons, *found.findings]
+        assert words.coded(told) == f"generator_cpu: {why}"
     assert judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.9), load=CLOSED_LOOP).valid
     # The calibration is about what the client can do.
     cell = builders.cell(expected_void=["generator_cpu"])

@@ -9,13 +9,11 @@ from loadlab.generators.measurement import Lateness, Measurement
 from loadlab.model import OwnPart, Stops, Validity
 from loadlab.report import words
 from loadlab.results.repetitions import latencies_due
-from loadlab.results.validity.judge_validity import judge
-from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms
 from tests.unit import builders
+from tests.unit.results.validity import judging
 from tests.unit.results.validity.judging import CONSTANT, GOOD, NONE, codes
 
-LIMITS = builders.thresholds()
 NOTHING = histograms.empty()
 
 
@@ -37,19 +35,11 @@ def measurement(latency_us: list[int], ideal_us: list[int], **changes: object) -
 
 def judged(measured: Measurement) -> Validity:
     latency = latencies_due.over_due(measured.latency_us, measured.histogram, NOTHING, [])
-    assert measured.ideal is not None
-    return judge(
-        ClientEvidence(
-            measurement=measured,
-            cell=builders.cell(load=CONSTANT),
-            server=builders.telemetry(),
-            thresholds=LIMITS,
-            client=builders.telemetry(),
-            calibration=builders.calibration_at(1e9),
-            exit_code=0,
-            latency=latency,
-            own=latencies_due.own_part(latency, measured.ideal, NOTHING),
-        )
+    return judging.judged(
+        measured,
+        load=CONSTANT,
+        latency=latency,
+        own=latencies_due.own_part(latency, builders.present(measured.ideal), NOTHING),
     )
 
 

@@ -7,14 +7,7 @@ import pytest
 from loadlab.report import words
 from tests.unit import builders
 from tests.unit.builders import telemetry as host
-from tests.unit.results.validity.judging import (
-    CONSTANT,
-    GOOD,
-    NONE,
-    batch,
-    codes,
-    judged,
-)
+from tests.unit.results.validity.judging import CONSTANT, GOOD, NONE, batch, codes, judged
 
 
 def test_fewer_requests_than_connections_need_fewer_connections() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement, SentShape
-from loadlab.model import Arrivals, Opened, PerSecond
+from loadlab.model import Arrivals, Opened
 from loadlab.report import words
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
@@ -24,24 +24,15 @@ from tests.unit.results.validity.judging import (
     OVERLOADED,
     codes,
     judged,
+    per_second,
 )
 
 
 def sent(p99: float, *off: int) -> Measurement:
     """Return a load of 1,000/s that was sent with this inter-arrival error, µs."""
     seconds = [*off, 0, 0]
-    none: list[int | None] = [None] * len(seconds)
-    due = [1000] * len(seconds)
-    series = PerSecond(
-        second=[*range(len(seconds))],
-        scheduled=due,
-        responses=due,
-        ok=due,
-        p50_us=none,
-        p99_us=none,
-        max_us=none,
-    )
-    return replace(GOOD, sent_shape=SentShape(7, (1.0, p99), seconds), per_second=series)
+    shape = SentShape(7, (1.0, p99), seconds)
+    return replace(GOOD, sent_shape=shape, per_second=per_second(len(seconds)))
 
 
 def test_arrivals_that_were_not_sent_void() -> None:
@@ -89,13 +80,9 @@ def test_an_idle_server_whose_answers_are_all_waited_for_saturates() -> None:
 def test_requests_that_time_out_hold_their_connections() -> None:
     """30 answers of 2 s, 60 timeouts of 30 s: 64 connections for 30 s, all in use."""
     hung = replace(
-        OVERLOADED,
-        requests=90,
-        responses=30,
-        errors={**NONE, "timeout": 60},
-        rate_achieved=1.0,
+        OVERLOADED, requests=90, responses=30, errors={**NONE, "timeout": 60}, rate_achieved=1.0,
         mean_service_us=2e6,
-    )
+    )  # fmt: skip
     found = judged(hung, server=host(cpu_busy=0.05))
     assert codes(found.findings) == ["saturated", "unsent", "errors"]
     assert found.findings[0].facts["connections_used"] == pytest.approx(62)
@@ -134,16 +121,10 @@ def test_short_loads_fill_their_connections_first(
         heapq.heappush(free, server_free)
         held, sent = held + server_free - begun, sent + 1
     measured = replace(
-        OVERLOADED,
-        requests=sent,
-        responses=sent,
-        ok=sent,
-        scheduled=3 * rate,
-        unsent=3 * rate - sent,
-        duration_s=server_free,
-        rate_achieved=sent / server_free,
+        OVERLOADED, requests=sent, responses=sent, ok=sent, scheduled=3 * rate,
+        unsent=3 * rate - sent, duration_s=server_free, rate_achieved=sent / server_free,
         mean_service_us=held / sent * 1e6,
-    )
+    )  # fmt: skip
     found = judged(
         measured,
         client=host(sockets={"established_max": connections}),
@@ -213,18 +194,7 @@ def test_requests_that_hide_the_generators_lateness_are_told() -> None:
 def by_second(*waits_ms: float) -> Measurement:
     """Return a measurement whose requests of each second waited so long."""
     each = [latency_bins.counted(np.full(1000, int(1000 * wait))) for wait in waits_ms]
-    count = [1000] * len(waits_ms)
-    none: list[int | None] = [None] * len(waits_ms)
-    series = PerSecond(
-        second=[*range(len(waits_ms))],
-        scheduled=count,
-        responses=count,
-        ok=count,
-        p50_us=none,
-        p99_us=none,
-        max_us=none,
-        latency_bins=latency_bins.record(each),
-    )
+    series = per_second(len(waits_ms), latency_bins=latency_bins.record(each))
     return replace(GOOD, per_second=series)
 
 
@@ -257,9 +227,8 @@ def test_connections_at_their_limit_are_told() -> None:
     load = msgspec.structs.replace(CONSTANT, connections=200, on_demand=True)
     below = replace(GOOD, opened=Opened(count=230, most=199, waited=0))
     assert judged(below, load=load).findings == []
-    (finding,) = judged(
-        replace(GOOD, opened=Opened(count=230, most=200, waited=31)), load=load
-    ).findings
+    at_limit = replace(below, opened=Opened(count=230, most=200, waited=31))
+    (finding,) = judged(at_limit, load=load).findings
     assert words.coded(finding) == (
         "connections_limit: 31 requests were due while all 200 connections that may be open were "
         "busy, and waited for one"
