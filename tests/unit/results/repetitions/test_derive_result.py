@@ -4,8 +4,9 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -32,22 +33,45 @@ LIMITS = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late
 
 @pytest.fixture
 def oha_dir(tmp_path: Path) -> Path:
-    directory = tmp_path / "rep-1"
-    shutil.copytree(FIXTURES / "rep-oha", directory)
+    directory = recorded("oha", tmp_path)
     kept = directory / oha_database.KEPT
     (directory / oha_database.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
     kept.unlink()
     return directory
 
 
+def recorded(name: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / f"rep-{name}", tmp_path / "rep-1"))
+
+
 @pytest.fixture
 def wrk_dir(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "rep-1"))
+    return recorded("wrk", tmp_path)
 
 
 @pytest.fixture
 def python_dir(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(FIXTURES / "rep-python", tmp_path / "rep-1"))
+    return recorded("python", tmp_path)
+
+
+def change(path: Path, **fields: Any) -> None:
+    """Change fields of a JSON document."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def change_cell(
+    directory: Path, load: Mapping[str, Any] = MappingProxyType({}), **cell: Any
+) -> None:
+    """Change fields of the load and of the cell of cell.json."""
+    old = json.loads((directory / CELL).read_text())["cell"]
+    change(directory / CELL, cell={**old, **cell, "load": {**old["load"], **load}})
+
+
+def reduce(directory: Path, found: Result) -> None:
+    """Keep the result and what a generator's file of requests is reduced to."""
+    derive_result.keep(directory, LIMITS)
+    documents.write(directory / "result.json", documents.encode(found))
+    derive_result.discard(directory, LIMITS)
 
 
 def build(directory: Path) -> Result:
@@ -61,17 +85,12 @@ def codes(reasons: list[Reason]) -> list[str]:
 
 
 def test_a_mix_has_a_result_of_each_kind(tmp_path: Path) -> None:
-    directory = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "rep-1"))
+    directory = recorded("oha", tmp_path)
     shutil.copytree(FIXTURES / "metronome/mix", directory, dirs_exist_ok=True)
     began = json.loads((directory / "run.json").read_text())["started"]
-    output = json.loads((directory / "metronome.json").read_text())
-    output |= {"started": began, "finished": began + 2.2}
-    (directory / "metronome.json").write_text(json.dumps(output))
-    setup = json.loads((directory / "cell.json").read_text())
-    setup["cell"]["endpoint"] = "fast:14,slow:5,flaky:1"
+    change(directory / "metronome.json", started=began, finished=began + 2.2)
     asked = {"generator": "metronome", "rate": 100, "connections": 3, "duration_s": 2}
-    setup["cell"]["load"] |= asked
-    (directory / "cell.json").write_text(json.dumps(setup))
+    change_cell(directory, asked, endpoint="fast:14,slow:5,flaky:1")
     found = build(directory)
     assert found.error is None
     fast, slow, flaky = present(found.kinds)
@@ -148,9 +167,7 @@ def test_a_wrk_repetition(wrk_dir: Path) -> None:
     assert 0 <= present(found.reverse_proxy_requests) - present(found.requests) <= 8
     assert "wrk.txt" in found.raw_sha256
     before = sorted(path.name for path in wrk_dir.iterdir())
-    (wrk_dir / "result.json").write_bytes(documents.encode(found))
-    derive_result.keep(wrk_dir, LIMITS)
-    derive_result.discard(wrk_dir, LIMITS)
+    reduce(wrk_dir, found)
     assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
 
 
@@ -195,19 +212,15 @@ def test_a_python_clients_repetition(python_dir: Path) -> None:
     assert "python-async.json.gz" in found.raw_sha256
     (python_dir / "result.json").write_bytes(documents.encode(found))
     before = content(python_dir)
-    derive_result.keep(python_dir, LIMITS)
-    derive_result.discard(python_dir, LIMITS)
+    reduce(python_dir, found)
     assert content(python_dir) == before
 
 
 def test_a_request_without_an_answer_waited_for_the_timeout_of_its_own_load(oha_dir: Path) -> None:
-    path = oha_dir / "cell.json"
-    cell = documents.load(path)
     waits = []
     # 6 of 1,600 requests were not sent.
     for seconds in (None, 60, 120):
-        cell["cell"]["load"]["timeout_s"] = seconds
-        path.write_bytes(documents.dump(cell))
+        change_cell(oha_dir, {"timeout_s": seconds})
         waits.append(present(build(oha_dir).response_time))
     failed = waits[0].failed
     assert failed > 0
@@ -217,10 +230,8 @@ def test_a_request_without_an_answer_waited_for_the_timeout_of_its_own_load(oha_
 
 def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     """A published output of wrk2 beside the telemetry of another load."""
-    cell = documents.load(wrk_dir / "cell.json")
     load = {"generator": "wrk2", "mode": "constant", "rate": 2000, "connections": 100}
-    cell["cell"]["load"] = {**load, "duration_s": 30, "warmup_s": 0}
-    (wrk_dir / "cell.json").write_bytes(documents.dump(cell))
+    change_cell(wrk_dir, {**load, "duration_s": 30, "warmup_s": 0})
     shutil.copy(FIXTURES / "wrk2" / "saturated.txt", wrk_dir / "wrk2.txt")
     found = build(wrk_dir)
     assert found.error is None
@@ -242,9 +253,8 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     assert present(found.latency_us).p50 == pytest.approx(15e6, rel=0.01)
     assert "rate_missed" not in codes(found.validity.reasons)
     (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
-    assert (build(wrk_dir).error or "").startswith(
-        "wrk2 line 1, it did not run: 'unable to connect"
-    )
+    error = present(build(wrk_dir).error)
+    assert error.startswith("wrk2 line 1, it did not run: 'unable to connect")
 
 
 @pytest.mark.parametrize(
@@ -258,9 +268,8 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
 def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
     python_dir: Path, name: str, data: bytes | None, words: str
 ) -> None:
-    if data is None:
-        (python_dir / name).unlink()
-    else:
+    (python_dir / name).unlink(missing_ok=True)
+    if data is not None:
         (python_dir / name).write_bytes(data)
     found = build(python_dir)
     assert words in present(found.error)
@@ -268,17 +277,17 @@ def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
 
 
 def test_only_a_batch_has_requests_and_no_duration(python_dir: Path) -> None:
-    path = python_dir / CELL
-    right = json.loads(path.read_text())
+    right = (python_dir / CELL).read_bytes()
     for wrong in ({"duration_s": 5}, {"rate": 5}, {"mode": "closed"}, {"reuse": "yes"}):
-        load = {**right["cell"]["load"], **wrong}
-        path.write_text(json.dumps({**right, "cell": {**right["cell"], "load": load}}))
+        (python_dir / CELL).write_bytes(right)
+        change_cell(python_dir, wrong)
         with pytest.raises(ResultError, match=r"cell.json: .* at `\$.cell.load"):
-            derive_result.build(python_dir, LIMITS, None)
-    del right["cell"]["load"]["open_files"]
-    path.write_text(json.dumps(right))
+            build(python_dir)
+    lacking = json.loads(right)
+    del lacking["cell"]["load"]["open_files"]
+    (python_dir / CELL).write_text(json.dumps(lacking))
     with pytest.raises(ResultError, match="open_files"):
-        derive_result.build(python_dir, LIMITS, None)
+        build(python_dir)
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -304,22 +313,19 @@ def test_the_same_result_after_reducing(oha_dir: Path) -> None:
         derive_result.keep(oha_dir, LIMITS)
 
 
-def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
-    (oha_dir / "oha.json").write_text("{")
+@pytest.mark.parametrize(
+    ("name", "text", "is_reduced"),
+    [("oha.json", "{", False), ("reverse_proxy-after.txt", "<html>", True)],
+)
+def test_requests_of_a_failed_repetition_are_kept_whole(
+    oha_dir: Path, name: str, text: str, is_reduced: bool
+) -> None:
+    (oha_dir / name).write_text(text)
     derive_result.keep(oha_dir, LIMITS)
-    documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
-    derive_result.discard(oha_dir, LIMITS)
+    assert (oha_dir / oha_database.REDUCED).exists() is is_reduced
+    reduce(oha_dir, build(oha_dir))
     assert (oha_dir / oha_database.KEPT).exists()
     assert not (oha_dir / oha_database.DATABASE).exists()
-
-
-def test_requests_of_what_failed_otherwise_are_kept_whole_too(oha_dir: Path) -> None:
-    (oha_dir / "reverse_proxy-after.txt").write_text("<html>")
-    derive_result.keep(oha_dir, LIMITS)
-    assert (oha_dir / oha_database.REDUCED).exists()
-    documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
-    derive_result.discard(oha_dir, LIMITS)
-    assert (oha_dir / oha_database.KEPT).exists()
     assert not (oha_dir / oha_database.REDUCED).exists()
 
 
@@ -371,9 +377,8 @@ def test_reduction_that_does_not_fit_is_refused(
 
 
 def spoil(directory: Path, name: str, text: str | None) -> None:
-    if text is None:
-        (directory / name).unlink()
-    else:
+    (directory / name).unlink(missing_ok=True)
+    if text is not None:
         (directory / name).write_text(text)
 
 
@@ -414,9 +419,8 @@ def test_a_bug_of_the_lab_is_called_one(oha_dir: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(derive_result, "_result", broken)
     error = present(build(oha_dir).error)
     assert error.startswith("a bug of the lab, ")
-    assert re.search(
-        r"ZeroDivisionError: division by zero at test_derive_result\.py:\d+ in ", error
-    )
+    place = r"ZeroDivisionError: division by zero at test_derive_result\.py:\d+ in "
+    assert re.search(place, error)
 
 
 def test_a_page_that_lacks_a_core_is_a_truncated_recording_and_no_bug(oha_dir: Path) -> None:
@@ -429,8 +433,7 @@ def test_a_page_that_lacks_a_core_is_a_truncated_recording_and_no_bug(oha_dir: P
 
 
 def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
-    run = json.loads((oha_dir / "run.json").read_text())
-    (oha_dir / "run.json").write_text(json.dumps({**run, "exit_code": 124}))
+    change(oha_dir / "run.json", exit_code=124)
     (reason,) = build(oha_dir).validity.reasons
     assert reason == Reason(code="generator_failed", value=124, limit=0)
     (oha_dir / "oha.json").unlink()
@@ -438,9 +441,7 @@ def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path
 
 
 def test_an_unknown_generator_is_named(oha_dir: Path) -> None:
-    cell = json.loads((oha_dir / "cell.json").read_text())
-    cell["cell"]["load"]["generator"] = "hey"
-    (oha_dir / "cell.json").write_text(json.dumps(cell))
+    change_cell(oha_dir, {"generator": "hey"})
     assert "'hey'" in present(build(oha_dir).error)
 
 
@@ -451,24 +452,19 @@ def test_without_a_cell_there_is_no_record(oha_dir: Path) -> None:
 
 
 def server(directory: Path) -> HostTelemetry:
-    telemetry = build(directory).telemetry
-    assert telemetry is not None
-    return telemetry.server
+    return present(build(directory).telemetry).server
 
 
 def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
     """A server whose clock is 1000 s ahead has the same figures."""
     first = server(oha_dir)
     path = oha_dir / "telemetry-server.prom.gz"
-    with gzip.open(path, "rt") as file:
-        lines = file.read().splitlines()
-    moved = [
-        f"node_time_seconds {float(line.split()[1]) + 1000!r}"
-        if line.startswith("node_time_seconds")
-        else line
-        for line in lines
-    ]
-    path.write_bytes(gzip.compress("\n".join(moved).encode()))
+    text = re.sub(
+        r"(?m)^(node_time_seconds) (.*)$",
+        lambda line: f"{line[1]} {float(line[2]) + 1000!r}",
+        gzip.decompress(path.read_bytes()).decode(),
+    )
+    path.write_bytes(gzip.compress(text.encode()))
     ahead = server(oha_dir)
     assert ahead.cpu == first.cpu
     assert present(ahead.per_second).t == pytest.approx(present(first.per_second).t, abs=1e-3)
@@ -488,8 +484,8 @@ def test_a_clock_that_is_set_during_the_load_voids_it_and_loses_nothing(
         pages[number] = page.replace(clock[0], f"node_time_seconds {float(clock[1]) + set_s!r}")
     path.write_bytes(gzip.compress("# scrape ".join([first, *pages]).encode()))
     if host == "client":
-        run = json.loads((wrk_dir / "run.json").read_text())
-        (wrk_dir / "run.json").write_text(json.dumps({**run, "finished": run["finished"] + set_s}))
+        finished = json.loads((wrk_dir / "run.json").read_text())["finished"]
+        change(wrk_dir / "run.json", finished=finished + set_s)
     after = build(wrk_dir)
     assert after.error is None
     (reason,) = [one for one in after.validity.reasons if one.code == "clock_jump"]
@@ -518,9 +514,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) ->
 
 
 def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
-    description = documents.load(oha_dir / "cell.json")
-    description["cell"] |= {"reverse_proxy": "none", "upstream_keepalive": True}
-    (oha_dir / "cell.json").write_bytes(documents.dump(description))
+    change_cell(oha_dir, reverse_proxy="none", upstream_keepalive=True)
     for when in ("before", "after"):
         (oha_dir / f"reverse_proxy-{when}.txt").unlink()
     found = build(oha_dir)

@@ -14,7 +14,7 @@ from loadlab.model import ResponseTime
 from loadlab.results.repetitions import response_time
 from loadlab.stats import histograms
 from tests.unit import builders
-from tests.unit.builders import load
+from tests.unit.builders import load, present
 
 ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -25,9 +25,7 @@ TIMEOUT_US = TIMEOUT_S * 1e6
 
 
 def summarise(waited: Waited | None, rate: float | None = 100.0) -> ResponseTime:
-    found = response_time.summarise(waited, rate, LIMITS)
-    assert found is not None
-    return found
+    return present(response_time.summarise(waited, rate, LIMITS))
 
 
 def counted(*values: int) -> tuple[histograms.Integers, histograms.Integers]:
@@ -103,19 +101,16 @@ def test_losing_an_answer_never_makes_it_better(
 def test_repetitions_merge_by_adding_histograms_and_refuse_what_few_requests_carry() -> None:
     first = summarise(Waited(counted(*[1000] * 400)))
     second = summarise(Waited(counted(*[2000] * 590), unanswered=10))
-    found = response_time.merge([first, second])
-    assert found is not None
+    found = present(response_time.merge([first, second]))
     assert (found.requests, found.failed) == (1000, 10)
     assert found.mean_us == pytest.approx((400 * 1000 + 590 * 2000 + 10 * TIMEOUT_US) / 1000)
     assert found.p99_us == pytest.approx(2000, rel=1e-3)
-    alone = response_time.merge([second])
-    assert alone is not None
-    assert alone.p99_us is None
+    assert present(response_time.merge([second])).p99_us is None
     assert response_time.merge([first, None]) is None
     assert response_time.merge([]) is None
 
 
-def of_oha(name: str, tmp_path: Path, rate: float, duration_s: float, size: int) -> Measurement:
+def of_oha(name: str, tmp_path: Path, rate: float, duration_s: float) -> Measurement:
     database = tmp_path / "oha.sqlite"
     database.write_bytes(gzip.decompress((FIXTURES / f"oha/{name}.sqlite.gz").read_bytes()))
     schedule = Schedule(rate, duration_s, 64)
@@ -123,25 +118,20 @@ def of_oha(name: str, tmp_path: Path, rate: float, duration_s: float, size: int)
     reduction = oha_database.reduce(database, schedule, said.missing, LATE)
     again = msgspec.json.decode(msgspec.json.encode(reduction), type=oha_database.Reduction)
     assert again == reduction
-    return oha.measure(said, reduction, size)
+    return oha.measure(said, reduction, 13)
 
 
-@pytest.mark.parametrize(
-    ("name", "rate", "duration_s"),
-    [("missing", 100, 1), ("broken", 100, 1), ("refused", 100, 1)],
-)
-def test_a_server_that_gives_none_right_is_at_the_timeout(
-    name: str, rate: float, duration_s: float, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", ["missing", "broken", "refused"])
+def test_a_server_that_gives_none_right_is_at_the_timeout(name: str, tmp_path: Path) -> None:
     """However fast its 404, its 500 or its refusal came."""
-    measured = of_oha(name, tmp_path, rate, duration_s, 13)
-    found = summarise(measured.waited, rate)
+    measured = of_oha(name, tmp_path, 100, 1)
+    found = summarise(measured.waited, 100)
     assert found.mean_us == TIMEOUT_US
     assert found.failed == found.requests == measured.requests
 
 
 def test_a_flaky_server_by_each_of_its_requests(tmp_path: Path) -> None:
-    measured = of_oha("flaky", tmp_path, 100, 3, 13)
+    measured = of_oha("flaky", tmp_path, 100, 3)
     found = summarise(measured.waited, 100)
     failed = sum(measured.errors.values()) + measured.aborted
     assert measured.errors["body"] > 0
@@ -152,38 +142,35 @@ def test_a_flaky_server_by_each_of_its_requests(tmp_path: Path) -> None:
 
 def test_a_saturated_server_is_worse_than_its_latencies_say(tmp_path: Path) -> None:
     """Three quarters of 2000 a second for 3 s were never sent, and are in no latency."""
-    measured = of_oha("saturated", tmp_path, 2000, 3, 13)
-    assert measured.unsent is not None
+    measured = of_oha("saturated", tmp_path, 2000, 3)
     found = summarise(measured.waited, 2000)
     # No connection was free when these were due.
-    assert found.failed == measured.unsent > 0.5 * found.requests
-    assert measured.latency_us["mean"] is not None
-    assert found.mean_us > 5 * measured.latency_us["mean"]
+    assert found.failed == present(measured.unsent) > 0.5 * found.requests
+    assert found.mean_us > 5 * present(measured.latency_us["mean"])
+
+
+def of_wrk2(name: str, **asked: float) -> Measurement:
+    text = (FIXTURES / f"wrk2/{name}.txt").read_text()
+    return wrk2.measure(text, load(**asked), None)
 
 
 def test_wrk2_tells_it_but_not_of_refused_answers() -> None:
-    asked = load(rate=2000, duration_s=60, connections=64)
-    text = (FIXTURES / "wrk2/normal.txt").read_text()
-    measured = wrk2.measure(text, asked, None)
+    measured = of_wrk2("normal", rate=2000, duration_s=60, connections=64)
     found = summarise(measured.waited, 2000)
     assert found.requests == measured.histogram.total_count < measured.responses
     assert found.failed == 0
-    asked = load(rate=4, duration_s=30, connections=10)
-    refused = wrk2.measure((FIXTURES / "wrk2/errors.txt").read_text(), asked, None)
+    refused = of_wrk2("errors", rate=4, duration_s=30, connections=10)
     assert refused.errors["status_other"] > 0
     assert refused.waited is None
 
 
 def test_wrk2s_unsent_count_in_proportion() -> None:
-    asked = load(rate=2000, duration_s=30, connections=100)
-    measured = wrk2.measure((FIXTURES / "wrk2/saturated.txt").read_text(), asked, None)
-    assert measured.unsent is not None
+    measured = of_wrk2("saturated", rate=2000, duration_s=30, connections=100)
     found = summarise(measured.waited, 2000)
     known = measured.histogram.total_count
     assert found.requests == known + found.failed
-    assert found.failed / known == pytest.approx(
-        (measured.unsent - 20) / measured.responses, rel=0.01
-    )
+    unsent = (present(measured.unsent) - 20) / measured.responses
+    assert found.failed / known == pytest.approx(unsent, rel=0.01)
 
 
 def test_of_other_arrivals_the_unsent_have_the_waits_of_their_own_due_times() -> None:

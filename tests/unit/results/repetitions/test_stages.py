@@ -76,9 +76,8 @@ def test_a_load_may_end_before_it_is_back() -> None:
 
 
 def test_too_few_requests_have_no_p99_to_come_back_to() -> None:
-    back = builders.present(
-        stages.recovery(*measured([(1, 500), *STAGES[1:]]), builders.thresholds())
-    )
+    few = measured([(1, 500), *STAGES[1:]])
+    back = builders.present(stages.recovery(*few, builders.thresholds()))
     assert (back.limit_us, back.recovered_s, back.drained_s) == (None, None, 4)
     assert builders.present(back.reason).code == "few_answers"
 

@@ -28,14 +28,8 @@ LOAD = builders.load(
         SessionStep(request="cart", think_mean_s=0.03),
     ],
 )
-SCHEDULE = Schedule(
-    200,
-    2,
-    8,
-    Arrivals(smoothness=1, ramp=[(0, 1), (1.5, 1), (1.5, 0), (2, 0)]),
-    kinds={"login": 1, "cart": 2},
-    steps=3,
-)
+ARRIVALS = Arrivals(smoothness=1, ramp=[(0, 1), (1.5, 1), (1.5, 0), (2, 0)])
+SCHEDULE = Schedule(200, 2, 8, ARRIVALS, kinds={"login": 1, "cart": 2}, steps=3)
 MEASUREMENT = metronome.measure(FOLDER, SCHEDULE)[0]
 
 
@@ -47,20 +41,15 @@ def test_the_rate_of_a_session_in_requests_is_that_of_those_due() -> None:
 
 
 def test_visits_are_summed_and_their_times_are_those_of_all() -> None:
-    one = visits.of_load(MEASUREMENT, LOAD)
-    assert one is not None
+    one = builders.present(visits.of_load(MEASUREMENT, LOAD))
     assert (one.scheduled, one.started, one.completed, one.cut) == (400, 400, 340, 0)
-    assert [(step.request, step.wrong, step.missing) for step in one.broken] == [
-        ("login", 0, 20),
-        ("cart", 40, 0),
-        ("cart", 0, 0),
-    ]
+    broken = [(step.request, step.wrong, step.missing) for step in one.broken]
+    assert broken == [("login", 0, 20), ("cart", 40, 0), ("cart", 0, 0)]
     us = np.sort(np.repeat(*builders.present(MEASUREMENT.visits).time_us))
     assert one.p50_us == pytest.approx(us[len(us) // 2], rel=0.01)
     # 340 visits do not say where the 99th percentile is.
     assert one.p99_us is None
-    both = visits.merge([one, None, one, one])
-    assert both is not None
+    both = builders.present(visits.merge([one, None, one, one]))
     assert (both.completed, both.broken_sum, both.histogram) == (1020, 180, None)
     assert both.p99_us == pytest.approx(us[int(len(us) * 0.99)], rel=0.01)
     assert visits.of_load(replace(MEASUREMENT, visits=None), LOAD) is None
@@ -69,14 +58,9 @@ def test_visits_are_summed_and_their_times_are_those_of_all() -> None:
 def test_a_rate_of_visitors_that_was_kept_is_of_visits() -> None:
     facts: Facts = {"rate": 20, "failed": 1, "busy": 0.5, "visits": True}
     limit = CellLimit(
-        limit=Reason(code="none", value=2_000, limit=100_000, facts=facts),
-        agree=1,
-        of=1,
-        ruled_out=[],
-        unrecorded=[],
-        mean_us=None,
-        account=[],
-    )
+        limit=Reason(code="none", value=2_000, limit=100_000, facts=facts), agree=1, of=1,
+        ruled_out=[], unrecorded=[], mean_us=None, account=[],
+    )  # fmt: skip
     kept = "20 visits/s came back with p99 2.00 ms, within 100 ms, and 1 failed request"
     assert kept in limits_words.sentence(limit)
     assert "-e rate=40 has twice as many visitors" in limits_words.following(limit)
