@@ -41,16 +41,9 @@ def test_words_are_kept_and_values_of_the_main_variables(given: list[str], kept:
 
 
 FORMS = [
-    ["-e", "{}"],
-    ["-e{}"],
-    ["--extra-vars", "{}"],
-    ["--extra-vars={}"],
+    *(["-e", "{}"], ["-e{}"], ["--extra-vars", "{}"], ["--extra-vars={}"]),
     # argparse takes these too.
-    ["--extra", "{}"],
-    ["--ex={}"],
-    ["-be", "{}"],
-    ["-vvve{}"],
-    ["-Kbe", "{}"],
+    *(["--extra", "{}"], ["--ex={}"], ["-be", "{}"], ["-vvve{}"], ["-Kbe", "{}"]),
 ]
 PASSWORDS = [
     "token=s3cret",
@@ -139,27 +132,19 @@ def test_every_line_with_a_version_in_the_labs_own_locks_is_a_pin(lock: Path) ->
 def begun(argv: list[str]) -> Run:
     given = {"framework": "aiohttp", "rate": 5, "seed": None, "server": None}
     return Run(
-        started="2026-11-20T17:16:47Z",
-        argv=argv,
-        plan=replace(builders.plan(), given_options=given),
-        inventory_args="",
-        place="",
-        thresholds=builders.thresholds(),
-    )
+        started="2026-11-20T17:16:47Z", argv=argv, inventory_args="", place="",
+        plan=replace(builders.plan(), given_options=given), thresholds=builders.thresholds(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("python", [[], ["/srv/.venv/bin/python3"], ["python3.11"]])
 def test_manifest_has_the_command_without_secrets(python: list[str]) -> None:
     argv = [*python, "/srv/.venv/bin/ansible-playbook", "lab.yml", "-e", "rate=5 token=s3cret"]
+    revision = LabRevision(version="0.2.0", revision=None, dirty=None)
+    pins = Locked({"controller/aiohttp": "3.14.5"}, {"requirements.txt": "0" * 64})
+    hosts = builders.manifest().hosts
     found = build_manifest.build(
-        begun(argv),
-        None,
-        builders.manifest().hosts,
-        {"python": "3.11"},
-        LabRevision(version="0.2.0", revision=None, dirty=None),
-        Locked({"controller/aiohttp": "3.14.5"}, {"requirements.txt": "0" * 64}),
-        None,
-        None,
+        begun(argv), None, hosts, {"python": "3.11"}, revision, pins, None, None
     )
     assert found.command == Command(
         argv=["ansible-playbook", "lab.yml", "-e", f"rate=5 token={HIDDEN}"],

@@ -10,16 +10,13 @@ from loadlab.results import metrics
 from loadlab.results.comparisons import comparison
 from loadlab.run.errors import ResultError
 from tests.unit import builders
-from tests.unit.kinds.study.claimed import (
-    profile,
-)
+from tests.unit.kinds.study.claimed import profile
 
 LESSONS = sorted((builders.ROOT / "files" / "lessons").glob("*.yml"))
 
 
 def test_a_metric_is_a_path() -> None:
-    load, errors = builders.load(), builders.repetition().errors
-    assert errors is not None
+    load, errors = builders.load(), builders.present(builders.repetition().errors)
     rep = builders.repetition(client=builders.client(EMFILE=3), telemetry=None)
     assert metrics.value(rep, load, "client.failures.EMFILE") == 3
     # What did not happen was counted 0 times.
@@ -65,9 +62,8 @@ def test_a_percentile_that_may_be_the_generators_own_is_not_compared() -> None:
         builders.cell_summary(name, [replace(withheld, repetition=number) for number in (1, 2, 3)])
         for name in ("base", "head")
     ]
-    (compared,) = comparison.build(
-        cells, [PlannedComparison(by="tuning", base="base", head="head")], []
-    ).comparisons
+    planned = PlannedComparison(by="tuning", base="base", head="head")
+    (compared,) = comparison.build(cells, [planned], []).comparisons
     told = {row.metric: row for row in compared.rows}
     assert (told["p99"].reason.code, told["p99"].base.n) == ("few_repetitions", 0)
     assert told["p50"].base.n == 3
@@ -95,8 +91,7 @@ def test_a_cost_that_was_not_recorded_is_absent() -> None:
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_every_metric_of_a_lesson_is_a_path(path: Path) -> None:
-    study = study_files.find(builders.ROOT, {"lesson": path.stem}, "lesson")
-    assert study is not None
+    study = builders.present(study_files.find(builders.ROOT, {"lesson": path.stem}, "lesson"))
     spied = builders.repetition(py_spy=profile(), client=builders.client())
     for one in (one for claim in study.claims for one in claim.all):
         for metric in filter(None, (one.metric, one.over)):

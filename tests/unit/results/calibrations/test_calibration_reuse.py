@@ -15,16 +15,10 @@ from tests.unit import builders
 NOW = 1_800_000_000.0
 HOSTS = ("server", "client")
 GIVEN: dict[str, Any] = {
-    "hosts": ["5e", "c1"],
-    "cpus": [[0], [1]],
-    "address": "10.77.1.11",
-    "tuning": "production",
-    "network": ["lan", {}],
-    "load": ["oha", 1000, 64, False],
-    "seconds": [5, None],
-    "answer": {"sha256": "ab", "body_bytes": 12},
-    "method": "fa",
-}
+    "hosts": ["5e", "c1"], "cpus": [[0], [1]], "address": "10.77.1.11", "tuning": "production",
+    "network": ["lan", {}], "load": ["oha", 1000, 64, False], "seconds": [5, None],
+    "answer": {"sha256": "ab", "body_bytes": 12}, "method": "fa",
+}  # fmt: skip
 
 
 def row(key: str, after: str) -> LedgerRow:

@@ -22,12 +22,15 @@ from loadlab.run.errors import ResultError
 from tests.unit import builders
 from tests.unit.builders import present
 
+
+def times(values: Sequence[float], *factors: float) -> list[float]:
+    return [value * factor for value, factor in zip(values, factors, strict=True)]
+
+
 CLOSED = builders.load(generator="wrk", mode="closed", rate=None)
 SLOW, FAST = [100.0, 101, 102, 103, 104], [140.0, 141, 142, 143, 144]
 # As SLOW, each value 0.2 % off.
-ALIKE = [
-    value * factor for value, factor in zip(SLOW, (1.002, 0.998, 1, 0.998, 1.002), strict=True)
-]
+ALIKE = times(SLOW, 1.002, 0.998, 1, 0.998, 1.002)
 VOID = builders.void("steal")
 # Without what the hosts recorded.
 BARE = {"telemetry": None}
@@ -46,9 +49,8 @@ def cell(
 
     ``failed``: requests that timed out; without it the response times are the latencies.
     """
-    latency, waits = builders.repetition().latency_us, builders.repetition().response_time
-    assert latency is not None
-    assert waits is not None
+    latency = present(builders.repetition().latency_us)
+    waits = present(builders.repetition().response_time)
     closed = definition.get("load") in (CLOSED, builders.batch())
     reps = []
     for index, value in enumerate(goodput):
@@ -111,12 +113,9 @@ def test_a_difference_and_none() -> None:
 
 def test_no_difference_is_an_interval_within_the_margin_whatever_the_noise() -> None:
     wide = [80.0, 95, 102, 110, 125]
-    twin = cell("stock-twin", [value * factor for value, factor in zip(SLOW, (1, 1.3, 0.8, 1.1, 1),
-                                                                       strict=True)])  # fmt: skip
-    found = compare(
-        cell("stock", SLOW), cell("alike", ALIKE), cell("wide", wide), twin,
-        controls=[("stock", "stock-twin")],
-    )  # fmt: skip
+    twin = cell("stock-twin", times(SLOW, 1, 1.3, 0.8, 1.1, 1))
+    cells = cell("stock", SLOW), cell("alike", ALIKE), cell("wide", wide), twin
+    found = compare(*cells, controls=[("stock", "stock-twin")])
     alike, other = (rows(found, which)["goodput"] for which in (0, 1))
     assert (alike.conclusion, other.conclusion) == ("no difference", "inconclusive")
     widest = max(-present(other.difference.low), present(other.difference.high))
@@ -135,9 +134,7 @@ def test_a_small_difference_is_one() -> None:
 def test_drift_between_blocks_hides_nothing() -> None:
     """Both slow down by half under way; the head is 6 % higher in each block, give or take."""
     drift = [100.0, 90, 80, 65, 50]
-    head = [
-        value * factor for value, factor in zip(drift, (1.06, 1.07, 1.05, 1.06, 1.06), strict=True)
-    ]
+    head = times(drift, 1.06, 1.07, 1.05, 1.06, 1.06)
     row = rows(compare(cell("stock", drift), cell("production", head)))["goodput"]
     assert (row.conclusion, round(present(row.difference.value), 2)) == ("higher", 0.06)
 
@@ -148,9 +145,7 @@ def test_a_block_that_was_repeated_has_its_median() -> None:
     extra = [replace(again[4], repetition=number, goodput=value) for number, value in
              ((6, 90.0), (7, 104.0))]  # fmt: skip
     several = replace(base, repetitions=[*again, *extra])
-    found = rows(comparison.build([several, cell("production", FAST)], [asked("production")], []))[
-        "goodput"
-    ]
+    found = rows(compare(several, cell("production", FAST)))["goodput"]
     assert (found.n, found.base.n) == (5, 7)
     assert found.difference == rows(compare(base, cell("production", FAST)))["goodput"].difference
 
@@ -214,7 +209,7 @@ def test_blocks_that_have_only_one_of_the_cells_do_not_count() -> None:
     ]
     later = [replace(rep, repetition=rep.repetition + 5) for rep in head.repetitions]
     one = replace(head, repetitions=[*voided, *later])
-    found = rows(comparison.build([cell("stock", SLOW), one], [asked("production")], []))
+    found = rows(compare(cell("stock", SLOW), one))
     assert why(found["goodput"]) == "2 blocks with a value of both, at least 3 are needed"
     assert present(found["goodput"].difference.value) > 0.3
     assert found["goodput"].difference.low is found["goodput"].p is None
@@ -288,9 +283,7 @@ def test_failed_requests_are_beside_the_latency_they_may_have_won() -> None:
     (found,) = compare(cell("stock", SLOW), cell("production", FAST, failed=300)).comparisons
     assert found.base.failed_fraction == 0
     assert found.head.failed_fraction == pytest.approx(300 / 30_000)
-    assert (found.by, found.base.name, found.head.name) == (
-        "tuning", "stock", "production",
-    )  # fmt: skip
+    assert (found.by, found.base.name, found.head.name) == ("tuning", "stock", "production")
     assert found.cell.endpoint == "agents"
 
 
@@ -328,11 +321,11 @@ def test_a_clients_latencies_are_of_its_ok_answers() -> None:
 
 
 def test_twins_are_the_noise_floor() -> None:
-    loud = [value * 1.2 for value in SLOW]
-    found = compare(
-        cell("stock", SLOW), cell("slightly", [value * 1.1 for value in SLOW]),
-        cell("stock-twin", loud), controls=[("stock", "stock-twin")],
-    )  # fmt: skip
+    slightly, twin = (
+        cell("slightly", times(SLOW, *[1.1] * 5)),
+        cell("stock-twin", times(SLOW, *[1.2] * 5)),
+    )
+    found = compare(cell("stock", SLOW), slightly, twin, controls=[("stock", "stock-twin")])
     names = ["goodput", "p50", "p99", "cpu_interrupts"]
     assert [row.metric for row in found.noise_floor] == names
     floor = found.noise_floor[0]

@@ -11,19 +11,10 @@ from loadlab.run.errors import ResultError
 def row(metric: str, conclusion: Any, code: str = "difference") -> MetricComparison:
     sample = Sample(n=0, median=None, low=None, high=None)
     return MetricComparison(
-        metric=metric,
-        method="blocks",
-        n=0,
-        base=sample,
-        head=sample,
-        difference=Difference(value=None, low=None, high=None),
-        p=None,
-        p_corrected=None,
-        noise_floor=None,
-        noise_floor_scope=None,
-        conclusion=conclusion,
-        reason=Reason(code=code),
-    )
+        metric=metric, method="blocks", n=0, base=sample, head=sample,
+        difference=Difference(value=None, low=None, high=None), p=None, p_corrected=None,
+        noise_floor=None, noise_floor_scope=None, conclusion=conclusion, reason=Reason(code=code),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

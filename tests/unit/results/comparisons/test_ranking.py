@@ -13,6 +13,7 @@ from loadlab.report import words
 from loadlab.results.comparisons import ranking
 from loadlab.run import documents
 from tests.unit import builders
+from tests.unit.builders import present
 
 NOISE = [0.99, 0.995, 1.0, 1.005, 1.01]
 CLOSED = builders.load(generator="wrk", mode="closed", rate=None)
@@ -22,8 +23,7 @@ def cell(
     name: str, goodput: Sequence[float], waits: Sequence[float] | None = None, **changed: Any
 ) -> CellSummary:
     """A cell of summary.json; ``waits`` are mean response times in µs."""
-    recorded = builders.repetition().response_time
-    assert recorded is not None
+    recorded = present(builders.repetition().response_time)
     reps = [
         builders.repetition(
             repetition=index + 1,
@@ -110,9 +110,7 @@ def test_a_stack_that_lacks_the_slow_blocks_is_not_the_better_one_for_that() -> 
 def test_too_few_repetitions_give_an_order_that_is_called_unsure() -> None:
     (group,) = ranking.build([cell("a", [700], [90]), cell("b", [500], [90])], [])
     assert [(row.rank, row.sure) for row in group.rows] == [(1, True), (2, False)]
-    reason = group.rows[1].reason
-    assert reason is not None
-    assert "at least 3 are needed" in words.reason(reason)
+    assert "at least 3 are needed" in words.reason(present(group.rows[1].reason))
     # Where both kept the rate the order is by response_time, and unsure as well.
     found = ranks(cell("a", [1000], [5000]), cell("b", [999], [90]))
     assert found == [("b", "1"), ("a", "2?")]
@@ -144,9 +142,8 @@ def test_a_ranking_is_a_valid_document_with_its_reasons() -> None:
     documents.encode(replace(builders.summary(), ranking=[group]))
     first, second = group.rows
     assert (first.cell_id, first.reason) == ("aiohttp", None)
-    assert second.reason is not None
-    assert second.reason.facts["metric"] == "goodput"
-    assert words.reason(second.reason).startswith("goodput -20 %: corrected p")
+    assert present(second.reason).facts["metric"] == "goodput"
+    assert words.reason(present(second.reason)).startswith("goodput -20 %: corrected p")
 
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=6))

@@ -114,11 +114,7 @@ def test_a_curve_that_was_not_measured_says_why(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", planned(), steps=2)
     found = only(run_dir)
     assert builders.present(found.reason).code == "curve_unmeasured"
-    (path,) = [
-        one
-        for one in run_dir.glob("cells/*/*/result.json")
-        if documents.read(one, Result).purpose == "closed_loop"
-    ]
+    (path,) = paths(run_dir, "closed_loop", None)
     change(path, validity=builders.void("steal"))
     found = only(run_dir)
     assert (found.saturation, found.within) == (None, None)

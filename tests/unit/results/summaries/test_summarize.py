@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.model import ErrorCounts, Latency, OwnPart, Reason, Result
+from loadlab.model import Latency, OwnPart, Reason, Result
 from loadlab.results.exports import openmetrics
 from loadlab.results.repetitions import derive_result, response_time
 from loadlab.results.summaries import summarize
@@ -38,16 +38,14 @@ def of_values(base: Result, number: int, values: list[int], **changes: Any) -> R
 
 
 def test_repetitions_merge_by_adding_histograms(real: dict[str, Result]) -> None:
-    found = summarize.merge(
-        [
-            of_values(real["oha"], 1, [5000] * 10, goodput=100.0),
-            of_values(real["oha"], 2, [1000] * 990, goodput=300.0),
-            of_values(real["oha"], 3, [9_000_000] * 500, goodput=900.0, validity=VOID),
-        ]
-    )
+    found = summarize.merge([
+        of_values(real["oha"], 1, [5000] * 10, goodput=100.0),
+        of_values(real["oha"], 2, [1000] * 990, goodput=300.0),
+        of_values(real["oha"], 3, [9_000_000] * 500, goodput=900.0, validity=VOID),
+    ])  # fmt: skip
     assert (found.n, found.n_void) == (2, 1)
-    assert found.goodput is not None
-    assert (found.goodput.min, found.goodput.median, found.goodput.max) == (100, 200, 300)
+    goodput = present(found.goodput)
+    assert (goodput.min, goodput.median, goodput.max) == (100, 200, 300)
     assert found.requests == 2 * (real["oha"].requests or 0)
     # Of 1000 values 990 are fast: the p99 of neither repetition, nor a mean of both.
     assert found.latency_us.p99 == pytest.approx(1000, rel=1e-3)
@@ -55,9 +53,8 @@ def test_repetitions_merge_by_adding_histograms(real: dict[str, Result]) -> None
     assert interval.p99.low is interval.p99.high is None
     assert interval.p99.reason == Reason(code="few_valid_repetitions", value=2, limit=3)
     assert found.latency_us.p99_9 is interval.p99_9.low is interval.p99_9.high is None
-    assert interval.p99_9.reason == Reason(
-        code="few_answers", value=1000, limit=10_000, facts={"percentile": "p99_9"}
-    )
+    few = Reason(code="few_answers", value=1000, limit=10_000, facts={"percentile": "p99_9"})
+    assert interval.p99_9.reason == few
     assert found.percentile_curve[-1] == [100.0, found.latency_us.max]
 
 
@@ -83,20 +80,15 @@ def test_percentile_withheld_from_one_is_withheld_from_all(real: dict[str, Resul
     assert summarize.merge(several).latency_us.p99_9 is None
 
 
-def test_a_percentile_of_one_repetition_is_the_lower_bound_that_it_is_there(
-    real: dict[str, Result],
-) -> None:
+def test_a_percentile_of_one_repetition_is_the_lower_bound_there(real: dict[str, Result]) -> None:
     """The other one withholds it, and has so many answers that theirs together would be exact."""
     own = OwnPart(**dict.fromkeys(histograms.PERCENTILES, 0.0))
     latency = replace(present(real["oha"].latency_us), p99_9=300_000.0)
     many, few = [1000] * 30_000, [1000] * 20_000
     waits = response_time.encoded(histograms.from_values(np.array([300_000] * 30)))
     several = [
-        of_values(real["oha"], number, values, latency_us=known, own_us=own, censored=censored)
-        for number, values, known, censored in (
-            (1, many, replace(latency, p99_9=None), None),
-            (2, few, latency, waits),
-        )
+        of_values(real["oha"], 1, many, latency_us=replace(latency, p99_9=None), own_us=own),
+        of_values(real["oha"], 2, few, latency_us=latency, own_us=own, censored=waits),
     ]
     found = summarize.merge([replace(own, ideal=own.histogram) for own in several]).latency_us
     assert found.p99_9 == pytest.approx(300_000, rel=1e-3)
@@ -127,13 +119,8 @@ def test_results_of_two_cells_or_latency_bases_do_not_merge(real: dict[str, Resu
 def run_dir(tmp_path: Path, real: dict[str, Result]) -> Path:
     nothing = dict.fromkeys(("requests", "telemetry", "histogram", "errors", "latency_us"))
     failed = replace(real["oha"], repetition=11, validity=VOID, error="it broke", **nothing)
-    return builders.store(
-        tmp_path / "20260101-aiohttp",
-        real["wrk"],
-        failed,
-        replace(real["oha"], repetition=2),
-        real["oha"],
-    )
+    results = real["wrk"], failed, replace(real["oha"], repetition=2), real["oha"]
+    return builders.store(tmp_path / "20260101-aiohttp", *results)
 
 
 def test_a_summary_is_rebuilt_byte_for_byte(run_dir: Path) -> None:
@@ -146,10 +133,8 @@ def test_a_summary_is_rebuilt_byte_for_byte(run_dir: Path) -> None:
     assert (oha.statistics.n, oha.statistics.n_void) == (2, 1)
     assert oha.repetitions[2].error == "it broke"
     first = oha.repetitions[0]
-    assert first.telemetry is not None
-    assert first.response_time is not None
-    assert first.telemetry.server.per_second is None
-    assert first.response_time.histogram is None
+    assert present(first.telemetry).server.per_second is None
+    assert present(first.response_time).histogram is None
 
 
 def test_a_summary_by_way_of_the_latest_link_is_the_same(run_dir: Path) -> None:
@@ -172,17 +157,16 @@ def test_a_result_in_anothers_place_is_refused(run_dir: Path, real: dict[str, Re
 
 def test_python_clients_merge(real: dict[str, Result], tmp_path: Path) -> None:
     first = real["python"]
-    assert first.client is not None
-    more = replace(first.client, seconds=first.client.seconds + 2, failures={"EADDRNOTAVAIL": 5})
+    used = present(first.client)
+    more = replace(used, seconds=used.seconds + 2, failures={"EADDRNOTAVAIL": 5})
     second = replace(first, repetition=2, client=more)
     void = replace(first, repetition=3, validity=VOID)
     found = summarize.summary(builders.store(tmp_path / "r", first, second, void))
     documents.encode(found)
-    client = found.cells[0].statistics.client
-    assert client is not None
-    assert client.seconds.median == first.client.seconds + 1
-    assert client.cpu_s.max == first.client.cpu_s.user + first.client.cpu_s.system
-    assert client.max_rss_bytes.min == first.client.max_rss_bytes
+    client = present(found.cells[0].statistics.client)
+    assert client.seconds.median == used.seconds + 1
+    assert client.cpu_s.max == used.cpu_s.user + used.cpu_s.system
+    assert client.max_rss_bytes.min == used.max_rss_bytes
     assert client.failures == {"EADDRNOTAVAIL": 5, "EMFILE": 985}
     assert summarize.merge([real["oha"]]).client is None
     text = openmetrics.text(found)
@@ -222,9 +206,7 @@ def test_a_void_head_is_not_compared(compared: Path) -> None:
 
 
 def test_errors_are_summed_by_class(real: dict[str, Result]) -> None:
-    errors = real["oha"].errors
-    assert errors is not None
+    errors = present(real["oha"].errors)
     several = [replace(real["oha"], repetition=n, errors=replace(errors, body=n)) for n in (1, 2)]
-    found = summarize.merge(several).errors
-    assert isinstance(found, ErrorCounts)
+    found = present(summarize.merge(several).errors)
     assert (found.body, found.timeout) == (3, 2 * errors.timeout)

@@ -29,6 +29,7 @@ from loadlab.report.sections import sweeps_searches_section
 from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from tests.unit import builders
+from tests.unit.builders import present
 from tests.unit.plan.modes.probing import WAITS
 
 CAPACITY = 1240.0
@@ -43,8 +44,7 @@ def measured(item: NextMeasurement, number: int) -> Result:
     most = CAPACITY * min(1.0, load.connections / FULL_AT)
     rate = load.rate or most
     base = builders.result()
-    assert base.latency_us is not None
-    assert base.telemetry is not None
+    telemetry = present(base.telemetry)
     busy = 0.95 if most == CAPACITY else 0.5
     return replace(
         base,
@@ -60,7 +60,7 @@ def measured(item: NextMeasurement, number: int) -> Result:
         block=item.block,
         response_time=replace(WAITS, p99_us=9000.0 if rate <= most else 312_000.0),
         latency_basis="sent" if load.mode == "closed" else "scheduled",
-        telemetry=replace(base.telemetry, server=replace(base.telemetry.server, cpu_busy=busy)),
+        telemetry=replace(telemetry, server=replace(telemetry.server, cpu_busy=busy)),
         unsent=None if load.mode == "closed" else 0,
         scheduled=None if load.mode == "closed" else 5000,
         errors=ErrorCounts(**dict.fromkeys(ErrorCounts.__struct_fields__, 0)),
@@ -94,7 +94,7 @@ def change(path: Path, **changes: Any) -> None:
     documents.write(path, documents.encode(replace(documents.read(path, Result), **changes)))
 
 
-def paths(run_dir: Path, purpose: Purpose, rate: float) -> list[Path]:
+def paths(run_dir: Path, purpose: Purpose, rate: float | None) -> list[Path]:
     """The result.json of each repetition of this purpose at this rate."""
     found = {path: documents.read(path, Result) for path in run_dir.glob("cells/*/*/result.json")}
     return [
@@ -110,9 +110,8 @@ def test_search_summary_has_trace_and_confirmed_rate(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", builders.plan(repetitions=3, **AGENTS))
     (found,) = summed(run_dir).searches
     probes = [row for row in found.trace if row.purpose == "probe"]
-    assert [(row.rate, row.met) for row in probes[:4]] == [
-        (1000, True), (2000, False), (2000, False), (1410, False),
-    ]  # fmt: skip
+    first = [(row.rate, row.met) for row in probes[:4]]
+    assert first == [(1000, True), (2000, False), (2000, False), (1410, False)]
     (reason,) = probes[1].reasons
     assert (reason.code, reason.value, reason.limit) == ("slo_latency", 312_000, 100_000)
     assert words.reason(reason) == "p99 312 ms is above 100 ms"
@@ -139,12 +138,10 @@ def test_a_void_probe_is_repeated(tmp_path: Path) -> None:
 def test_a_rate_that_is_not_confirmed_gives_way(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", builders.plan(**AGENTS))
     (path,) = paths(run_dir, "measure", 1240)
-    measured = documents.read(path, Result)
-    missed = replace(measured, response_time=replace(WAITS, p99_us=100_001.0))
-    documents.write(path, documents.encode(missed))
+    change(path, response_time=replace(WAITS, p99_us=100_001.0))
     (once,) = summed(run_dir).searches
     assert (once.highest_rate, once.confirmed) == (1240, Confirmation(of=1, met=0, missed=1))
-    builders.store(run_dir, replace(missed, repetition=2))
+    builders.store(run_dir, replace(documents.read(path, Result), repetition=2))
     (found,) = summed(run_dir).searches
     assert (found.highest_rate, found.confirmed) == (1180, Confirmation(of=1, met=0))
     assert told(found) == "1,240 requests/s met it at first and was not confirmed"
@@ -198,7 +195,7 @@ def test_a_ceiling_is_the_loads_where_twice_its_connections_answer_more(
     (base,) = (cell for cell in found.cells if cell.cell_id == check.base)
     assert (base.cell.load.connections, check.cell.load.connections) == (top, 2 * top)
     assert [rep.block for rep in check.repetitions] == [2]
-    limit = builders.present(base.limit)
+    limit = present(base.limit)
     assert (limit.limit.code == "connections") is is_load
     (load,) = (reason for reason in (limit.limit, *limit.ruled_out) if reason.code == "connections")
     assert load.value == (1.0 if is_load else 0.0)
@@ -239,25 +236,22 @@ def scaled(plan: Plan) -> Plan:
 
     closed: dict[str, Any] = {"generator": "wrk", "mode": "closed", "rate": None}
     saturations = {"few": "few-saturation", "many": "many-saturation"}
-    found = [
+    rule: dict[str, Any] = {"fraction": 0.8, "saturations": saturations, "whole": True}
+    experiments = [
         Fixed(item=at("few-saturation", "saturation", connections=4, **closed)),
         Fixed(item=at("many-saturation", "saturation", **closed)),
-    ]
-    rule: dict[str, Any] = {"fraction": 0.8, "saturations": saturations, "whole": True}
-    cells = [
         Scaled(item=at("few", "measure", connections=4, rate=None), **rule),
         Scaled(item=at("many", "measure", rate=None), **rule),
     ]
-    return replace(plan, experiments=[*found, *cells])
+    return replace(plan, experiments=experiments)
 
 
 def test_scaled_rate_is_the_fraction_of_the_least_saturation(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", scaled(builders.plan(endpoint="agents")))
     (found,) = summed(run_dir).rates
     assert (found.fraction, found.rate, found.cells) == (0.8, 500, ["few", "many"])
-    assert [(one.cell, one.goodput) for one in found.of] == [
-        ("few", CAPACITY / 2), ("many", CAPACITY),
-    ]  # fmt: skip
+    goodputs = [(one.cell, one.goodput) for one in found.of]
+    assert goodputs == [("few", CAPACITY / 2), ("many", CAPACITY)]
 
 
 def test_a_run_without_experiments_of_several_cells(tmp_path: Path) -> None:
