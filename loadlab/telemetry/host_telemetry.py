@@ -34,15 +34,13 @@ def server(
 
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
-    host, recording = _hosts(setup)["server"], _processes(folder.processes)
-    own = served(setup)
-    telemetry = _during(window, scrapes, host, folder.cores, recording)
-    if folder.reverse_proxy_log.exists():
+    own, paths = served(setup), (folder.cores, folder.processes)
+    telemetry, _ = _during(window, scrapes, _hosts(setup)["server"], *paths)
+    form = reverse_proxies.reverse_proxy(ROOT, own.proxy).log
+    if form is not None and folder.reverse_proxy_log.exists():
         lines = reverse_proxy_log.read(folder.reverse_proxy_log)
-        form = reverse_proxies.reverse_proxy(ROOT, own.proxy).log
-        if form is not None:
-            log = reverse_proxy_log.summarise(lines, form, window.start, window.end)
-            telemetry = replace(telemetry, reverse_proxy=log)
+        log = reverse_proxy_log.summarise(lines, form, window.start, window.end)
+        telemetry = replace(telemetry, reverse_proxy=log)
     if telemetry.per_second is None or not folder.queues.exists():
         return telemetry
     recorded = queues.read(folder.queues)
@@ -69,8 +67,8 @@ def client(
 
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
-    host, recording = _hosts(setup)["client"], _processes(folder.own_processes)
-    telemetry = _during(window, scrapes, host, folder.own_cores, recording)
+    host, paths = _hosts(setup)["client"], (folder.own_cores, folder.own_processes)
+    telemetry, recording = _during(window, scrapes, host, *paths)
     if recording is None:
         return telemetry
     return replace(telemetry, generator=processes.generator(recording, window, len(host.cpus)))
@@ -82,7 +80,10 @@ def recorded(folder: RepetitionDir, setup: RepetitionSetup) -> dict[str, Counter
     Raises ValueError for a recording that is not understood.
     """
     paths = {"server": folder.cores, "client": folder.own_cores}
-    return {role: _counters(paths[role], host) for role, host in _hosts(setup).items()}
+    return {
+        role: host_recording.counters(*_readings(paths[role]), host.cpus, host.interface)
+        for role, host in _hosts(setup).items()
+    }
 
 
 def raw(folder: ClientDir) -> set[str]:
@@ -101,17 +102,9 @@ def _hosts(setup: RepetitionSetup) -> dict[str, _Host]:
     }
 
 
-def _counters(path: Path, host: _Host) -> Counters | None:
-    return host_recording.counters(*_readings(path), host.cpus, host.interface)
-
-
 def _readings(path: Path) -> tuple[int, list[Reading]]:
     """Return the clock ticks per second, and the readings; none where nothing was recorded."""
     return host_recording.read(path) if path.exists() else (1, [])
-
-
-def _processes(path: Path) -> Recording | None:
-    return processes.read(path) if path.exists() else None
 
 
 def _during(
@@ -119,9 +112,10 @@ def _during(
     scrapes: list[node_exporter.Sample],
     host: _Host,
     cores_path: Path,
-    recording: Recording | None,
-) -> HostTelemetry:
-    """Return a host's telemetry in the window, with its hardware where processes were recorded."""
+    processes_path: Path,
+) -> tuple[HostTelemetry, Recording | None]:
+    """Return a host's telemetry in the window, with its hardware where processes were recorded, and
+    that recording."""
     ticks, readings = _readings(cores_path)
     recorded = host_recording.counters(ticks, readings, host.cpus, host.interface)
     start, end, interface = window.start, window.end, host.interface
@@ -134,7 +128,8 @@ def _during(
         io_pressure=host_recording.pressure(readings, start, end, "io"),
         energy_j=host_recording.joules(readings, start, end),
     )
-    if recording is None:
-        return telemetry
+    if not processes_path.exists():
+        return telemetry, None
+    recording = processes.read(processes_path)
     frequency, throttled = processes.hardware(recording, window, host.cpus)
-    return replace(telemetry, frequency=frequency, throttled=throttled)
+    return replace(telemetry, frequency=frequency, throttled=throttled), recording

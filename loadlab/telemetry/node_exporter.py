@@ -347,18 +347,15 @@ def _scraped(pages: Sequence[_Page], cpus: list[int], interface: str) -> Counter
 
 
 def _per_second(use: Use, t: list[float]) -> HostSeries:
+    modes = ("user", "system", "softirq", "iowait", "steal")
     return HostSeries(
         t=t,
         cpu_busy=use.busy.tolist(),
-        cpu_user=use.modes["user"].tolist(),
-        cpu_system=use.modes["system"].tolist(),
-        cpu_softirq=use.modes["softirq"].tolist(),
-        cpu_iowait=use.modes["iowait"].tolist(),
-        cpu_steal=use.modes["steal"].tolist(),
         cpu_busiest_core=use.busiest.tolist(),
         softirq_busiest_core=use.softirq_busiest.tolist(),
         foreign_cpu=None if use.foreign is None else use.foreign.tolist(),
         cpu_pressure=None if use.pressure is None else use.pressure.tolist(),
+        **{f"cpu_{mode}": use.modes[mode].tolist() for mode in modes},
         rx_bits=(use.rx * 8 / use.seconds).tolist(),
         tx_bits=(use.tx * 8 / use.seconds).tolist(),
     )

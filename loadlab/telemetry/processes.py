@@ -255,9 +255,6 @@ def _group(
     process_s, thread_s = busiest(during, loaded[2], lambda process: process.ran)
     _, waited_s = busiest(during, loaded[2], lambda process: process.waited)
 
-    def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
-        return _of_threads(readings, far, count)
-
     spent = used(readings, far, _ticks)
     in_kernel = used(readings, far, lambda g: sum(p.system for p in g.values()))
     loaded_s = _cpu_s(during, loaded[2], recording.ticks)
@@ -268,8 +265,8 @@ def _group(
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
         processes_max=max(len(g) for g in readings),
-        voluntary_switches=round(threads(_voluntary)) if seen else None,
-        involuntary_switches=round(threads(_involuntary)) if seen else None,
+        voluntary_switches=round(_switches(readings, far, 0)) if seen else None,
+        involuntary_switches=round(_switches(readings, far, 1)) if seen else None,
         run_queue_wait_s=_thread_s(readings, far, lambda process: process.waited),
         busiest_process=None if process_s is None else process_s / seconds,
         busiest_thread=None if thread_s is None else thread_s / seconds,
@@ -310,14 +307,6 @@ def _thread_s(
     return total / 1e9
 
 
-def _voluntary(process: Process) -> Mapping[int, float]:
-    return {thread: count for thread, (count, _) in process.switches.items()}
-
-
-def _involuntary(process: Process) -> Mapping[int, float]:
-    return {thread: count for thread, (_, count) in process.switches.items()}
-
-
 def _ticks(group: _Group) -> float:
     """Sum the CPU ticks; a process that waits for an ended one takes over its ticks."""
     return sum(p.own + p.ended for p in group.values())
@@ -335,19 +324,19 @@ def _lost(before: _Group, after: _Group) -> bool:
     return sum(p.own + p.ended for p in gone) > handed_on + len(gone)
 
 
-def _of_threads(
-    readings: Sequence[_Group], far: float, count: Callable[[Process], Mapping[int, float]]
-) -> float:
-    """Return by how much a count rose of the threads that exist at the end."""
+def _switches(readings: Sequence[_Group], far: float, place: int) -> float:
+    """Return by how much the context switches rose of the threads that exist at the end.
+
+    ``place``: 0 for voluntary ones, 1 for involuntary ones.
+    """
     last = readings[-1]
-    ends = {n: count(process) for n, process in last.items()}
 
     def of_group(group: _Group) -> float:
         return sum(
-            value
+            counts[place]
             for n in _same(group, last)
-            for thread, value in count(group[n]).items()
-            if thread in ends[n]
+            for thread, counts in group[n].switches.items()
+            if thread in last[n].switches
         )
 
     return used(readings, far, of_group)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -11,10 +10,8 @@ from loadlab.model import (
     CellLimit,
     CellSummary,
     PySpyProfile,
-    Reason,
     Repetition,
     Statistics,
-    TimePart,
 )
 from loadlab.reasons.limit_reasons import LIMITS, THRESHOLDS, LimitRow
 from loadlab.results import tail
@@ -27,18 +24,7 @@ RULES: tuple[LimitCheck, ...] = (*load_limits.RULES, *core_limits.RULES, *wait_l
 _BEFORE_LOAD = ("neighbour", "client")
 
 
-class Judged(NamedTuple):
-    """The limit of one repetition, what was looked for before it and after it, and what could not
-    be."""
-
-    limit: Reason
-    ruled_out: list[Reason]
-    unrecorded: list[str]
-    mean_us: float | None
-    account: list[TimePart]
-
-
-def judge(cell: Cell, rep: Repetition) -> Judged | None:
+def judge(cell: Cell, rep: Repetition) -> CellLimit | None:
     """Return the limit of a repetition; None where the repetition failed."""
     if rep.error is not None or rep.telemetry is None:
         return None
@@ -51,12 +37,16 @@ def judge(cell: Cell, rep: Repetition) -> Judged | None:
     ]
     hit = next((candidate for candidate in checks if candidate.is_limit), None)
     limit = (hit or check("unknown", True, evidence.p99_us)).evidence
-    return Judged(
-        limit,
-        [] if limit.code == "none" else [other.evidence for other in checks if not other.is_limit],
-        unrecorded,
-        evidence.mean_us,
-        account.parts(evidence),
+    return CellLimit(
+        limit=limit,
+        agree=1,
+        of=1,
+        ruled_out=[]
+        if limit.code == "none"
+        else [other.evidence for other in checks if not other.is_limit],
+        unrecorded=unrecorded,
+        mean_us=evidence.mean_us,
+        account=account.parts(evidence),
     )
 
 
@@ -85,27 +75,16 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     Its evidence is that of the repetition in the middle of those that agree.
     """
     valid = [rep for rep in repetitions if rep.validity.valid]
-    judged = [
-        judgement for rep in valid or repetitions if (judgement := judge(cell, rep)) is not None
-    ]
+    judged = [limit for rep in valid or repetitions if (limit := judge(cell, rep)) is not None]
     if not judged:
         return None
-    codes = Counter(rep_limit.limit.code for rep_limit in judged)
+    codes = Counter(own.limit.code for own in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -list(LIMITS).index(item[0])))
     alike = sorted(
-        (judgement for judgement in judged if judgement.limit.code == code),
-        key=lambda judged_repetition: _number(judged_repetition.limit.value),
+        (own for own in judged if own.limit.code == code),
+        key=lambda own: _number(own.limit.value),
     )
-    middle = alike[len(alike) // 2]
-    return CellLimit(
-        limit=middle.limit,
-        agree=agree,
-        of=len(judged),
-        ruled_out=middle.ruled_out,
-        unrecorded=middle.unrecorded,
-        mean_us=middle.mean_us,
-        account=middle.account,
-    )
+    return replace(alike[len(alike) // 2], agree=agree, of=len(judged))
 
 
 def pooled(limit: CellLimit | None, statistics: Statistics) -> CellLimit | None:
