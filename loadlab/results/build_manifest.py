@@ -91,13 +91,12 @@ def locked(
         if path.suffix == _PINS and path.exists()
     }
     files = [path for files in paths.values() for path in files if path.exists()]
-    hashes = {_below(root, path): documents.digest_of(path) for path in files}
+    # Of a path below ``root`` the rest, of any other all.
+    hashes = {
+        path.as_posix().removeprefix(f"{root.as_posix()}/"): documents.digest_of(path)
+        for path in files
+    }
     return Locked({**pins(texts), **pinned}, hashes)
-
-
-def _below(root: Path, path: Path) -> str:
-    """Return a path below ``root`` relative to it, and any other as it is."""
-    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
 def _version(root: Path, role: str) -> dict[str, str]:

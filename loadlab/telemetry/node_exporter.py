@@ -165,12 +165,6 @@ def _clock_offsets(offsets: list[float]) -> tuple[float, float]:
     return max(sides, key=lambda pair: abs(pair[1] - pair[0]))
 
 
-def _clock_step(offsets: list[float]) -> float:
-    """Return by how much a clock was set, seconds, from its offset at each of 2 or more scrapes."""
-    before, after = _clock_offsets(offsets)
-    return abs(after - before)
-
-
 def steady(samples: list[Sample], start: float | None = None) -> list[Sample]:
     """Return the scrapes as if nobody had set the host's clock meanwhile.
 
@@ -255,7 +249,7 @@ def summarise(
         return max(page[(name,)] for _, page in during)
 
     set_s = {sample.t: sample.set_s for sample in samples}
-    offsets = [_clock(page) - page[0] + set_s[page[0]] for page in pages]
+    before, after = _clock_offsets([_clock(page) - page[0] + set_s[page[0]] for page in pages])
     return HostTelemetry(
         cpu=counters.mean_modes(mean),
         cpu_busy=float(mean.busy[0]),
@@ -281,7 +275,7 @@ def summarise(
             rx_bits_per_second=float(mean.rx[0] * 8 / mean.seconds[0]),
             tx_bits_per_second=float(mean.tx[0] * 8 / mean.seconds[0]),
         ),
-        clock_step_s=_clock_step(offsets),
+        clock_step_s=abs(after - before),
         samples=len(pages),
         missed=sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
         per_second=_per_second(second_uses, [t - start for t in at[1:]]),

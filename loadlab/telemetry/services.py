@@ -39,13 +39,16 @@ def server(
     services = processes.summarise(recording, window, cpus, apart, served)
     if (rep_dir / CORES).exists():
         _, readings = host_recording.read(rep_dir / CORES)
-        spent, loaded = (
-            _without(
-                spent_s(readings, over, served),
-                processes.spent_s(recording, over, "postgresql", apart),
-            )
-            for over in (window, window.load)
-        )
+
+        def of_groups(over: Window) -> dict[str, float]:
+            """Return the times without that of the connection that read the statistics."""
+            seconds = spent_s(readings, over, served)
+            if "postgresql" in seconds:
+                reader_s = processes.spent_s(recording, over, "postgresql", apart) or 0.0
+                seconds["postgresql"] = max(0.0, seconds["postgresql"] - reader_s)
+            return seconds
+
+        spent, loaded = of_groups(window), of_groups(window.load)
         system = spent_s(readings, window, served, lambda reading: reading.system)
         available_s = cpus * (window.end - window.start)
         parts = {name: seconds / available_s for name, seconds in loaded.items()}
@@ -136,14 +139,6 @@ def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Windo
     if window.finished is None:
         ended = counters.at_edge(np.array(t), total, window.end)
     return ended - begun
-
-
-def _without(spent: Mapping[str, float], recording_s: float | None) -> dict[str, float]:
-    """Return the times without that of the connection that read the database's statistics."""
-    return {
-        name: max(0.0, seconds - (recording_s or 0.0)) if name == "postgresql" else seconds
-        for name, seconds in spent.items()
-    }
 
 
 def _with(

@@ -191,23 +191,17 @@ def _failed_fraction(cells: Sequence[CellSummary]) -> float | None:
     return sum(sum(astuple(counts)) for counts in errors if counts) / requests if requests else None
 
 
-def _lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
-    """Return how many repetitions failed, and the codes of the reasons why others are void."""
-    reps = [rep for cell in cells for rep in cell.repetitions if not rep.validity.valid]
-    void = [reason.code for rep in reps if rep.error is None for reason in rep.validity.reasons]
-    return sum(rep.error is not None for rep in reps), list(dict.fromkeys(void))
-
-
 def compared_cell(cell_id: str, name: str | None, cells: Sequence[CellSummary]) -> ComparedCell:
     """Return what a comparison holds on a side; its cell_id is its name if it has none."""
-    n_failed, void_reasons = _lost(cells)
+    lost = [rep for cell in cells for rep in cell.repetitions if not rep.validity.valid]
+    void = [reason.code for rep in lost if rep.error is None for reason in rep.validity.reasons]
     return ComparedCell(
         cell_id=cell_id,
         name=name or cell_id,
         n=sum(cell.statistics.n for cell in cells),
         n_void=sum(cell.statistics.n_void for cell in cells),
-        n_failed=n_failed,
-        void_reasons=void_reasons,
+        n_failed=sum(rep.error is not None for rep in lost),
+        void_reasons=list(dict.fromkeys(void)),
         failed_fraction=_failed_fraction(cells),
     )
 
@@ -217,11 +211,9 @@ def _name(cell: Cell | None, by: str) -> str | None:
     name: object = getattr(cell, by, None)
     if name is None and cell is not None:
         name = getattr(cell.load, by, None)
-    return None if name is None else _text(name)
-
-
-def _text(value: object) -> str:
-    return formatting.plain(value) if isinstance(value, float) else str(value)
+    if isinstance(name, float):
+        return formatting.plain(name)
+    return None if name is None else str(name)
 
 
 def _unmeasured(sides: Sides) -> Reason | None:

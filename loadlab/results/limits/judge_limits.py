@@ -16,7 +16,6 @@ from loadlab.model import (
 from loadlab.reasons.limit_reasons import LIMITS, THRESHOLDS, LimitRow
 from loadlab.results import tail
 from loadlab.results.limits import core_limits, load_limits, wait_limits
-from loadlab.results.limits import cpu_account as account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 
 RULES: tuple[LimitCheck, ...] = (*load_limits.RULES, *core_limits.RULES, *wait_limits.RULES)
@@ -46,7 +45,7 @@ def judge(cell: Cell, rep: Repetition) -> CellLimit | None:
         else [other.evidence for other in checks if not other.is_limit],
         unrecorded=unrecorded,
         mean_us=evidence.mean_us,
-        account=account.parts(evidence),
+        account=evidence.account,
     )
 
 

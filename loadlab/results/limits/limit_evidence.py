@@ -1,7 +1,7 @@
 """What the limit of a repetition is looked for in."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -15,6 +15,7 @@ from loadlab.model import (
     Reason,
     Repetition,
     ServiceProcesses,
+    TimePart,
 )
 from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.telemetry.processes import GROUPS
@@ -24,6 +25,11 @@ FLUSHES = ("LWLock:WALWrite", "Timeout:CommitDelay")
 # Part of the transactions that flush the log, from which an active connection that neither computes
 # nor waits for anything known waits for a flush: PostgreSQL before 18 does not name commit_delay.
 FLUSHING = 0.3
+_CPU = {
+    "reverse_proxy": "reverse_proxy_cpu",
+    "application": "application_cpu",
+    "postgresql": "database_cpu",
+}
 # Linux sends a SYN again after 1 s at the earliest (TCP_TIMEOUT_INIT).
 RESENT_US = 1_000_000
 
@@ -190,6 +196,47 @@ class Evidence:
             waited = (used.run_queue_wait_s or 0.0) / (self.rep.duration_s or 1) if used else 0.0
             time_in["disk"] += max(0.0, unnamed - computing - waited)
         return time_in
+
+    @cached_property
+    def account(self) -> list[TimePart]:
+        """The parts of the time of a mean request, largest first; empty without answers.
+
+        CPU time and the wait for a core are those of the services for each request that they took.
+        A mean number of waiting connections, divided by the answers a second, is the mean wait
+        (Little's law). ``application_wait`` is the rest of the time that the reverse proxy waited
+        for the application, by its own log; ``elsewhere`` the rest of the client's. Each is absent
+        where that time is unknown.
+        """
+        if not self.rep.responses or not self.rate:
+            return []
+        times = dict(self._recorded_us())
+        log = self.server.reverse_proxy
+        if log is not None and log.upstream_us is not None:
+            before = ("reverse_proxy_cpu", "run_queue")
+            behind = sum(us for name, us in times.items() if name not in before)
+            times["application_wait"] = max(0.0, log.upstream_us - behind)
+        if self.mean_us is not None:
+            times["elsewhere"] = max(0.0, self.mean_us - sum(times.values()))
+        order = sorted(times.items(), key=lambda item: -item[1])
+        return [TimePart(part=name, us=us) for name, us in order if us > 0]
+
+    @property
+    def elsewhere_us(self) -> float:
+        """The part of a mean request's time that nothing recorded explains, µs."""
+        return next((part.us for part in self.account if part.part == "elsewhere"), 0.0)
+
+    def _recorded_us(self) -> Iterator[tuple[str, float]]:
+        taken = self.rep.reverse_proxy_requests or self.rep.responses or 1
+        recorded = {name: used for name in GROUPS if (used := self.service(name)) is not None}
+        for name, used in recorded.items():
+            if used.cpu_s is not None:
+                yield _CPU[name], 1e6 * used.cpu_s / taken
+        waited = sum(used.run_queue_wait_s or 0.0 for used in recorded.values())
+        yield "run_queue", 1e6 * waited / taken
+        queued = (self.waiting("application") or 0.0) + (self.waiting("reverse_proxy") or 0.0)
+        yield "accept_queue", 1e6 * queued / self.rate
+        for name, mean in self.waits.items():
+            yield f"database_{name}", 1e6 * mean / self.rate
 
     @cached_property
     def threads(self) -> int | None:

@@ -5,7 +5,6 @@ import math
 from loadlab.model import Reason, TcpConnections
 from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.results.comparisons.ranking import held
-from loadlab.results.limits import cpu_account
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check, first
 from loadlab.run import methods
 
@@ -159,9 +158,7 @@ def connections(evidence: Evidence) -> Check | None:
         )
     if load.mode != "closed" or evidence.mean_us is None:
         return None
-    explained = (
-        1 - cpu_account.elsewhere_us(evidence) / evidence.mean_us if evidence.mean_us else 0.0
-    )
+    explained = 1 - evidence.elsewhere_us / evidence.mean_us if evidence.mean_us else 0.0
     return check(
         "connections",
         not evidence.full and not evidence.failed and explained >= THRESHOLDS.explained,

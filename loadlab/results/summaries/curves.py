@@ -22,13 +22,12 @@ def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:
     return [
         _curve(planned[cell_id], own, records)
         for cell_id, own in rates.items()
-        if any(finished(name, records) for name in _names(own))
+        # Of its rates and of its closed loop.
+        if any(
+            finished(name, records)
+            for name in (*(rate.item.cell_id for rate in own), *own[0].saturations)
+        )
     ]
-
-
-def _names(rates: Sequence[Scaled]) -> list[str]:
-    """Return the cell_ids of the rates of a curve and of its closed loop."""
-    return [*(rate.item.cell_id for rate in rates), *rates[0].saturations]
 
 
 def _curve(planned: Item, rates: Sequence[Scaled], records: Records) -> CurveSummary:
