@@ -80,10 +80,9 @@ def test_what_was_not_recorded_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("aside", [-100.0, 100.0])
 def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
     load = window("pool")
-    server = services.server(
-        FIXTURES / "pool", Window(load.start + aside, load.end + aside, True), 1
-    )
-    assert server == (ServiceProcesses(reverse_proxy=None, application=None, postgresql=None), None)
+    outside = Window(load.start + aside, load.end + aside, True)
+    nothing = ServiceProcesses(reverse_proxy=None, application=None, postgresql=None)
+    assert services.server(FIXTURES / "pool", outside, 1) == (nothing, None)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +136,8 @@ def test_the_beginning_lies_between_two_readings_of_the_same_load() -> None:
 
 def test_a_process_that_nobody_waited_for_makes_the_time_unknown() -> None:
     """A service that is restarted: its main process goes, and its counters with it."""
-    used = nginx(
-        [{1: process(500)}, {1: process(600)}, {2: process(90, started=2)}], Window(0, 2, False)
-    )
+    groups = [{1: process(500)}, {1: process(600)}, {2: process(90, started=2)}]
+    used = nginx(groups, Window(0, 2, False))
     assert used.cpu_s is used.cpu is used.voluntary_switches is None
     assert used.processes_max == 1
 
@@ -149,8 +147,8 @@ def test_the_same_number_may_be_another_process() -> None:
         {1: process(10), 2: process(40)},
         {1: process(10, ended=45), 2: process(7, started=9, switches=3)},
     ]
-    used = nginx(groups, Window(0, 1, False))
-    assert used.cpu_s == pytest.approx(0.12)
+    assert nginx(groups, Window(0, 1, False)).cpu_s == pytest.approx(0.12)
+    assert nginx([{}, {}], Window(0, 1, False)) is None
 
 
 def test_the_recordings_own_processes_are_left_out() -> None:
@@ -158,10 +156,6 @@ def test_the_recordings_own_processes_are_left_out() -> None:
     every = processes.summarise(recording(groups), Window(0, 1, False), 1, {2})
     used = present(every.reverse_proxy)
     assert (used.cpu_s, used.processes_max) == (0.1, 1)
-
-
-def test_a_service_without_a_process_has_none() -> None:
-    assert nginx([{}, {}], Window(0, 1, False)) is None
 
 
 # What each of a master's workers does in each second, and how many seconds it lives.
@@ -323,25 +317,21 @@ def running(started: int, **ran: float) -> Process:
     return Process(started, own=0, ended=0, threads=len(ran), pages=1, ran=ns)
 
 
-RAN = attrgetter("ran")
-
-
-def test_busiest_process_and_thread_may_be_of_two_processes() -> None:
-    before = {1: running(5, t1=1.0, t2=1.0), 2: running(5, t3=4.0)}
-    after = {1: running(5, t1=1.6, t2=1.7), 2: running(5, t3=4.9)}
-    assert busiest([before, after], 0.0, RAN) == pytest.approx((1.3, 0.9))
-
-
-def test_busiest_counts_from_the_begin_of_the_load() -> None:
-    """The load began when half of the time between the first two readings was over."""
-    readings = [{1: running(5, t1=seconds)} for seconds in (1.0, 2.0, 3.0)]
-    assert busiest(readings, 0.5, RAN) == pytest.approx((1.5, 1.5))
-
-
-def test_busiest_counts_a_new_process_with_an_old_number_from_nothing() -> None:
-    readings = [{1: running(5, t1=9.0)}, {1: running(8, t1=0.25)}]
-    assert busiest(readings, 0.0, RAN) == pytest.approx((0.25, 0.25))
-
-
-def test_busiest_is_unknown_without_the_times_of_threads() -> None:
-    assert busiest([{1: running(5)}, {1: running(5)}], 0.0, RAN) == (None, None)
+@pytest.mark.parametrize(
+    ("readings", "far", "expected"),
+    [
+        # Process and thread may be of two processes.
+        ([{1: running(5, t1=1.0, t2=1.0), 2: running(5, t3=4.0)},
+          {1: running(5, t1=1.6, t2=1.7), 2: running(5, t3=4.9)}], 0.0, (1.3, 0.9)),
+        # The load began when half of the time between the first two readings was over.
+        ([{1: running(5, t1=seconds)} for seconds in (1.0, 2.0, 3.0)], 0.5, (1.5, 1.5)),
+        # A new process with an old number counts from nothing.
+        ([{1: running(5, t1=9.0)}, {1: running(8, t1=0.25)}], 0.0, (0.25, 0.25)),
+        # Without the times of threads.
+        ([{1: running(5)}, {1: running(5)}], 0.0, (None, None)),
+    ],
+)  # fmt: skip
+def test_busiest_process_and_thread(
+    readings: list[dict[int, Process]], far: float, expected: tuple[float | None, float | None]
+) -> None:
+    assert busiest(readings, far, attrgetter("ran")) == pytest.approx(expected)

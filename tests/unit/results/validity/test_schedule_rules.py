@@ -37,11 +37,9 @@ def sent(p99: float, *off: int) -> Measurement:
 
 def test_arrivals_that_were_not_sent_void() -> None:
     assert judged(sent(100.0, 10, -10)).valid
-    late = judged(sent(100.1))
-    assert codes(late.reasons) == ["shape"]
-    assert words.reason(late.reasons[0]).startswith(
-        "the p99 of the inter-arrival error was 100.1 µs, limit 100 µs"
-    )
+    (late,) = judged(sent(100.1)).reasons
+    told = "shape: the p99 of the inter-arrival error was 100.1 µs, limit 100 µs"
+    assert words.coded(late) == told
     (off,) = judged(sent(5.0, 11, 2, -11)).reasons
     assert off.facts["seconds_off"] == 2
     assert "; 2 seconds had too many requests or too few" in words.reason(off)
@@ -182,13 +180,11 @@ def test_full_server_does_not_excuse_a_late_generator() -> None:
 
 
 def test_requests_that_hide_the_generators_lateness_are_told() -> None:
-    hidden = replace(
-        GOOD, responses=29_900, errors={**NONE, "timeout": 100}, lateness=Lateness(0, 0, 0, True)
-    )
+    failed = {**NONE, "timeout": 100}
+    hidden = replace(GOOD, responses=29_900, errors=failed, lateness=Lateness(0, 0, 0, True))
     (finding, *_) = judged(hidden).findings
-    assert words.coded(finding).startswith(
-        "late_hidden: 100 requests without an answer, 64 connections: "
-    )
+    told = "late_hidden: 100 requests without an answer, 64 connections: "
+    assert words.coded(finding).startswith(told)
 
 
 def by_second(*waits_ms: float) -> Measurement:
