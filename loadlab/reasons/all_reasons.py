@@ -37,11 +37,7 @@ PARTS = [
         "Why variants or candidates are measured one after the other instead of in one load.",
         planning_reasons.LANES,
     ),
-    ReasonPart(
-        "Generators",
-        "Why the lab cannot use a generator.",
-        planning_reasons.GENERATORS,
-    ),
+    ReasonPart("Generators", "Why the lab cannot use a generator.", planning_reasons.GENERATORS),
     ReasonPart("Cells", "Remarks on the repetitions of a cell.", comparison_reasons.VOIDS),
 ]
 TABLE: ReasonTable = {code: row for part in PARTS for code, row in part.rows.items()}

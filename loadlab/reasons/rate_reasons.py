@@ -62,8 +62,7 @@ SEARCHES: ReasonTable = {
         meaning="The search was interrupted.",
     ),
     "rate_undecided": ReasonRow(
-        "{value:,g} requests/s could not be judged",
-        meaning="Every measurement of a rate was void.",
+        "{value:,g} requests/s could not be judged", meaning="Every measurement of a rate was void."
     ),
     "rate_missed_slo": ReasonRow(
         "{value:,g} requests/s does not meet it",

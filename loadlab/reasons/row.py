@@ -31,10 +31,9 @@ class ReasonRow:
     #: That it stands on, by their names in Thresholds or files/methods.yml.
     thresholds: tuple[str, ...] = ()
     cause: Cause = "passing"  #: Of a void repetition.
-    #: A few words on all reasons of the code that voided repetitions of a cell, with {} for their
-    #: values; "" for the code itself.
+    #: A few words on all reasons of the code that voided repetitions of a cell, with {:form} for
+    #: their values; "" for the code itself.
     brief: str = ""
-    form: str = ""  #: Of a value in them, as in a template.
 
 
 ReasonTable: TypeAlias = dict[str, ReasonRow]
@@ -174,11 +173,12 @@ def shown(reason: Reason, form: str) -> str:
 
 def brief(row: ReasonRow, reasons: Sequence[Reason]) -> str:
     """Return the few words of a row on reasons of its code, with their least and largest value."""
-    if "{}" not in row.brief:
+    form = re.search(r"{:(.*)}", row.brief)
+    if form is None:
         return row.brief or reasons[0].code.replace("_", " ")
-    least, most = (shown(edge(reasons, key=value), row.form) for edge in (min, max))
+    least, most = (shown(edge(reasons, key=value), form[1]) for edge in (min, max))
     number = least.removesuffix(" %")
-    return row.brief.format(most if least == most else f"{number} to {most}")
+    return row.brief.replace(form[0], most if least == most else f"{number} to {most}")
 
 
 def _limited(reason: Reason) -> object:

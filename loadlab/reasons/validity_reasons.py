@@ -269,8 +269,7 @@ def _local_ports(reason: Reason) -> str:
 # Reasons that void a repetition.
 VOID: ReasonTable = {
     "failed": ReasonRow(
-        "{value}",
-        meaning="The measurement is not complete; the text is the error.",
+        "{value}", meaning="The measurement is not complete; the text is the error."
     ),
     "generator_failed": ReasonRow(
         "exit code {value}, {limit} expected",
@@ -298,8 +297,7 @@ VOID: ReasonTable = {
         "where the server's was not full. The part of other programs is that of foreign_cpu.",
         thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
         cause="hosts",
-        brief="the client's CPU was full ({} busy)",
-        form="percent",
+        brief="the client's CPU was full ({:percent} busy)",
     ),
     "steal": ReasonRow(
         where(
@@ -316,8 +314,7 @@ VOID: ReasonTable = {
             *("foreign_cpu_heavy", "foreign_cpu_heavy_time_max"),
         ),
         cause="outside",
-        brief="another machine took {} of the CPU",
-        form="percent",
+        brief="another machine took {:percent} of the CPU",
     ),
     "foreign_cpu": ReasonRow(
         "processes that are not the lab's had a core of the {host} for {value:part} of the "
@@ -330,8 +327,7 @@ VOID: ReasonTable = {
             *("foreign_cpu_heavy", "foreign_cpu_heavy_time_max"),
         ),
         cause="outside",
-        brief="other programs had a core for {} of the load",
-        form="percent",
+        brief="other programs had a core for {:percent} of the load",
     ),
     "emulated": ReasonRow(
         "QEMU emulates the processors of {hosts:and}, without KVM",
@@ -345,8 +341,7 @@ VOID: ReasonTable = {
         "Let chrony or systemd-timesyncd slew the host's clock",
         meaning="The clock of a host was set during the load.",
         thresholds=("clock_step_max_s",),
-        brief="a clock was set by {} s",
-        form=".3f",
+        brief="a clock was set by {:.3f} s",
     ),
     "link_down": ReasonRow(
         "the link of the load was down {value:n time} on {hosts:and}",
@@ -408,8 +403,7 @@ VOID: ReasonTable = {
         "Stop other work on the client's machine, give it more cores, or ask for less",
         meaning="The generator stood still for too much of the load.",
         thresholds=("stops_max",),
-        brief="the generator stood still for {} of the load",
-        form="percent",
+        brief="the generator stood still for {:percent} of the load",
     ),
     "shape": ReasonRow(
         "the p99 of the inter-arrival error was {value:us}, limit {limit:us}[; "
@@ -435,8 +429,7 @@ VOID: ReasonTable = {
         meaning="The generator made so many requests later than an ideal generator that the p99 "
         "may be its own.",
         thresholds=("late_max", "late_least_s", "late_least_fraction"),
-        brief="the generator was late ({} of requests)",
-        form="percent",
+        brief="the generator was late ({:percent} of requests)",
     ),
     "rate_missed": ReasonRow(
         _SCHEDULE + ": the generator did not keep up",

@@ -58,10 +58,7 @@ def served(setup: RepetitionSetup) -> Served:
 
 
 def client(
-    folder: ClientDir,
-    scrapes: list[node_exporter.Sample],
-    setup: RepetitionSetup,
-    window: Window,
+    folder: ClientDir, scrapes: list[node_exporter.Sample], setup: RepetitionSetup, window: Window
 ) -> HostTelemetry:
     """Return a client's telemetry, with its generator's processes.
 

@@ -184,11 +184,7 @@ def steady(samples: list[Sample], start: float | None = None) -> list[Sample]:
     if start is not None and not earlier[0] <= start - before <= earlier[-1] + 1:
         kept = after
     return [
-        replace(
-            sample,
-            values={**sample.values, (CLOCK,): sample.values[(CLOCK,)] + by},
-            set_s=-by,
-        )
+        replace(sample, values={**sample.values, (CLOCK,): sample.values[(CLOCK,)] + by}, set_s=-by)
         if sample.values is not None
         and (by := kept - (before if sample.t in earlier else after)) != 0
         else sample

@@ -175,11 +175,7 @@ def busiest(
 
 
 def summarise(
-    recording: Recording,
-    window: Window,
-    cores: int,
-    apart: Collection[int],
-    served: Served = ALONE,
+    recording: Recording, window: Window, cores: int, apart: Collection[int], served: Served = ALONE
 ) -> ServiceProcesses:
     """Return the figures of each service.
 

@@ -95,10 +95,7 @@ def figures(stacks: list[Stack]) -> PySpyProfile:
         native=any(not is_python(frame) for stack, _ in stacks for frame in stack),
         top=[
             FunctionFraction(function=frame, fraction=count / total)
-            for frame, count in sorted(
-                leaves.items(),
-                key=lambda leaf: (-leaf[1], leaf[0]),
-            )[:TOP]
+            for frame, count in sorted(leaves.items(), key=lambda leaf: (-leaf[1], leaf[0]))[:TOP]
         ],
     )
 

@@ -45,30 +45,32 @@ def rows(
     ``measured``: cell_id -> cell.
     """
     return [
-        _noise_floor(metric, cell_id, control_id, measured)
+        _noise_floor(metric, cell_id, control_id, *cells)
         for cell_id, control_id in controls
+        for cells in [(measured.get(cell_id), measured.get(control_id))]
         for metric in (*SPEEDS, *COST_METRICS)
-        if metrics.is_measured(
-            metric, metrics.sides(measured.get(cell_id), measured.get(control_id))
-        )
+        if metrics.is_measured(metric, metrics.sides(*cells))
     ]
 
 
 def _noise_floor(
-    metric: str, cell_id: str, control_id: str, measured: Mapping[str, CellSummary]
+    metric: str,
+    cell_id: str,
+    control_id: str,
+    cell: CellSummary | None,
+    control: CellSummary | None,
 ) -> NoiseFloor:
     """Return how a cell's A/A control, the head, differs from the cell, the base."""
-    cells = measured.get(cell_id), measured.get(control_id)
-    reading = metrics.reading_of(metric, metrics.sides(*cells))
-    base, head = (metrics.measured(cell, reading.path) for cell in cells)
+    reading = metrics.reading_of(metric, metrics.sides(cell, control))
+    base, head = (metrics.measured(side, reading.path) for side in (cell, control))
     change = metrics.change([head], [base])
     return NoiseFloor(
         metric=metric,
         latency_of=reading.latency_of,
         cell_id=cell_id,
         control_id=control_id,
-        base=metrics.sample(metrics.values(cells[0], reading.path)),
-        head=metrics.sample(metrics.values(cells[1], reading.path)),
+        base=metrics.sample(metrics.values(cell, reading.path)),
+        head=metrics.sample(metrics.values(control, reading.path)),
         difference=metrics.difference(change),
         p=change.p,
         noise_floor=inference.noise_floor([change]),

@@ -138,10 +138,7 @@ def _compare(comparisons: list[Comparison], registry: CollectorRegistry) -> None
         "lab_difference_ratio", "Head over base by blocks, less 1", _COMPARED, registry=registry
     )
     bounds = Gauge(
-        "lab_difference_bound_ratio",
-        "Its 95 % interval",
-        [*_COMPARED, "bound"],
-        registry=registry,
+        "lab_difference_bound_ratio", "Its 95 % interval", [*_COMPARED, "bound"], registry=registry
     )
     floor = Gauge(
         "lab_noise_floor_ratio", "What A/A controls differ by", _COMPARED, registry=registry

@@ -162,8 +162,4 @@ def cpu_quota(evidence: Evidence) -> Check | None:
     )
 
 
-RULES: tuple[LimitCheck, ...] = (
-    memory,
-    cpu_quota,
-    full,
-)
+RULES: tuple[LimitCheck, ...] = (memory, cpu_quota, full)

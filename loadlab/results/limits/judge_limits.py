@@ -5,14 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from loadlab.model import (
-    Cell,
-    CellLimit,
-    CellSummary,
-    PySpyProfile,
-    Repetition,
-    Statistics,
-)
+from loadlab.model import Cell, CellLimit, CellSummary, PySpyProfile, Repetition, Statistics
 from loadlab.reasons.limit_reasons import LIMITS, THRESHOLDS, LimitRow
 from loadlab.results import tail
 from loadlab.results.limits import core_limits, load_limits, wait_limits
@@ -80,8 +73,7 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
     codes = Counter(own.limit.code for own in judged)
     code, agree = max(codes.items(), key=lambda item: (item[1], -list(LIMITS).index(item[0])))
     alike = sorted(
-        (own for own in judged if own.limit.code == code),
-        key=lambda own: _number(own.limit.value),
+        (own for own in judged if own.limit.code == code), key=lambda own: _number(own.limit.value)
     )
     return replace(alike[len(alike) // 2], agree=agree, of=len(judged))
 

@@ -169,10 +169,4 @@ def connections(evidence: Evidence) -> Check | None:
     )
 
 
-RULES: tuple[LimitCheck, ...] = (
-    neighbour,
-    client,
-    none,
-    link,
-    connections,
-)
+RULES: tuple[LimitCheck, ...] = (neighbour, client, none, link, connections)

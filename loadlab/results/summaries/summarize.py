@@ -269,11 +269,7 @@ def _by_plan(document: Summary, plan: Plan, run_dir: Path) -> Summary:
     ]
     disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(document.cells))
     comparisons, noise_floor = comparison.build(
-        document.cells,
-        plan.comparisons,
-        controls,
-        definitions=planned,
-        skipped=idle,
+        document.cells, plan.comparisons, controls, definitions=planned, skipped=idle
     )
     return replace(
         document,

@@ -83,11 +83,7 @@ def counts_differ(evidence: LoadEvidence) -> Iterator[Reason]:
     opened = measurement.opened
     connections = opened.most if opened else evidence.cell.load.connections
     yield from over(
-        "counts_differ",
-        off,
-        connections,
-        reverse_proxy=counted,
-        generator=measurement.requests,
+        "counts_differ", off, connections, reverse_proxy=counted, generator=measurement.requests
     )
 
 
@@ -141,9 +137,4 @@ def client_limits(evidence: LoadEvidence) -> Iterator[Reason]:
 
 
 # Their reasons void a repetition.
-VOIDING: tuple[ClientRule, ...] = (
-    generator_failed,
-    nothing_sent,
-    short,
-    connections,
-)
+VOIDING: tuple[ClientRule, ...] = (generator_failed, nothing_sent, short, connections)

@@ -67,8 +67,7 @@ def test_instructions_of_both_kinds_of_cores_are_added_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counters", "why"),
-    [(UNCOUNTED, "cycles: not supported"), ("", "perf printed nothing")],
+    ("counters", "why"), [(UNCOUNTED, "cycles: not supported"), ("", "perf printed nothing")]
 )
 def test_host_without_counters_says_why(counters: str, why: str) -> None:
     found = kernel_trace.figures(lines(STATS, HISTOGRAM), counters)

@@ -184,11 +184,7 @@ def test_what_ended_processes_used_is_counted_once(
     assert used.cpu_s == pytest.approx(true / 100)
 
 
-@given(
-    st.lists(st.integers(0, 1000), min_size=3, max_size=9),
-    st.floats(0, 0.99),
-    st.booleans(),
-)
+@given(st.lists(st.integers(0, 1000), min_size=3, max_size=9), st.floats(0, 0.99), st.booleans())
 def test_no_more_than_all_and_no_less_than_the_seconds_inside(
     work: list[int], begin: float, warmed: bool
 ) -> None:

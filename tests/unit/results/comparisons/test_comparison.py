@@ -6,14 +6,7 @@ import pytest
 import scipy
 from msgspec.structs import replace
 
-from loadlab.model import (
-    CellSummary,
-    ComparedCell,
-    Difference,
-    MetricComparison,
-    Reason,
-    Sample,
-)
+from loadlab.model import CellSummary, ComparedCell, Difference, MetricComparison, Reason, Sample
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.report import words
 from loadlab.results.comparisons import comparison

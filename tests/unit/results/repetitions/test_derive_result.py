@@ -240,7 +240,7 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     assert histograms.decode(present(found.histogram).data).total_count == 5011
     # All connections were in use: the server was the limit and not the generator.
     assert codes(found.validity.findings) == [
-        *("body", "uncalibrated", "saturated", "unsent", "counts_differ", "littles_law"),
+        *("body", "uncalibrated", "saturated", "unsent", "counts_differ", "littles_law")
     ]
     assert "rate_missed" not in codes(found.validity.reasons)
     assert "wrk2.txt" in found.raw_sha256

@@ -53,9 +53,7 @@ def test_each_stack_has_its_own_files_and_the_shared_ones(
         assert RepetitionDir(folder.path).cell.exists()
 
 
-def test_what_the_first_stack_gets_later_is_its_own(
-    repetitions: dict[str, RepetitionDir],
-) -> None:
+def test_what_the_first_stack_gets_later_is_its_own(repetitions: dict[str, RepetitionDir]) -> None:
     (repetitions["head"].path / lane_folder(2)).mkdir()
     lane_files.share_out(repetitions["head"])
     (repetitions["head"].path / "metronome.requests.gz").write_text("packed")

@@ -112,7 +112,7 @@ def test_findings_do_not_void() -> None:
     found = judged(bad, calibration=None)
     assert found.valid
     assert codes(found.findings) == [
-        *("ticks", "uncalibrated", "send_delay", "unsent", "aborted", "errors", "errors"),
+        *("ticks", "uncalibrated", "send_delay", "unsent", "aborted", "errors", "errors")
     ]
     assert words.coded(found.findings[5]) == "errors: status_5xx 7 of 30000 requests"
 
