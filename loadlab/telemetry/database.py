@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Database, Query, Sessions
 from loadlab.run.formatting import one_line
-from loadlab.telemetry.recordings import Window, around, ascending, json_lines, used
+from loadlab.telemetry.recordings import Window, ascending, json_lines, used
 
 STATEMENTS = 5  # the statements with the longest total time
 QUERY_LENGTH = 500
@@ -73,7 +73,7 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
 
     It has the STATEMENTS with the longest total time.
     """
-    place = around([reading.t for reading in readings], window)
+    place = window.around([reading.t for reading in readings])
     if place is None:
         return None
     first, last, far = place

@@ -262,15 +262,14 @@ def joules(readings: Sequence[Reading], start: float, end: float) -> float | Non
         return None
     total = [0.0]
     for before, after in pairwise(readings):
-        total.append(total[-1] + sum(_rise(before, after, zone) for zone in zones))
+        rise = 0.0
+        for zone in zones:
+            used, (later, most) = before.energy[zone][0], after.energy[zone]
+            # Its counter begins again at 0.
+            rise += (later - used if later >= used else later + most - used) / 1e6
+        total.append(total[-1] + rise)
     at = np.interp([start, end], [reading.t for reading in readings], total)
     return float(at[1] - at[0])
-
-
-def _rise(before: Reading, after: Reading, zone: str) -> float:
-    """Return the joules of a zone between two readings; its counter begins again at 0."""
-    used, (later, most) = before.energy[zone][0], after.energy[zone]
-    return (later - used if later >= used else later + most - used) / 1e6
 
 
 def pressure(readings: Sequence[Reading], start: float, end: float, resource: str) -> float | None:

@@ -1,5 +1,6 @@
 """Parse `iperf3 -J` of a TCP test in one direction."""
 
+import contextlib
 import json
 import re
 import statistics
@@ -75,12 +76,11 @@ def to_repeat(outputs: Mapping[str, str], streams: int) -> list[str]:
     ``outputs``: iperf3's output by direction; other keys are skipped. ``streams``: how many the
     hosts have cores for.
     """
-    return [name for name in IPERF3 if streams > 1 and _limited(outputs[name])]
-
-
-def _limited(text: str) -> bool:
-    try:
-        return parse(text).core_limited
-    except Iperf3Error:
-        # Told with its reason when the calibration is derived, after the raw files were kept.
-        return False
+    directions = []
+    for name in IPERF3 if streams > 1 else ():
+        # A failed test is told with its reason when the calibration is derived, after the raw files
+        # were kept.
+        with contextlib.suppress(Iperf3Error):
+            if parse(outputs[name]).core_limited:
+                directions.append(name)
+    return directions

@@ -20,7 +20,6 @@ from loadlab.telemetry.recordings import (
     Served,
     TelemetryError,
     Window,
-    around,
     ascending,
     remembered,
     unpacked,
@@ -184,7 +183,7 @@ def summarise(
     where ended processes make it unknown. A service is None without a process, or without a reading
     before and after the load.
     """
-    place = around([reading.t for reading in recording.readings], window)
+    place = window.around([reading.t for reading in recording.readings])
     if place is None:
         return ServiceProcesses(reverse_proxy=None, application=None, postgresql=None)
     first, last, _ = place
@@ -208,7 +207,7 @@ def spent_s(
 
     None without a reading before and after the load, or without such a process.
     """
-    place = around([reading.t for reading in recording.readings], window)
+    place = window.around([reading.t for reading in recording.readings])
     if place is None:
         return None
     first, last, far = place
@@ -237,7 +236,7 @@ def _group(
     alone: a request that hangs would make them larger.
     """
     times = [reading.t for reading in recording.readings]
-    place, loaded = around(times, window), around(times, window.load)
+    place, loaded = window.around(times), window.load.around(times)
     if place is None or loaded is None or not any(every[place[0] : place[1] + 1]):
         return None
     first, last, far = place

@@ -148,31 +148,21 @@ class Window:
         """The window without the wait for late answers."""
         return replace(self, finished=None)
 
-    def around(self, times: Sequence[float]) -> tuple[int, int] | None:
-        """Return (last reading at or before the start, first after the last answer).
+    def around(self, times: Sequence[float]) -> tuple[int, int, float] | None:
+        """Return (last reading at or before the start, first after the last answer, fraction).
 
-        Where none is that late, the second is the last at or after the end. None where a reading is
-        missing.
+        Where none is that late, the second is the last at or after the end. The fraction (0 to 1)
+        says how far between the first reading and the next the load started. None where a reading
+        is missing.
         """
         first = bisect_right(times, self.start) - 1
         last = bisect_left(times, max(self.end, self.finished or self.end))
         if last == len(times) and times and times[-1] >= self.end:
             last -= 1
-        return None if first < 0 or last == len(times) or last <= first else (first, last)
-
-
-def around(times: Sequence[float], window: Window) -> tuple[int, int, float] | None:
-    """Return (first reading, last reading, fraction) for the window; None where a reading is
-    missing.
-
-    The fraction (0 to 1) says how far between the first reading and the next the load started.
-    """
-    places = window.around(times)
-    if places is None:
-        return None
-    first, last = places
-    far = (window.start - times[first]) / (times[first + 1] - times[first])
-    return first, last, far if window.warmed and first + 1 < last else 0.0
+        if first < 0 or last == len(times) or last <= first:
+            return None
+        far = (self.start - times[first]) / (times[first + 1] - times[first])
+        return first, last, far if self.warmed and first + 1 < last else 0.0
 
 
 def used(readings: Sequence[R], far: float, value: Callable[[R], float]) -> float:

@@ -77,7 +77,7 @@ def spent_s(
     around = window.around([reading.t for reading in readings])
     if around is None:
         return {}
-    first, last = around
+    first, last, _ = around
     if window.finished is None and last + 1 < len(readings):
         # The rate after the load, for the edge.
         last += 1

@@ -116,6 +116,11 @@ class Evidence:
         latency = self.rep.latency_us
         return latency.mean if latency and self.rep.latency_basis == "sent" else None
 
+    @property
+    def fastest_us(self) -> float | None:
+        """The fastest answer, µs."""
+        return self.rep.latency_us.min if self.rep.latency_us else None
+
     @cached_property
     def rate(self) -> float:
         """Answers a second."""

@@ -2,7 +2,7 @@
 
 import math
 
-from loadlab.model import Reason, TcpConnections
+from loadlab.model import TcpConnections
 from loadlab.reasons.limit_reasons import THRESHOLDS
 from loadlab.results.comparisons.ranking import held
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check, first
@@ -52,22 +52,16 @@ def _wait_us(evidence: Evidence) -> float | None:
 def client(evidence: Evidence) -> Check:
     """Look for a generator or a Python client that could not do more."""
     own = first(evidence.reasons(*_CLIENT_LIMITS))
-    if own is not None:
-        return _client(True, evidence, own)
     void = [reason for reason in evidence.rep.validity.reasons if reason.code in _CLIENT]
     # A generator whose requests fail at once has nothing to wait for, and fills its core with them.
     refused = evidence.failed > (evidence.rep.requests or 0) / 2
-    return _client(bool(void) and not refused, evidence, first(void))
-
-
-def _client(hit: bool, evidence: Evidence, reason: Reason | None) -> Check:
-    failed = reason.value if reason is not None and reason.code in _CLIENT_LIMITS else None
+    cause = own or first(void)
     return check(
         "client",
-        hit,
+        own is not None or (bool(void) and not refused),
         evidence.client.cpu_busy,
-        cause=None if reason is None else reason.code,
-        failed=failed if isinstance(failed, int) else None,
+        cause=cause.code if cause else None,
+        failed=own.value if own and isinstance(own.value, int) else None,
     )
 
 
@@ -87,7 +81,7 @@ def link(evidence: Evidence) -> Check | None:
     trips = _round_trips(evidence, tcp)
     part = min(1.0, trips * tcp.rtt_us / slow) if slow else 0.0
     far = part >= THRESHOLDS.round_trip and tcp.rtt_us >= 1000 * THRESHOLDS.far_ms
-    fastest = evidence.rep.latency_us.min if evidence.rep.latency_us else None
+    fastest = evidence.fastest_us
     queued = fastest is not None and tcp.rtt_us >= _QUEUED * fastest
     return check(
         "link",
@@ -137,8 +131,7 @@ def connections(evidence: Evidence) -> Check | None:
     At a constant rate all of them were in use while requests were due; in a closed loop the
     server's parts explain the time of a request.
     """
-    load = evidence.cell.load
-    fastest = evidence.rep.latency_us.min if evidence.rep.latency_us else None
+    load, fastest = evidence.cell.load, evidence.fastest_us
     # More connections would make the queue longer, and bring no more answers.
     queued = bool(fastest and evidence.mean_us and evidence.mean_us >= _QUEUED * fastest)
     if load.mode == "constant":
