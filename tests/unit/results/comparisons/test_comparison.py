@@ -76,6 +76,10 @@ def compare(
     return comparison.build(cells, [asked(head, base) for head in heads], controls)
 
 
+def against(head: CellSummary) -> Compared:
+    return compare(cell("stock", SLOW), head)
+
+
 def rows(found: Compared, which: int = 0) -> dict[str, MetricComparison]:
     return {row.metric: row for row in found.comparisons[which].rows}
 
@@ -89,7 +93,7 @@ def test_without_a_plan_nothing_is_compared() -> None:
 
 
 def test_a_difference_and_none() -> None:
-    found = rows(compare(cell("stock", SLOW), cell("production", FAST)))
+    found = rows(against(cell("production", FAST)))
     assert [found[name].conclusion for name in found] == ["higher", "lower", "no difference"]
     goodput = found["goodput"]
     assert (goodput.method, goodput.n, goodput.latency_of) == ("blocks", 5, None)
@@ -281,7 +285,7 @@ def test_failed_requests_are_beside_the_latency_they_may_have_won() -> None:
 
 
 def test_latencies_of_two_origins_are_not_compared() -> None:
-    found = rows(compare(cell("stock", SLOW), cell("production", FAST, load=CLOSED)))
+    found = rows(against(cell("production", FAST, load=CLOSED)))
     assert found["goodput"].conclusion == "higher"
     assert why(found["p50"]) == "latencies from scheduled and sent are never compared"
     assert {found[name].conclusion for name in ("p50", "p99")} == {"inconclusive"}

@@ -257,25 +257,6 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     assert error.startswith("wrk2 line 1, it did not run: 'unable to connect")
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "words"),
-    [
-        ("python-async.json.gz", b"\x1f\x8b", "the client's result is truncated"),
-        ("python-async.json.gz", None, "python-async.json.gz is not there"),
-        ("error.txt", b"python-async ended with 137: Killed", "ended with 137: Killed"),
-    ],
-)
-def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
-    python_dir: Path, name: str, data: bytes | None, words: str
-) -> None:
-    (python_dir / name).unlink(missing_ok=True)
-    if data is not None:
-        (python_dir / name).write_bytes(data)
-    found = build(python_dir)
-    assert words in present(found.error)
-    assert found.client is None
-
-
 def test_only_a_batch_has_requests_and_no_duration(python_dir: Path) -> None:
     right = (python_dir / CELL).read_bytes()
     for wrong in ({"duration_s": 5}, {"rate": 5}, {"mode": "closed"}, {"reuse": "yes"}):
@@ -376,39 +357,41 @@ def test_reduction_that_does_not_fit_is_refused(
     assert words in present(altered(oha_dir, change).error)
 
 
-def spoil(directory: Path, name: str, text: str | None) -> None:
-    (directory / name).unlink(missing_ok=True)
-    if text is not None:
-        (directory / name).write_text(text)
-
-
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("kind", "name", "data", "words"),
     [
-        ("error.txt", "gunicorn did not start\n", "gunicorn did not start"),
-        ("oha.json", None, "oha.json is not there"),
-        ("oha.json", "{", "truncated"),
-        ("oha.sqlite", None, "none of oha.sqlite"),
-        ("oha.sqlite", "rubbish", "truncated or not oha's"),
-        ("run.json", None, "run.json is not there"),
-        ("run.json", "{}", "run.json: Object missing required field `started`"),
-        ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "null` - at `$.started`"),
-        ("run.json", '{"exit_code": 3', "run.json is truncated"),
-        ("reverse_proxy-after.txt", "<html>", "reverse_proxy-after.txt is no page of counters"),
-        ("telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
-        ("telemetry-server.prom.gz", "x", "telemetry-server.prom.gz is truncated"),
+        ("oha", "error.txt", b"gunicorn did not start\n", "gunicorn did not start"),
+        ("oha", "oha.json", None, "oha.json is not there"),
+        ("oha", "oha.json", b"{", "truncated"),
+        ("oha", "oha.sqlite", None, "none of oha.sqlite"),
+        ("oha", "oha.sqlite", b"rubbish", "truncated or not oha's"),
+        ("oha", "run.json", None, "run.json is not there"),
+        ("oha", "run.json", b"{}", "run.json: Object missing required field `started`"),
+        ("oha", "run.json", b'{"exit_code": 0, "started": null, "finished": 2}',
+         "null` - at `$.started`"),
+        ("oha", "run.json", b'{"exit_code": 3', "run.json is truncated"),
+        ("oha", "reverse_proxy-after.txt", b"<html>",
+         "reverse_proxy-after.txt is no page of counters"),
+        ("oha", "telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
+        ("oha", "telemetry-server.prom.gz", b"x", "telemetry-server.prom.gz is truncated"),
+        ("python", "python-async.json.gz", b"\x1f\x8b", "the client's result is truncated"),
+        ("python", "python-async.json.gz", None, "python-async.json.gz is not there"),
+        ("python", "error.txt", b"python-async ended with 137: Killed", "with 137: Killed"),
     ],
-)
+)  # fmt: skip
 def test_what_fails_is_a_record_with_its_error(
-    oha_dir: Path, name: str, text: str | None, words: str
+    request: pytest.FixtureRequest, kind: str, name: str, data: bytes | None, words: str
 ) -> None:
-    spoil(oha_dir, name, text)
-    found = build(oha_dir)
+    directory: Path = request.getfixturevalue(f"{kind}_dir")
+    (directory / name).unlink(missing_ok=True)
+    if data is not None:
+        (directory / name).write_bytes(data)
+    found = build(directory)
     assert words in present(found.error)
-    assert str(oha_dir) not in documents.encode(found).decode()
+    assert str(directory) not in documents.encode(found).decode()
     assert not found.validity.valid
     assert found.validity.reasons == [Reason(code="failed", value=found.error)]
-    assert (found.requests, found.goodput, found.histogram) == (None, None, None)
+    assert (found.requests, found.goodput, found.histogram, found.client) == (None,) * 4
     assert found.cell.framework == "aiohttp"
 
 

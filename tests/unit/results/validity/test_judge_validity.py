@@ -1,4 +1,3 @@
-import ast
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from tests.unit.results.validity.judging import (
 )
 
 ROOT = Path(__file__).parents[4]
-LOADLAB = ROOT / "loadlab"
 
 
 NO_ANSWER: dict[str, Any] = {
@@ -139,32 +137,6 @@ def test_a_batch_may_fill_its_client_and_fail() -> None:
 def test_what_disturbs_a_batch_voids_it(code: str, hosts: dict[str, Any]) -> None:
     found = batch({}, **hosts)
     assert (found.valid, codes(found.reasons)) == (False, [code])
-
-
-def returned() -> set[str]:
-    """The codes in the source of the packages that judge a repetition: the keyword `code`, and the
-    first argument of a function of a rule."""
-    judging = (
-        "results/validity/[!v]*.py",
-        "results/repetitions/client_part.py",
-        "results/repetitions/derive_result.py",
-        "generators/*.py",
-    )
-    trees = [ast.parse(path.read_text()) for package in judging for path in LOADLAB.glob(package)]
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    codes = [word.value for call in calls for word in call.keywords if word.arg == "code"]
-    rules = ("over", "_taken", "_in_seconds", "_on_hosts")
-    codes += [call.args[0] for call in calls if getattr(call.func, "id", "") in rules]
-    return {
-        part.value
-        for code in codes
-        for part in ast.walk(code)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    }
-
-
-def test_every_code_of_a_repetition_has_words() -> None:
-    assert returned() == set(validity_reasons.VOID) | set(validity_reasons.FINDINGS)
 
 
 def test_words_name_the_client_that_a_reason_is_about() -> None:
