@@ -7,7 +7,7 @@ from loadlab.bundle import crate
 from loadlab.bundle.archive import names
 from loadlab.bundle.document_comparison import Comparison
 from loadlab.bundle.outcome import Checked, Outcome
-from loadlab.history.reproduction import build_reproduction as reproduction
+from loadlab.history import reproduction
 from loadlab.kinds import all_kinds, derive_run
 from loadlab.kinds.lesson import show
 from loadlab.model import Manifest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from loadlab.bundle import verify
 from loadlab.bundle.outcome import listing
-from loadlab.history.reproduction import build_reproduction, recipe
+from loadlab.history import reproduction
 from loadlab.model import Manifest, Original, Source, Summary
 from loadlab.plan import plan_document as plans
 from loadlab.run import documents
@@ -88,9 +88,6 @@ def _original(
             signer=signer,
             unverified=unverified or [],
         ),
-        recipe=recipe.of_run(run_dir),
-        hosts=manifest.hosts,
-        controller=manifest.controller,
         summary=documents.read(run.summary, Summary),
-        ledgers=build_reproduction.ledgers(run_dir),
+        **vars(reproduction.basis(run_dir)),
     )

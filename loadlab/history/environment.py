@@ -1,26 +1,12 @@
-"""What differs between the environments of two runs, for one of their cells."""
+"""Which differences between two runs concern one of their cells."""
 
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.history.past_runs import Measured
-from loadlab.history.reproduction import deviations
 from loadlab.model import Cell, Deviation, Part, ReproductionPart
 from loadlab.model.base import Json
-
-
-def compare(before: Measured, now: Measured) -> list[ReproductionPart]:
-    """Return what differs between two runs in anything that a cell of both may depend on."""
-    return [
-        *deviations.planned(before.recipe, now.recipe),
-        *deviations.measured(
-            (before.manifest.hosts, now.manifest.hosts),
-            (before.manifest.controller, now.manifest.controller),
-            (before.ledgers, now.ledgers),
-        ),
-    ]
 
 
 def of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart]:
@@ -31,13 +17,12 @@ def of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart]
     compared.
     """
     concerns = _concerns(cell)
-    concerning = []
-    for part in parts:
-        if part.part in concerns:
-            own = [deviation for deviation in part.deviations if concerns[part.part](deviation)]
-            if own:
-                concerning.append(replace(part, deviations=own))
-    return concerning
+    own = [
+        replace(part, deviations=list(filter(concerns[part.part], part.deviations)))
+        for part in parts
+        if part.part in concerns
+    ]
+    return [part for part in own if part.deviations]
 
 
 def _concerns(cell: Cell) -> Mapping[Part, Callable[[Deviation], bool]]:

@@ -1,12 +1,12 @@
 """Read the documents of every run in results/: none is left out, and none ends the reading."""
 
 import datetime
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from loadlab.history.reproduction import build_reproduction, recipe
-from loadlab.model import Manifest, Progress, Recipe, Summary, TuningLedger
+from loadlab.history.reproduction import Basis, basis
+from loadlab.model import Manifest, Progress, Summary
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
 from loadlab.run import documents, lock, run_dir
@@ -22,8 +22,7 @@ class Measured:
 
     summary: Summary
     manifest: Manifest
-    recipe: Recipe
-    ledgers: list[TuningLedger] = field(default_factory=list)
+    basis: Basis
 
 
 @dataclass(frozen=True)
@@ -83,12 +82,8 @@ def _complete(run: RunDir, own: int | None, past: PastRun) -> PastRun:
     measured = None
     if run.summary.exists():
         manifest = documents.read(run.manifest, Manifest)
-        measured = Measured(
-            documents.read(run.summary, Summary),
-            manifest,
-            recipe.of_run(run.path),
-            build_reproduction.ledgers(run.path),
-        )
+        summary = documents.read(run.summary, Summary)
+        measured = Measured(summary, manifest, basis(run.path))
         if manifest.finished:
             past = replace(past, ended=_seconds(manifest.finished))
     done = past.progress

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.history import environment
+from loadlab.history import environment, reproduction
 from loadlab.history.past_runs import PastRun
 from loadlab.model import (
     Cell,
@@ -44,14 +44,26 @@ class Step:
 
 
 @dataclass
-class Series:
-    """A cell over time; positions are those in ``runs``."""
+class Past:
+    """What was measured over time; positions are those in ``runs``."""
 
     runs: list[PastRun] = field(default_factory=list)
-    #: The cell of each run; void: it has no valid repetition.
-    cells: list[CellSummary] = field(default_factory=list)
     #: A position -> what differs in the environment from the run before it.
     changes: dict[int, list[ReproductionPart]] = field(default_factory=dict)
+
+    def add_run(self, run: PastRun, changed: list[ReproductionPart]) -> None:
+        """Add the next run, with what changed in the environment before it."""
+        if changed:
+            self.changes[len(self.runs)] = changed
+        self.runs.append(run)
+
+
+@dataclass
+class Series(Past):
+    """A cell over time."""
+
+    #: The cell of each run; void: it has no valid repetition.
+    cells: list[CellSummary] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     # The valid runs of the present level, and the p values of its comparisons so far.
     level: list[int] = field(default_factory=list)
@@ -65,11 +77,10 @@ class Series:
     def add(self, run: PastRun, cell: CellSummary, changed: list[ReproductionPart]) -> None:
         """Add the next run; a changed environment begins a level."""
         if changed:
-            self.changes[len(self.runs)] = changed
             self.level, self.tried = [], []
         if metrics.valid(cell):
             self.level.append(len(self.runs))
-        self.runs.append(run)
+        self.add_run(run, changed)
         self.cells.append(cell)
 
     def comparable(self) -> bool:
@@ -79,12 +90,10 @@ class Series:
 
 
 @dataclass
-class Searched:
-    """A search over time: what it found in each run; changes as in Series."""
+class Searched(Past):
+    """A search over time: what it found in each run."""
 
-    runs: list[PastRun] = field(default_factory=list)
     searches: list[SearchSummary] = field(default_factory=list)
-    changes: dict[int, list[ReproductionPart]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,9 +125,7 @@ def build(runs: Sequence[PastRun]) -> History:
         keys = _numbered(map(_search_key, summary.searches))
         for key, search in zip(keys, summary.searches, strict=True):
             searched = searches.setdefault(key, Searched())
-            if changed := differ.of(searched.runs, run, search.cell):
-                searched.changes[len(searched.runs)] = changed
-            searched.runs.append(run)
+            searched.add_run(run, differ.of(searched.runs, run, search.cell))
             searched.searches.append(search)
         _mark(compared, floors)
     return History(list(cells.values()), list(searches.values()))
@@ -147,7 +154,8 @@ class _Differences:
         assert run.measured
         key = last.run_id, run.run_id
         if key not in self._compared:
-            self._compared[key] = environment.compare(last.measured, run.measured)
+            compared = reproduction.deviations(last.measured.basis, run.measured.basis)
+            self._compared[key] = compared
         return environment.of_cell(cell, self._compared[key])
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from loadlab.history import series
 from loadlab.history.past_runs import Measured, PastRun
+from loadlab.history.reproduction import Basis
 from loadlab.kinds.study import sampling
 from loadlab.kinds.study.sampling import Level
 from loadlab.model import CellSummary, Recipe
@@ -267,7 +268,8 @@ def _measured() -> Measured:
         pins={},
         locks={},
     )
-    return Measured(builders.summary(), manifest, recipe)
+    basis = Basis(recipe, manifest.hosts, manifest.controller, [])
+    return Measured(builders.summary(), manifest, basis)
 
 
 def _past(number: int, slower: float) -> PastRun:

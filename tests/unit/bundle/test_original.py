@@ -9,7 +9,7 @@ import pytest
 from loadlab.bundle import archive, verify
 from loadlab.bundle import original as originals
 from loadlab.bundle.outcome import Outcome
-from loadlab.history.reproduction import build_reproduction
+from loadlab.history import reproduction
 from loadlab.model import Summary
 from loadlab.run import documents, revision
 from loadlab.run.errors import PlanError
@@ -106,7 +106,7 @@ def test_the_comparison_with_the_original_is_verified_too(run_dir: Path, tmp_pat
     for name in ("manifest", "summary"):
         change(again / f"{name}.json", "run_id", to="again")
     change(again / "plan.json", "plan", "run_id", to="again")
-    original = build_reproduction.write(again)
+    original = reproduction.write(again)
     assert original is not None
     assert original.run_id == "again"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.history.reproduction import recipe
+from loadlab.history import reproduction
 from loadlab.kinds import plan_run as planning
 from loadlab.model import Original, Recipe, Source
 from loadlab.plan.plan_document import Plan
@@ -23,7 +23,7 @@ NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 def made(**given: Any) -> Recipe:
     """Return the recipe of a run of this lab with these options."""
-    return recipe.of_plan(
+    return reproduction.recipe_of_plan(
         planning.plan(Request(root=ROOT, specs=SPECS, given_options=given, now=NOW)), ROOT, {}
     )
 

@@ -19,7 +19,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from msgspec import field
 from msgspec.structs import replace
 
-from loadlab.history.reproduction import deviations, recipe
+from loadlab.history import reproduction
 from loadlab.kinds import all_kinds
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
@@ -72,5 +72,5 @@ class ActionModule(ControllerAction[Arguments]):
 
     def _unlike(self, original: Original, planned: Plan, args: Arguments) -> list[str]:
         """Return lines on what differs from the original before anything is changed."""
-        here = recipe.of_plan(planned, args.root, args.made_with)
-        return reproduction_words.before(deviations.planned(original.recipe, here))
+        here = reproduction.recipe_of_plan(planned, args.root, args.made_with)
+        return reproduction_words.before(reproduction.planned(original.recipe, here))

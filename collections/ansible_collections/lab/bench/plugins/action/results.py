@@ -13,7 +13,7 @@ from pathlib import Path
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.history.reproduction import build_reproduction as reproduction
+from loadlab.history import reproduction
 from loadlab.kinds import all_kinds, derive_run, run_end
 from loadlab.kinds.study import words as study_words
 from loadlab.report.words import disturbances, repetitions_words

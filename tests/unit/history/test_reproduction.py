@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.history.reproduction import build_reproduction, deviations, recipe
+from loadlab.history import reproduction
 from loadlab.kinds import run_end
 from loadlab.model import (
     Manifest,
     ManifestHost,
     Original,
-    Recipe,
     Reproduction,
     ReproductionPart,
     Source,
@@ -47,11 +46,8 @@ def original(run: Path, **changed: Any) -> Original:
     known = documents.read(RunDir(run).manifest, Manifest)
     found = Original(
         source=Source(run_id="before", started=known.started, lab=known.lab),
-        recipe=recipe.of_run(run),
-        hosts=known.hosts,
-        controller=known.controller,
         summary=replace(builders.summary(), run_id="before"),
-        ledgers=build_reproduction.ledgers(run),
+        **vars(reproduction.basis(run)),
     )
     found = replace(found, **changed)
     documents.write(RunDir(run).original, documents.encode(found))
@@ -60,7 +56,7 @@ def original(run: Path, **changed: Any) -> Original:
 
 def written(run: Path) -> Reproduction:
     """Return reproduction.json as it is read again."""
-    assert build_reproduction.write(run) is not None
+    assert reproduction.write(run) is not None
     return documents.read(RunDir(run).reproduction, Reproduction)
 
 
@@ -75,7 +71,7 @@ def told(found: Reproduction, name: str) -> list[tuple[str | None, str, Any, Any
 
 def test_a_run_that_repeats_none_has_no_document(run_dir: Path) -> None:
     RunDir(run_dir).original.unlink()
-    assert build_reproduction.write(run_dir) is None
+    assert reproduction.write(run_dir) is None
     assert not RunDir(run_dir).reproduction.exists()
 
 
@@ -144,7 +140,7 @@ def test_pins_of_lock_files_of_one_run_are_not_compared(run_dir: Path) -> None:
     fewer = replace(before, locks={}, pins={"aiohttp/aiohttp": before.pins["aiohttp/aiohttp"]})
     parts = {
         one.part: one
-        for one in deviations.planned(
+        for one in reproduction.planned(
             fewer, replace(before, pins={**fewer.pins, "oha/oha_version": "1"})
         )
     }
@@ -187,13 +183,14 @@ def test_many_differences_are_cut_on_the_terminal_and_whole_in_the_report(run_di
 
 
 def test_the_plan_of_this_lab_has_the_recipe_that_its_documents_have(run_dir: Path) -> None:
-    planned: Recipe = recipe.of_plan(builders.plan(), builders.ROOT, {"local_hosts_release": "x"})
-    there = recipe.of_run(run_dir)
+    made_with = {"local_hosts_release": "x"}
+    planned = reproduction.recipe_of_plan(builders.plan(), builders.ROOT, made_with)
+    there = reproduction.basis(run_dir).recipe
     assert planned.inputs == there.inputs
     assert {"application aiohttp", "tuning profile production"} < planned.inputs.keys()
     assert "requirements.txt" in (planned.locks or {})
     assert "apps/aiohttp/requirements.txt" in (planned.locks or {})
     assert "metronome/Cargo.lock" in (planned.locks or {})
-    other = recipe.of_plan(builders.plan(generator="oha"), builders.ROOT, {})
+    other = reproduction.recipe_of_plan(builders.plan(generator="oha"), builders.ROOT, {})
     assert other.pins["oha/oha_version"]
-    assert planned.made_with == {"local_hosts_release": "x"}
+    assert planned.made_with == made_with
