@@ -173,17 +173,13 @@ def _derived(folder: Path, said: Beside, module: str | None) -> App:
     file = requirements.file_of(folder)
     source = _source(folder, file)
     target = module or said.module
-    if target:
-        named = _module(target)
-        owner, _, name = named.partition(":")
-        if not source.binds(owner, name):
-            raise PlanError(
-                f"module: '{target}' is not in {folder}: no module {owner} there has {name}. "
-                f"{_found_words(source)}"
-            )
-    else:
-        named = _find(folder, source, said.interface)
-        owner, _, name = named.partition(":")
+    named = _module(target) if target else _find(folder, source, said.interface)
+    owner, _, name = named.partition(":")
+    if target and not source.binds(owner, name):
+        raise PlanError(
+            f"module: '{target}' is not in {folder}: no module {owner} there has {name}. "
+            f"{_candidates_words(source)}"
+        )
     interface = said.interface or source.interface(owner, name)
     if interface is None:
         raise PlanError(
@@ -223,42 +219,35 @@ def _source(folder: Path, file: str) -> Source:
 
 def _find(folder: Path, source: Source, interface: Spoken | None) -> str:
     """Return the first well-known callable, of this interface where one is given."""
-    candidates = [*_candidates(source)]
-    for owner, name in candidates:
+    for owner, name in _candidates(source):
         if interface is None or source.interface(owner, name) in (interface, None):
             return f"{owner}:{name}"
     raise PlanError(
-        f"module: {folder} has no application under a well-known name. {_found_words(source)}"
+        f"module: {folder} has no application under a well-known name. {_candidates_words(source)}"
     )
 
 
-def _found_words(source: Source) -> str:
+def _candidates_words(source: Source) -> str:
     there_are = [f"{owner}:{name}" for owner, name in _candidates(source)]
     well_known = ", ".join(f"{module}:{name[0]}" for module, name in _WELL_KNOWN.items())
     listed = (
         f"There are: {', '.join(there_are)}."
         if there_are
-        else f"Looked for: {well_known}, the same "
+        else f"Looked for: {well_known}, the same in each package, and <package>:app."
     )
-    rest = "" if there_are else "in each package, and <package>:app."
-    return f"{listed}{rest} Give one with -e module=<module>:<callable>."
+    return f"{listed} Give one with -e module=<module>:<callable>."
 
 
 def _candidates(source: Source) -> Iterator[tuple[str, str]]:
     """Yield (module, callable) of every well-known callable."""
-    for prefix in ("", *(f"{package}." for package in source.packages())):
-        for module, names in _WELL_KNOWN.items():
-            yield from (
-                (prefix + module, callable_name)
-                for callable_name in names
-                if source.binds(prefix + module, callable_name)
-            )
-    for package in source.packages():
-        yield from (
-            (package, callable_name)
-            for callable_name in ("app", "application")
-            if source.binds(package, callable_name)
-        )
+    packages = source.packages()
+    modules = [
+        (f"{prefix}{module}", names)
+        for prefix in ("", *(f"{package}." for package in packages))
+        for module, names in _WELL_KNOWN.items()
+    ]
+    for module, names in [*modules, *((package, _WELL_KNOWN["app"]) for package in packages)]:
+        yield from ((module, name) for name in names if source.binds(module, name))
 
 
 def _check_size(folder: Path) -> None:

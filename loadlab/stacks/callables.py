@@ -98,11 +98,8 @@ class Source:
     def _of_name(self, module: str, name: str, depth: int) -> Spoken | None:
         bound = self._bound(module, name) if depth else None
         if isinstance(bound, tuple):
-            return self._of_import(module, *bound, depth)
+            return self._of_name(self._absolute(module, bound[0]), bound[1], depth - 1)
         return self._of_bound(module, bound, depth)
-
-    def _of_import(self, module: str, other: str, name: str, depth: int) -> Spoken | None:
-        return self._of_name(self._absolute(module, other), name, depth - 1)
 
     def _absolute(self, module: str, other: str) -> str:
         """Return the module that an import names; dots are relative to the importing one."""
@@ -150,9 +147,8 @@ class Source:
         """Return what a call of a function or class of the application's own returns."""
         bound = self._bound(module, name) if depth > 0 else None
         if isinstance(bound, tuple):
-            full = f"{self._absolute(module, bound[0])}.{bound[1]}"
             other = self._absolute(module, bound[0])
-            return MADE_BY.get(full) or self._made_by(other, bound[1], depth - 1)
+            return MADE_BY.get(f"{other}.{bound[1]}") or self._made_by(other, bound[1], depth - 1)
         if isinstance(bound, ast.ClassDef):
             call = _last(bound.body, "__call__")
             if isinstance(call, ast.AsyncFunctionDef | ast.FunctionDef):
@@ -201,24 +197,24 @@ def _last(body: list[ast.stmt], name: str) -> _Bound | None:
 
 def _bindings(body: list[ast.stmt], name: str) -> Iterator[_Bound]:
     for statement in body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if statement.name == name:
-                yield statement
-        elif isinstance(statement, ast.Assign):
-            targets = statement.targets
-            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                yield statement.value
-        elif isinstance(statement, ast.AnnAssign):
-            if isinstance(statement.target, ast.Name) and statement.target.id == name:
-                yield from [statement.value] if statement.value else []
-        elif isinstance(statement, ast.ImportFrom):
-            for alias in statement.names:
-                if (alias.asname or alias.name) == name:
-                    yield "." * statement.level + (statement.module or ""), alias.name
-        elif isinstance(statement, ast.Import):
-            for alias in statement.names:
-                if (alias.asname or alias.name.partition(".")[0]) == name:
-                    yield (alias.name if alias.asname else name), ""
-        else:
-            for part in ("body", "orelse", "finalbody"):
-                yield from _bindings(getattr(statement, part, []), name)
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                if statement.name == name:
+                    yield statement
+            case ast.Assign(targets=targets, value=value):
+                if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                    yield value
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
+                if target == name:
+                    yield value
+            case ast.ImportFrom(names=names, level=level, module=module):
+                for alias in names:
+                    if (alias.asname or alias.name) == name:
+                        yield "." * level + (module or ""), alias.name
+            case ast.Import(names=names):
+                for alias in names:
+                    if (alias.asname or alias.name.partition(".")[0]) == name:
+                        yield (alias.name if alias.asname else name), ""
+            case _:
+                for part in ("body", "orelse", "finalbody"):
+                    yield from _bindings(getattr(statement, part, []), name)

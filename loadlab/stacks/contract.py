@@ -243,18 +243,15 @@ def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -
 
 
 def _check_status(contract: Contract, status: int, body: bytes) -> None:
-    path = contract.path
+    said = f"{contract.path} answered status {status}, "
+    start = repr(body[:200].decode("utf-8", "replace"))
     if contract.status is None and not 200 <= status <= 299:
         raise ContractError(
-            f"{path} answered status {status}, and goodput counts 200 to 299 alone: "
-            f"{body[:200].decode('utf-8', 'replace')!r}. Name another path or further headers in "
-            "requests.yml, in the application's folder"
+            f"{said}and goodput counts 200 to 299 alone: {start}. Name another path or further "
+            "headers in requests.yml, in the application's folder"
         )
     if contract.status not in (None, status):
-        raise ContractError(
-            f"{path} answered status {status}, the contract says {contract.status}: "
-            f"{body[:200].decode('utf-8', 'replace')!r}"
-        )
+        raise ContractError(f"{said}the contract says {contract.status}: {start}")
 
 
 def _check_length(path: str, headers: Mapping[str, str], body: bytes) -> None:

@@ -51,8 +51,8 @@ def obtain(root: Path, name: str, machine: str) -> tuple[Path, bool]:
         "Set UV_PYTHON_INSTALL_MIRROR to the address of a copy of these builds, or leave python "
         "out for the server's own."
     )
-    limit = uv.Limit(seconds=_TIMEOUT_S, purpose=f"python: the download of {name}", remedy=remedy)
-    reason = uv.failure(["python", "install", "--no-progress", *where, build], limit)
+    words: list[str | Path] = ["python", "install", "--no-progress", *where, build]
+    reason = uv.failure(words, _TIMEOUT_S, f"python: the download of {name}", remedy)
     if reason:
         raise PlanError(f"python: {name} cannot be had on this machine: {reason}. {remedy}")
     # uv links a version without its last number to the build.

@@ -115,18 +115,16 @@ def arrangements(
     """
     return Arrangements(
         [
-            _arrangement(
-                root, stack["definition"], address, stack["place"],
-                f"{kept}/{stack['stack_name']}.tar", one_application,
-            )
+            _arrangement(root, stack, address, f"{kept}/{stack['stack_name']}.tar", one_application)
             for stack in placed
         ]
-    )  # fmt: skip
+    )
 
 
 def _arrangement(
-    root: Path, stack: Stack, address: str, place: int, archive: str, one_application: bool
+    root: Path, placed: Placed, address: str, archive: str, one_application: bool
 ) -> Arrangement:
+    stack, place = placed["definition"], placed["place"]
     host = address if stack.reverse_proxy == DIRECT else "127.0.0.1"
     port = reverse_proxies.access(root, DIRECT).port
     ports = [_APPLICATION_PORT + place] if stack.transport == "tcp" else []

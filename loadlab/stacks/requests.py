@@ -13,6 +13,7 @@ import jsonschema
 import msgspec
 import yaml
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from loadlab.model.base import Json
 from loadlab.run import http_headers
@@ -80,9 +81,7 @@ def read(folder: Path) -> Contracts:
     if not entries:
         raise PlanError(f"{path}: it names no request. Give name: path, or remove the file.")
     requests = {name: _request(path, name, request) for name, request in entries.items()}
-    measured = [name for name, request in requests.items() if request.measured] or [
-        next(iter(requests))
-    ]
+    measured = [name for name, request in requests.items() if request.measured] or [*requests][:1]
     return {
         name: _contract(path, name, request, name in measured) for name, request in requests.items()
     }
@@ -97,9 +96,8 @@ def _request(path: Path, name: str, entry: str | dict[str, Json]) -> OwnRequest:
     try:
         request = msgspec.convert({"path": entry} if isinstance(entry, str) else entry, OwnRequest)
     except msgspec.ValidationError as problem:
-        limit = (
-            " Goodput counts answers with status 200 to 299." if "status" in str(problem) else ""
-        )
+        is_status = "status" in str(problem)
+        limit = " Goodput counts answers with status 200 to 299." if is_status else ""
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}.{limit}") from None
     if not _PATH.fullmatch(request.path):
         raise PlanError(
@@ -123,32 +121,16 @@ def _contract(path: Path, name: str, request: OwnRequest, measured: bool) -> Con
     if "host" not in kinds:
         headers["Host"] = HOST
     if body and "content-type" not in kinds:
-        is_text = isinstance(request.body, str)
-        headers["Content-Type"] = (
-            "application/x-www-form-urlencoded" if is_text else "application/json"
-        )
+        kind = "x-www-form-urlencoded" if isinstance(request.body, str) else "json"
+        headers["Content-Type"] = f"application/{kind}"
     allowed = [key for key in http_headers.RESERVED if key != "host"]
     try:
         headers = http_headers.checked(headers.items(), _HOW, allowed)
         _check_rules(request)
     except (PlanError, re.error, jsonschema.SchemaError) as problem:
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
-    return Contract(
-        path=request.path,
-        method=request.method,
-        headers=headers,
-        body=body,
-        status=request.status,
-        content_type=request.content_type,
-        answer_headers=request.answer_headers,
-        json=request.json,
-        text=request.text,
-        schema=request.schema,
-        pattern=request.pattern,
-        minimum_ms=request.minimum_ms,
-        maximum_ms=request.maximum_ms,
-        measured=measured,
-    )
+    own = {**asdict(request), "headers": headers, "body": body, "measured": measured}
+    return Contract(**own)
 
 
 def _check_rules(request: OwnRequest) -> None:
@@ -164,11 +146,8 @@ def _body(path: Path, name: str, request: OwnRequest) -> str:
         return ""
     if request.method == "GET":
         raise PlanError(f"{path}: {name}: a GET has no body. Give method: POST, or leave body out.")
-    text = (
-        request.body
-        if isinstance(request.body, str)
-        else json.dumps(request.body, separators=(",", ":"))
-    )
+    body = request.body
+    text = body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))
     size = len(text.encode())
     if size > BODY_BYTES_MAX or "\0" in text:
         raise PlanError(

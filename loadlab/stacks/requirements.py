@@ -83,7 +83,8 @@ def wanted(folder: Path, file: str) -> list[str]:
     """
     path = folder / file
     if is_wheel(file):
-        return _of_wheel(path)
+        needs = _metadata(path).get_all("Requires-Dist") or []
+        return [line for line in needs if "extra ==" not in line]
     if file == PROJECT:
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         if "dependencies" in project.get("dynamic", []):
@@ -96,8 +97,9 @@ def wanted(folder: Path, file: str) -> list[str]:
         packages = _of_text(path, set())
     for line in packages:
         if _LOCAL.match(line):
+            shown = re.sub(r"//[^/@]*@", "//", line)
             raise PlanError(
-                f"app: '{_secretless(line)}' in {path} is no package of an index, which alone can "
+                f"app: '{shown}' in {path} is no package of an index, which alone can "
                 "be locked by its hash. Leave it out: the folder and its src/ are on the path."
             )
     return packages
@@ -110,7 +112,8 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
     seen.add(path)
     packages = []
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
-    for line in _meaningful(text):
+    lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in text.splitlines())
+    for line in filter(None, lines):
         included = re.fullmatch(r"(?:-r|--requirement)[ =]?\s*(\S+)", line)
         if included:
             packages += _of_text((path.parent / included[1]).resolve(), seen)
@@ -125,11 +128,6 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
     return packages
 
 
-def _of_wheel(path: Path) -> list[str]:
-    needs = _metadata(path).get_all("Requires-Dist") or []
-    return [line for line in needs if "extra ==" not in line]
-
-
 def _metadata(path: Path) -> Message:
     try:
         with zipfile.ZipFile(path) as wheel:
@@ -140,15 +138,6 @@ def _metadata(path: Path) -> Message:
             f"app: {path} is no wheel. Build it again, for example with uv build."
         ) from None
     return HeaderParser().parsestr(text)
-
-
-def _meaningful(text: str) -> list[str]:
-    lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in text.splitlines())
-    return [line for line in lines if line]
-
-
-def _secretless(line: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", line)
 
 
 def make_lock(root: Path, folder: Path, file: str) -> bool:
@@ -169,12 +158,10 @@ def make_lock(root: Path, folder: Path, file: str) -> bool:
                 *("--generate-hashes", "--only-binary", ":all:"),
                 *("wanted.in", "--output-file", "lock.txt"),
             ],
-            uv.Limit(
-                seconds=_TIMEOUT_S,
-                purpose=f"app: locking the packages of {folder / file}",
-                remedy="Give it narrower versions, such as those that pip freeze names where the "
-                "application runs.",
-            ),
+            _TIMEOUT_S,
+            f"app: locking the packages of {folder / file}",
+            "Give it narrower versions, such as those that pip freeze names where the application "
+            "runs.",
             Path(place),
         )
         if reason:

@@ -166,9 +166,8 @@ def stack(root: Path, values: Options, python: str | None) -> Stack:
     needs = {need for name in app.endpoints for need in known_contracts[name].needs}
     chosen = matching[0]
     refuse_python(framework, chosen, python)
-    constants = [
-        _constant(known_contracts[name]) for name in app.endpoints if app.language == "none"
-    ]
+    answered = app.endpoints if app.language == "none" else []
+    constants = [_constant(known_contracts[name]) for name in answered]
     return Stack(
         **{name: getattr(chosen, name) for name in Chosen.__struct_fields__},
         framework=framework,
@@ -193,13 +192,10 @@ def stack(root: Path, values: Options, python: str | None) -> Stack:
 
 
 def _constant(contract: Contract) -> Constant:
-    body = None if contract.text_from else expected_body(contract, {}).decode()
-    return Constant(
-        path=contract.path,
-        content_type=contract.content_type,
-        body=body,
-        text_from=contract.text_from,
-    )
+    text_from = contract.text_from
+    body = None if text_from else expected_body(contract, {}).decode()
+    kind = contract.content_type
+    return Constant(path=contract.path, content_type=kind, body=body, text_from=text_from)
 
 
 def default_driver(app: App) -> str | None:
@@ -212,15 +208,12 @@ def _driver(values: Options, app: App) -> str | None:
 
     Raises PlanError where the application has no such driver.
     """
-    driver, there_are = values.driver, app.drivers
-    if driver is None:
-        return default_driver(app)
-    if driver not in there_are:
+    if values.driver is not None and values.driver not in app.drivers:
         raise PlanError(
-            f"driver: {values.framework} has no driver {driver}. "
-            f"It has: {', '.join(there_are) or 'none to choose'}."
+            f"driver: {values.framework} has no driver {values.driver}. "
+            f"It has: {', '.join(app.drivers) or 'none to choose'}."
         )
-    return driver
+    return values.driver or default_driver(app)
 
 
 def _own_python(values: Options, app: App, driver: str | None) -> str | None:
@@ -256,9 +249,7 @@ def _refuse_proxy(values: Options, app: App, reached: Access) -> None:
             f"reverse_proxy: {values.framework} is answered by nginx itself, which "
             f"reverse_proxy={proxy} leaves out. Leave reverse_proxy out."
         )
-    asking = proxy
-    if proxy == DIRECT:
-        asking = "without one the generator"
+    asking = "without one the generator" if proxy == DIRECT else proxy
     for name, choices in _asked_of(reached).items():
         choice = getattr(values, name)
         if choice is not None and choice not in choices:

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting, one_line
 
@@ -15,18 +13,19 @@ from loadlab.run.formatting import lasting, one_line
 _MOST = 800
 
 
-class Limit(Struct, frozen=True, kw_only=True):
-    """How long a command may last."""
+def failure(
+    arguments: Sequence[str | Path],
+    seconds: float,
+    purpose: str,
+    remedy: str,
+    cwd: Path | None = None,
+) -> str:
+    """Run uv in the folder ``cwd`` for at most so many seconds; return why it failed, "" where it
+    did not.
 
-    seconds: float
-    purpose: str  #: What it does, "<option>: the download of ...".
-    remedy: str  #: What the user can do about a command that lasts longer, in a sentence.
-
-
-def failure(arguments: Sequence[str | Path], limit: Limit, cwd: Path | None = None) -> str:
-    """Run uv in the folder ``cwd``; return why it failed, "" where it did not.
-
-    The message is without the passwords of addresses. Raises PlanError where it lasts too long.
+    ``purpose``: what it does, "<option>: the download of ...". ``remedy``: what the user can do
+    about a command that lasts longer, in a sentence. The message is without the passwords of
+    addresses. Raises PlanError where it lasts too long.
     """
     try:
         said = subprocess.run(
@@ -34,12 +33,12 @@ def failure(arguments: Sequence[str | Path], limit: Limit, cwd: Path | None = No
             cwd=cwd,
             capture_output=True,
             text=True,
-            timeout=limit.seconds,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
         raise PlanError(
-            f"{limit.purpose} took longer than {lasting(limit.seconds)}, the limit. {limit.remedy}"
+            f"{purpose} took longer than {lasting(seconds)}, the limit. {remedy}"
         ) from None
     if not said.returncode:
         return ""
