@@ -22,12 +22,12 @@ from loadlab.plan import (
     cells,
     check_options,
     cross_check,
-    experiments,
     load_files,
     needs,
     records,
     repeats,
     run_inputs,
+    saturated,
     schedule,
     user_options,
 )
@@ -183,7 +183,7 @@ def _of_cells(
         generators=sorted(generators),
         no_curve=None
         if planned.study or not measured
-        else experiments.no_curve(request.root, planned.options),
+        else saturated.no_curve(request.root, planned.options),
         study=planned.study,
         comparisons=[],
         aa_controls=[],

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import Arrivals, GivenOptions, Options, OptionValue, Point, ramp_mean
+from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain, plural
 from loadlab.run.methods import ROOT
@@ -177,11 +178,7 @@ def refuse(options: Options) -> None:
         raise PlanError(
             f"{RAMP}: an slo searches one rate, and a ramp has many. Leave one of the two out."
         )
-    if OPTION not in generator.options:
-        raise PlanError(
-            f"{option}: generator={generator.name} sends at a constant rate alone. Give -e "
-            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {option} out."
-        )
+    request_records.refuse_unread(options, option, "sends at a constant rate alone")
     adds_up = not (arrivals.burst or arrivals.switching) and arrivals.smoothness in (None, 1)
     if options.clients > 1 and not adds_up:
         raise PlanError(
@@ -189,7 +186,7 @@ def refuse(options: Options) -> None:
             f"would not be {options.arrivals} together; {_POISSON} would. Give "
             f"-e {OPTION}={_POISSON}, or take `serves` from clients in the inventory."
         )
-    requests = max(options.rate, default=0) * max(options.duration, options.warmup)
+    requests = request_records.due(options)
     if requests > REQUESTS_MAX * options.clients:
         raise PlanError(
             f"{option}: {arrivals} of {plain(requests)} requests, and a client holds the "

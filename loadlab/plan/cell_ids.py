@@ -2,47 +2,52 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 from msgspec import to_builtins
 
-from loadlab.model import NGINX, Cell, Load, Purpose
+from loadlab.model import NGINX, Arrivals, Cell, Load, Purpose
 from loadlab.run.formatting import plain
 
 
 def stack_id(cell: Cell) -> str:
     """Return the id of the cell's stack, a part of the cell's own."""
-    parts = [cell.framework, cell.server, cell.transport, cell.protocol]
-    if cell.app:
-        parts.insert(1, f"app{_digest(cell.app)[:8]}")
-    # A dotted name is the worker class of the event loop, which the id already names.
-    if cell.worker_class and "." not in cell.worker_class:
-        parts.append(cell.worker_class)
-    if cell.event_loop:
-        parts.append(cell.event_loop)
-    if cell.workers:
-        parts.append(f"{cell.workers}workers")
-    if cell.threads not in (None, 1):
-        parts.append(f"{cell.threads}threads")
-    if cell.server_keepalive_s:
-        parts.append(f"keep{cell.server_keepalive_s}s")
-    if cell.driver:
-        parts.append(cell.driver)
-    if cell.python:
-        parts.append(f"python{cell.python}")
-    if not cell.upstream_keepalive:
-        parts.append("unkept")
-    if cell.reverse_proxy != NGINX:
-        parts.append("direct" if cell.direct else f"by-{cell.reverse_proxy}")
-    parts.append(f"b{cell.backlog}")
-    return "-".join(parts)
+    proxy = cell.reverse_proxy
+    parts = [
+        cell.framework,
+        f"app{_digest(cell.app)[:8]}" if cell.app else None,
+        cell.server,
+        cell.transport,
+        cell.protocol,
+        # A dotted name is the worker class of the event loop, which the id already names.
+        cell.worker_class if "." not in (cell.worker_class or "") else None,
+        cell.event_loop,
+        f"{cell.workers}workers" if cell.workers else None,
+        f"{cell.threads}threads" if cell.threads not in (None, 1) else None,
+        f"keep{cell.server_keepalive_s}s" if cell.server_keepalive_s else None,
+        cell.driver,
+        f"python{cell.python}" if cell.python else None,
+        None if cell.upstream_keepalive else "unkept",
+        None if proxy == NGINX else "direct" if cell.direct else f"by-{proxy}",
+        f"b{cell.backlog}",
+    ]
+    return _joined(parts)
 
 
 def cell_id(cell: Cell, purpose: Purpose) -> str:
     """Return the id of a cell for this purpose; it names every part of the cell's definition."""
-    parts = [stack_id(cell), _endpoint(cell), cell.tuning, cell.network, *_load(cell.load)]
-    if cell.variant:
-        parts.append(cell.variant)
-    return "-".join(parts if purpose == "measure" else [*parts, purpose])
+    return _joined(
+        [
+            *(stack_id(cell), _endpoint(cell), cell.tuning, cell.network, *_load(cell.load)),
+            cell.variant,
+            None if purpose == "measure" else purpose,
+        ]
+    )
+
+
+def _joined(parts: Iterable[str | None]) -> str:
+    """Return an id of these parts, but for those that are absent."""
+    return "-".join(filter(None, parts))
 
 
 def _endpoint(cell: Cell) -> str:
@@ -50,43 +55,40 @@ def _endpoint(cell: Cell) -> str:
     if cell.load.replay:
         return f"log{cell.load.replay.log_sha256[:8]}"
     if cell.load.session:
-        steps = json.dumps(to_builtins(cell.load.session), sort_keys=True)
-        return f"session{len(cell.load.session)}-{_digest(steps)[:8]}"
+        steps = to_builtins(cell.load.session)
+        return f"session{len(steps)}-{_json_digest(steps)}"
     kinds = cell.kinds
     return cell.endpoint if len(kinds) == 1 else f"mix{len(kinds)}-{_digest(cell.endpoint)[:8]}"
 
 
-def _load(load: Load) -> list[str]:
-    parts = [load.generator, *(_batch(load) if load.mode == "batch" else _timed(load))]
-    if load.arrivals is not None:
-        arrivals, ramp, points = str(load.arrivals).partition("ramp:")
-        # Of seconds, or long.
-        points = _digest(points)[:8] if len(points) > 24 or "," in points else points
-        named = f"{arrivals}{ramp}{points}"
-        parts.append(named.replace(":", "").replace(" ", "-").replace("..", "to"))
-    if load.replay is not None:
-        parts.append(f"x{plain(load.replay.speed)}" + ("-query" if load.replay.query else ""))
-    if load.timeout_s is not None:
-        parts.append(f"timeout{plain(load.timeout_s)}s")
-    if load.keepalive is False:
-        parts.append("unkept")
-    if load.burst_every_s is not None:
-        parts.append(f"burst{plain(load.burst_every_s)}s")
-    if load.tls:
-        parts.append("http2" if load.http2 else "tls")
-    if load.headers:
-        parts.append(f"headers{_digest(json.dumps(load.headers, sort_keys=True))[:8]}")
-    if load.lanes is not None:
-        parts.append("lanes")
-    if load.clients is not None:
-        parts.append(f"{load.clients}clients")
-    if load.stall is not None:
-        parts.append(f"stall{plain(load.stall.duration_s)}s")
-    if load.injection is not None:
-        parts.append(f"injection{_digest(json.dumps(to_builtins(load.injection)))[:8]}")
-    if load.background_endpoint is not None:
-        parts.append(f"with-{load.background_endpoint}")
-    return parts
+def _load(load: Load) -> list[str | None]:
+    replay, stall = load.replay, load.stall
+    query = "-query" if replay and replay.query else ""
+    return [
+        load.generator,
+        *(_batch(load) if load.mode == "batch" else _timed(load)),
+        _arrivals(load.arrivals) if load.arrivals else None,
+        f"x{plain(replay.speed)}{query}" if replay else None,
+        f"timeout{plain(load.timeout_s)}s" if load.timeout_s is not None else None,
+        "unkept" if load.keepalive is False else None,
+        f"burst{plain(load.burst_every_s)}s" if load.burst_every_s is not None else None,
+        ("http2" if load.http2 else "tls") if load.tls else None,
+        f"headers{_json_digest(load.headers)}" if load.headers else None,
+        "lanes" if load.lanes is not None else None,
+        f"{load.clients}clients" if load.clients is not None else None,
+        f"stall{plain(stall.duration_s)}s" if stall else None,
+        f"injection{_digest(json.dumps(to_builtins(load.injection)))[:8]}"
+        if load.injection
+        else None,
+        f"with-{load.background_endpoint}" if load.background_endpoint is not None else None,
+    ]
+
+
+def _arrivals(load: Arrivals) -> str:
+    arrivals, ramp, points = str(load).partition("ramp:")
+    # Of seconds, or long.
+    points = _digest(points)[:8] if len(points) > 24 or "," in points else points
+    return f"{arrivals}{ramp}{points}".replace(":", "").replace(" ", "-").replace("..", "to")
 
 
 def _batch(load: Load) -> list[str]:
@@ -113,3 +115,7 @@ def _timed(load: Load) -> list[str]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _json_digest(content: object) -> str:
+    return _digest(json.dumps(content, sort_keys=True))[:8]

@@ -11,6 +11,7 @@ from loadlab.generators.access_log import Survey
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell, kinds_of
 from loadlab.plan import arrivals, cell_ids, mix, replay, sessions
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
+from loadlab.plan.modes.mode import beside
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
@@ -212,13 +213,7 @@ def items(
         planned += of_loads
         last = of_loads[-1]
         if entry is None and last.cell.load.mode == "constant" and not together:
-            cell = replace(last.cell, load=closed_loop(last.cell.load))
-            planned.append(
-                replace(
-                    _item(cell, contract, "closed_loop"),
-                    base=last.cell_id,
-                )
-            )
+            planned.append(beside(last, closed_loop(last.cell.load), "closed_loop"))
     return planned
 
 

@@ -11,10 +11,10 @@ import math
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.model import Item, Load
-from loadlab.plan import cell_ids
+from loadlab.model import Item
 from loadlab.plan.check_options import BOUNDS
 from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes import mode as modes
 from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.search import Search
@@ -76,39 +76,22 @@ def _item(item: Item, contracts: Contracts) -> Item | None:
     than GET has none. Nor has a mix, a replay or a session, as it sends one kind of request, nor a
     load that opens its connections on demand.
     """
-    load = item.cell.load
+    load, entry = item.cell.load, registry.get(registry.cross_checking())
     if len(item.cell.kinds) > 1 or load.replay or load.session or load.on_demand:
         return None
-    contract = contracts[item.cell.endpoint]
-    load = item.cell.load
-    if (
-        item.purpose != "measure"
-        or load.mode != "constant"
-        or load.generator == registry.cross_checking()
-    ):
+    if item.purpose != "measure" or load.mode != "constant" or load.generator == entry.name:
         return None
-    if load.arrivals or load.http2 or load.stall or load.injection or contract.method != "GET":
+    method = contracts[item.cell.endpoint].method
+    if load.arrivals or load.http2 or load.stall or load.injection or method != "GET":
         return None
     if load.rate is not None and round(load.rate) < (load.clients or 1):
         return None
-    cell = replace(item.cell, load=_load(load))
-    return replace(
-        item,
-        cell_id=cell_ids.cell_id(cell, "cross_check"),
-        purpose="cross_check",
-        base=item.cell_id,
-        cell=cell,
-        expected_s=(cell.load.duration_s or 0) + cell.load.warmup_s,
-    )
-
-
-def _load(load: Load) -> Load:
-    """Return a load in whole numbers that lasts as long as the generator needs."""
-    entry = registry.get(registry.cross_checking())
-    return replace(
+    # In whole numbers, and as long as the generator needs.
+    other = replace(
         load,
         generator=entry.name,
         rate=None if load.rate is None else round(load.rate),
         duration_s=max(entry.duration_min_s, math.ceil(load.duration_s or 0)),
         warmup_s=math.ceil(load.warmup_s),
     )
+    return modes.beside(item, other, "cross_check")

@@ -1,15 +1,14 @@
 """Plan what a set of options measures: its cells as experiments (sweeps over rates or connections,
-searches, scaled rates), the rates of a curve, and cells once more beside an observer.
+searches, scaled rates), and cells once more beside an observer.
 """
 
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import (
@@ -19,41 +18,26 @@ from loadlab.model import (
     Options,
     PlannedStudy,
     Purpose,
-    Reason,
-    Record,
     StudyCell,
 )
-from loadlab.plan import cell_ids, cells, check_options, overload, replay, user_options
+from loadlab.plan import cell_ids, cells, check_options, replay, saturated, user_options
 from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix
+from loadlab.plan.modes.mode import beside
 from loadlab.plan.modes.search import Search
-from loadlab.plan.modes.stopping import CURVE_TRIES, SearchRule, SweepRule
+from loadlab.plan.modes.stopping import SearchRule, SweepRule
 from loadlab.plan.plan_document import PlannedExperiment, items
 from loadlab.plan.user_options import Request
 from loadlab.reasons.validity_reasons import THRESHOLDS
+from loadlab.run import methods
 from loadlab.run.catalog import known, load_yaml
-from loadlab.run.errors import PlanError
 from loadlab.stacks.application import contracts_of
 from loadlab.stacks.contract import Contracts
 from loadlab.stacks.stacks import Stack, stack
 from loadlab.tuning.profiles import tuning_profile
 
-R = TypeVar("R", bound=Record)
-
 Stacks = dict[str, Stack]
-
-
-class CurveRule(Record, kw_only=True, frozen=True):
-    """The curve of a run at one rate; files/methods.yml and Thresholds have the values."""
-
-    curve_fractions: list[float]  #: Rates, as fractions of the saturation.
-    curve_duration_min_s: float  #: Shortest duration of a measurement, seconds.
-    curve_requests: int  #: Requests of a measurement, within its durations.
-    curve_duration_s: float  #: Longest duration of a measurement, seconds.
-    curve_warmup_s: float  #: Its warm-up, seconds.
-    curve_slo: dict[str, float]  #: The objective: p99_ms, errors.
-    sent_min: float  #: Fraction of the schedule that must be sent to meet it.
 
 
 class PlannedCells(Struct, kw_only=True, frozen=True):
@@ -100,9 +84,7 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
     }
     served = stack(ask.root, options, ask.python)
     check_options.refuse_cells(options, served)
-    if "curve" in ask.user:
-        refuse_curve(ask.root, options, study=entry is not None)
-    overload.refuse(options, study=entry is not None)
+    saturated.refuse(ask.root, options, ask.user, study=entry is not None)
     contracts = contracts_of(ask.root, served.source, served.app)
     log = replay.read(ask.root, options, contracts, served.app) if options.replay else None
     if log is not None:
@@ -117,10 +99,7 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
         ask.root, options, cells.items(options, served, backlogs, own, entry, log)
     )
     if entry is None:
-        planned += [
-            *curves(ask.root, options, planned),
-            *overload.beside(ask.root, options, planned),
-        ]
+        planned += saturated.beside(ask.root, options, planned)
     observers: dict[Purpose, bool] = {"py_spy": options.profile, "trace": options.trace}
     planned += [
         observed
@@ -178,7 +157,8 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
     load = first.cell.load
     # A certificate shows each measurement, and a neighbour may void each.
     once = first.purpose == "injection" or (load.injection and load.injection.neighbour)
-    tries = 1 if once else load_yaml(root / "files/methods.yml")["void_tries"]
+    values = load_yaml(root / methods.FILE)
+    tries = 1 if once else values["void_tries"]
     if first.purpose == "closed_loop":
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
@@ -186,7 +166,7 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
         check_options.refuse_beyond_timeout(options.slo, THRESHOLDS.timeout_s)
         # The item carries what is needed to judge a measurement of it.
         start = replace(first, slo=options.slo, sent_min=THRESHOLDS.sent_min)
-        rule = _rule(root, SearchRule)
+        rule = methods.read(SearchRule, root)
         return Search(start=start, rule=rule, whole=whole, void_tries=tries)
     if load.fraction is not None:
         return Scaled(
@@ -194,123 +174,13 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
         )
     if len(items) > 1:
         by: Literal["rate", "connections"] = "rate" if len(options.rate) > 1 else "connections"
-        return Sweep(by=by, levels=items, rule=_rule(root, SweepRule), void_tries=tries)
+        full = THRESHOLDS.server_cpu_full
+        stop = SweepRule(growth_min=values["growth_min"], server_cpu_full=full)
+        return Sweep(by=by, levels=items, rule=stop, void_tries=tries)
     return Fixed(item=first, void_tries=tries)
-
-
-def _rule(root: Path, kind: type[R]) -> R:
-    """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
-    values = {**load_yaml(root / "files/methods.yml"), **msgspec.to_builtins(THRESHOLDS)}
-    return msgspec.convert({field.name: values[field.name] for field in fields(kind)}, kind)
 
 
 def saturation(item: Item, load: Load) -> Fixed:
     """Return the experiment that finds a cell's limit with this closed loop."""
-    cell = replace(item.cell, load=load, expected_void=None)
-    return Fixed(
-        item=replace(
-            item,
-            cell_id=cell_ids.cell_id(cell, "saturation"),
-            purpose="saturation",
-            base=item.cell_id,
-            cell=cell,
-            expected_s=(load.duration_s or 0) + load.warmup_s,
-        )
-    )
-
-
-def curves(
-    root: Path, options: Options, planned: Iterable[PlannedExperiment]
-) -> list[PlannedExperiment]:
-    """Return the rates of the curve of each constant rate that has a closed loop beside it.
-
-    None where the options ask for no curve, or where it cannot be measured.
-    """
-    asks = options.curve and check_options.has_one_load(options)
-    if not asks or no_curve(root, options) is not None:
-        return []
-    rule, experiments = _rule(root, CurveRule), list(planned)
-    by_id = {item.cell_id: item for item in items(experiments)}
-    return [
-        _of_curve(rule, by_id[experiment.item.base or ""], fraction, experiment)
-        for experiment in experiments
-        if isinstance(experiment, Fixed) and experiment.item.purpose == "closed_loop"
-        for fraction in rule.curve_fractions
-    ]
-
-
-def no_curve(root: Path, options: Options) -> Reason | None:
-    """Return why the generator cannot measure the curve of one load; None where it can."""
-    if not options.curve or not check_options.has_one_load(options):
-        return None
-    generator = registry.get(options.generator)
-    if options.mix or options.replay or options.sessions:
-        return Reason(code="curve_mix")
-    if generator.mode != "constant":
-        return Reason(code="curve_closed_loop", facts={"generator": generator.name})
-    longest = _rule(root, CurveRule).curve_duration_s
-    if generator.duration_min_s > longest:
-        return Reason(
-            code="curve_duration",
-            value=generator.duration_min_s,
-            limit=longest,
-            facts={"generator": generator.name},
-        )
-    return None
-
-
-def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
-    """Raise PlanError where a curve that the user asked for cannot be measured."""
-    if not options.curve:
-        return
-    reason = no_curve(root, options)
-    if study:
-        obstacle = "a study or lesson has the cells of its file alone"
-    elif not check_options.has_one_load(options):
-        obstacle = (
-            "it belongs to one constant rate, and a sweep, a search or a batch has its own loads"
-        )
-    elif reason is None:
-        return
-    elif reason.code == "curve_mix":
-        obstacle = "its rates follow a closed loop, whose generator sends one kind of request"
-    elif reason.code == "curve_closed_loop":
-        obstacle = f"generator={options.generator} is a closed loop"
-    else:
-        obstacle = f"generator={options.generator} measures at least {reason.value} s of a rate"
-    raise PlanError(f"curve: it cannot be measured: {obstacle}. Leave curve out.")
-
-
-def _of_curve(rule: CurveRule, base: Item, fraction: float, closed_loop: Fixed) -> Scaled:
-    """Return the experiment of one rate of a curve; ``base``: the cell that it lies beside."""
-    loop_id, own = closed_loop.item.cell_id, base.cell.load
-    load = replace(
-        own,
-        rate=None,
-        arrivals=own.arrivals and own.arrivals.level,
-        fraction=fraction,
-        of_saturation=[loop_id],
-        duration_s=min(own.duration_s or 0, rule.curve_duration_s),
-        warmup_s=min(own.warmup_s, rule.curve_warmup_s),
-    )
-    cell = replace(base.cell, load=load)
-    item = replace(
-        base,
-        cell_id=cell_ids.cell_id(cell, "curve"),
-        purpose="curve",
-        base=base.cell_id,
-        cell=cell,
-        expected_s=(load.duration_s or 0) + load.warmup_s,
-        slo=rule.curve_slo,
-        sent_min=rule.sent_min,
-    )
-    return Scaled(
-        item=item,
-        fraction=fraction,
-        saturations={loop_id: loop_id},
-        whole=registry.get(own.generator).whole,
-        requests_min=rule.curve_requests,
-        duration_min_s=rule.curve_duration_min_s,
-        # Most measurements of a run are points of its curve.
-        void_tries=min(CURVE_TRIES, closed_loop.void_tries),
-    )
+    own = replace(item, cell=replace(item.cell, expected_void=None))
+    return Fixed(item=beside(own, load, "saturation"))

@@ -2,8 +2,8 @@
 
 import re
 
-from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options
+from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain, plural
 
@@ -60,20 +60,7 @@ def refuse(options: Options) -> None:
     """Raise PlanError for a mix that the generator or its records cannot keep."""
     if options.mix is None:
         return
-    generator = registry.get(options.generator)
-    if OPTION not in generator.options:
-        raise PlanError(
-            f"{OPTION}: generator={generator.name} sends one kind of request. Give -e "
-            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {OPTION} out."
-        )
-    if not options.keep_requests:
-        raise PlanError(
-            f"{OPTION}: the kind of a request is in its record, and keep_requests=false keeps "
-            f"none. Leave keep_requests or {OPTION} out."
-        )
-    requests = max(options.rate, default=0) * max(options.duration, options.warmup)
-    if requests > generator.rows_max * options.clients:
-        raise PlanError(
-            f"{OPTION}: {plain(requests)} requests, and a client keeps the records of "
-            f"{generator.rows_max:,} at most. Give a lower rate or duration, or leave {OPTION} out."
-        )
+    requests = request_records.due(options)
+    request_records.refuse_unread(options, OPTION, "sends one kind of request")
+    request_records.refuse_unrecorded(options, OPTION, "the kind of a request is")
+    request_records.refuse_beyond(options, OPTION, f"{plain(requests)} requests", requests)

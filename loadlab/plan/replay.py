@@ -9,9 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.generators import access_log, registry
+from loadlab.generators import access_log
 from loadlab.generators.access_log import Log, Survey
 from loadlab.model import GivenOptions, Options
+from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
 from loadlab.stacks.application import App, is_own
@@ -47,17 +48,8 @@ def refuse(options: Options) -> None:
     """Raise PlanError for a replay that the generator or its records cannot keep."""
     if options.replay is None:
         return
-    generator = registry.get(options.generator)
-    if OPTION not in generator.options:
-        raise PlanError(
-            f"{OPTION}: generator={generator.name} follows no log. Give -e "
-            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {OPTION} out."
-        )
-    if not options.keep_requests:
-        raise PlanError(
-            f"{OPTION}: the time and the kind of a request are in its record, and "
-            f"keep_requests=false keeps none. Leave keep_requests or {OPTION} out."
-        )
+    request_records.refuse_unread(options, OPTION, "follows no log")
+    request_records.refuse_unrecorded(options, OPTION, "the time and the kind of a request are")
     if options.clients > 1:
         raise PlanError(
             f"{OPTION}: {options.clients} clients offer the load, and each would send the whole "

@@ -276,14 +276,9 @@ def _switch(before: Setup | None, item: NextMeasurement) -> Switch:
     if item.purpose == "check":
         # The hosts are measured as the reader left them.
         return Switch(stack=None, tuning=None, network=None)
-    now = setup(item)
-    if before is None:
-        return Switch(stack=now.stack, tuning=now.tuning, network=now.network)
-    return Switch(
-        stack=None if before.stack == now.stack else now.stack,
-        tuning=None if before.tuning == now.tuning else now.tuning,
-        network=None if before.network == now.network else now.network,
-    )
+    now = asdict(setup(item))
+    same = {} if before is None else asdict(before)
+    return Switch(**{name: None if same.get(name) == own else own for name, own in now.items()})
 
 
 def outlook(

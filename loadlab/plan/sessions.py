@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, Record, SessionStep
 from loadlab.model.base import Json
+from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line, plain
 from loadlab.stacks.contract import Contract
@@ -158,24 +158,11 @@ def refuse(options: Options) -> None:
     """Raise PlanError for a session that the generator, its records or the duration cannot keep."""
     if options.sessions is None:
         return
-    generator, parsed = registry.get(options.generator), steps(options.sessions)
-    if OPTION not in generator.options:
-        raise PlanError(
-            f"{OPTION}: generator={generator.name} sends requests that come alone. Give -e "
-            f"generator={registry.readers(OPTION)[0]}, without http2, or leave {OPTION} out."
-        )
-    if not options.keep_requests:
-        raise PlanError(
-            f"{OPTION}: the visit of a request is in its record, and keep_requests=false keeps "
-            f"none. Leave keep_requests or {OPTION} out."
-        )
-    visits = max(options.rate, default=0) * max(options.duration, options.warmup)
-    if visits * len(parsed) > generator.rows_max * options.clients:
-        raise PlanError(
-            f"{OPTION}: {plain(visits)} visits of {len(parsed)} requests, and a client keeps the "
-            f"records of {generator.rows_max:,} at most. Give a lower rate or duration, or leave "
-            f"{OPTION} out."
-        )
+    parsed, visits = steps(options.sessions), request_records.due(options)
+    amount = f"{plain(visits)} visits of {len(parsed)} requests"
+    request_records.refuse_unread(options, OPTION, "sends requests that come alone")
+    request_records.refuse_unrecorded(options, OPTION, "the visit of a request is")
+    request_records.refuse_beyond(options, OPTION, amount, visits * len(parsed))
     thinks_s = sum(step.thinks_s for step in parsed)
     if thinks_s >= options.duration:
         raise PlanError(

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from loadlab.model import Item
-from loadlab.plan import cell_ids
 from loadlab.plan.modes.levels import Fixed, Sweep
-from loadlab.plan.modes.mode import Experiment, again
+from loadlab.plan.modes.mode import Experiment, beside
 from loadlab.plan.modes.search import Search
 from loadlab.plan.modes.stopping import is_left_once
 from loadlab.plan.records import Records
@@ -63,6 +62,4 @@ def _is_left(item: Item, records: Records) -> bool:
 def _doubled(item: Item) -> Item:
     """Return the item with twice the connections."""
     load = item.cell.load
-    cell = replace(item.cell, load=replace(load, connections=2 * load.connections))
-    cell_id = cell_ids.cell_id(cell, "cross_check")
-    return replace(again(item, cell_id, "cross_check"), cell=cell)
+    return beside(item, replace(load, connections=2 * load.connections), "cross_check")

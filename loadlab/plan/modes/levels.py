@@ -57,16 +57,11 @@ class OneCell(Experiment, kw_only=True, frozen=True):
             return None
         return is_left_once(self.item, self.tries(self.item, repetitions), records)
 
-
-class Fixed(OneCell, kw_only=True, frozen=True, tag="fixed"):
-    """One cell. No statistics use a saturation, a profile, a trace or a check: these are measured
-    once."""
-
-    def next_item(self, block: int, records: Records) -> Item | None:
-        """Return the item, until the block is complete; a saturation's is the last block."""
+    def _is_left(self, block: int, records: Records) -> bool:
+        """Return whether the cell may still be measured in a block; a saturation's is the last."""
         once = self._is_left_once(block, records)
         left = tries_left(self.item.cell_id, block, records, self.void_tries)
-        return self.item if (left if once is None else once) else None
+        return left > 0 if once is None else once
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely measurements left; a saturation is likely valid at once."""
@@ -75,17 +70,20 @@ class Fixed(OneCell, kw_only=True, frozen=True, tag="fixed"):
             return int(once)
         return likely_left(self.item.cell_id, repetitions, records, self.void_tries)
 
+
+class Fixed(OneCell, kw_only=True, frozen=True, tag="fixed"):
+    """One cell. No statistics use a saturation, a profile, a trace or a check: these are measured
+    once."""
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the item, until the block is complete."""
+        return self.item if self._is_left(block, records) else None
+
     def top(self, records: Records) -> Item | None:
         """Return the item of a closed loop that has a valid measurement."""
         item = self.item
         is_asked = item.purpose == "measure" and item.cell.load.mode == "closed"
         return item if is_asked and valid(item.cell_id, records) else None
-
-    def tries(self, item: Item, repetitions: int) -> int:
-        """Return how often the item is measured until a measurement is valid."""
-        if item.purpose == "saturation":
-            return saturation_tries(repetitions)
-        return super().tries(item, repetitions)
 
 
 class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
@@ -135,13 +133,9 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item with its rate; None while a saturation is missing."""
-        cell_id = self.item.cell_id
-        left = tries_left(cell_id, block, records, self.void_tries)
-        once = self._is_left_once(1, records)
-        if once is not None:
-            left = int(once)
-        elif self._is_of_curve:
-            left = max(left, self._owed(records)) if block == 1 else 0
+        left = self._is_left(block, records)
+        if self._is_of_curve:
+            left = block == 1 and (left or self._owed(records) > 0)
         return next(iter(self.known_items(records)), None) if left else None
 
     def expected(self, repetitions: int, records: Records) -> int:
@@ -149,12 +143,8 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
         saturations = self.saturations.values()
         if any(self._is_lacking(cell_id, repetitions, records) for cell_id in saturations):
             return 0
-        once = self._is_left_once(1, records)
-        if once is not None:
-            return int(once)
         blocks = min(1, repetitions) if self._is_of_curve else repetitions
-        left = likely_left(self.item.cell_id, blocks, records, self.void_tries)
-        return left + self._owed(records)
+        return super().expected(blocks, records) + self._owed(records)
 
     @property
     def _is_of_curve(self) -> bool:
@@ -255,10 +245,9 @@ class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next level's item to measure in this block."""
-        for item in self.measured_levels(records):
-            if tries_left(item.cell_id, block, records, self.void_tries):
-                return item
-        return None
+        levels = self.measured_levels(records)
+        left = (own for own in levels if tries_left(own.cell_id, block, records, self.void_tries))
+        return next(left, None)
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left, of the levels known so far."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from loadlab.model import Item, Purpose, Record
+from loadlab.model import Item, Load, Purpose, Record
 from loadlab.model.base import Count, Positive
-from loadlab.plan.modes.stopping import ONCE, ONCE_VALID
+from loadlab.plan import cell_ids as ids
+from loadlab.plan.modes.stopping import ONCE, ONCE_VALID, saturation_tries
 from loadlab.plan.records import Records, measured
 
 
@@ -69,6 +70,8 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     def tries(self, item: Item, repetitions: int) -> int:
         """Return how often the item is measured until a measurement is valid, in a block or, where
         it is measured once, in the run."""
+        if item.purpose == "saturation":
+            return saturation_tries(repetitions)
         once = item.purpose in ONCE and item.purpose not in ONCE_VALID
         return 1 if once else self.void_tries
 
@@ -103,3 +106,10 @@ def with_rate(item: Item, rate: float) -> Item:
 def again(item: Item, cell_id: str, purpose: Purpose) -> Item:
     """Return the item for another measurement of its cell, related to it by `base`."""
     return replace(item, cell_id=cell_id, purpose=purpose, base=item.cell_id)
+
+
+def beside(item: Item, load: Load, purpose: Purpose) -> Item:
+    """Return the item of a timed load of another kind, related to an item's own by `base`."""
+    cell = replace(item.cell, load=load)
+    seconds = (load.duration_s or 0) + load.warmup_s
+    return replace(again(item, ids.cell_id(cell, purpose), purpose), cell=cell, expected_s=seconds)

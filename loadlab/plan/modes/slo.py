@@ -10,6 +10,7 @@ request that failed never meets its limit, however fast it failed: p99_ms needs 
 
 import math
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
@@ -20,8 +21,8 @@ from loadlab.run.errors import PlanError
 
 LATENCIES = {f"{name}_ms": name for name in ("p50", "p90", "p95", "p99", "p99_9")}
 ERRORS = "errors"
-# Codes of figures that decide nothing.
-_UNKNOWN = ("slo_unknown", "slo_withheld")
+# Whether the objective is met by a figure, None where it decides nothing; and the figure.
+Figure: TypeAlias = tuple[bool | None, Reason]
 _MOST_MS = 3_600_000.0
 _EXAMPLE = "-e slo=p99_ms=100,errors=0"
 
@@ -93,19 +94,19 @@ def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> 
     figures = [_latency(repetition, name, limit) for name, limit in slo.items() if name != ERRORS]
     if ERRORS in slo:
         figures.append(_errors(repetition, slo[ERRORS]))
-    exceeded = [figure for figure in figures if _is_exceeded(figure)]
-    unknown = [figure for figure in figures if figure.code in _UNKNOWN]
+    exceeded = [figure for met, figure in figures if met is False]
+    unknown = [figure for met, figure in figures if met is None]
     unsent, scheduled = repetition.unsent or 0, repetition.scheduled or 0
-    if unsent > (1 - sent_min) * scheduled:
+    limit = (1 - sent_min) * scheduled
+    if unsent > limit:
         facts: Facts = {"scheduled": scheduled}
-        limit = (1 - sent_min) * scheduled
         exceeded.append(Reason(code="slo_unsent", value=unsent, limit=limit, facts=facts))
     if unknown and not exceeded:
         return Judged(met=None, reasons=unknown)
-    return Judged(met=not exceeded, reasons=exceeded or figures)
+    return Judged(met=not exceeded, reasons=exceeded or [figure for _, figure in figures])
 
 
-def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
+def _latency(repetition: Repetition, name: str, limit_ms: float) -> Figure:
     """Return a percentile and its limit in µs; or the failed requests and how many of them the
     percentile leaves out, where there are more.
 
@@ -118,7 +119,7 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
     percentile = LATENCIES[name]
     fraction = histograms.PERCENTILES[percentile] / 100
     waits = repetition.response_time
-    failed = waits.failed if waits else _failed(repetition)
+    failed = waits.failed if waits else _errors_of(repetition) + (repetition.unsent or 0)
     requests = waits.requests if waits else (repetition.ok or 0) + failed
     facts: Facts = {"percentile": percentile, "requests": requests}
     # Rounded, as 1 - 0.99 is above 0.01.
@@ -127,15 +128,16 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
     if value is None:
         value = _bound(repetition, fraction, requests)
     if failed > allowed or not (repetition.ok or waits):
-        return Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
+        return False, Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
+    limit = 1000 * limit_ms
     if value is None:
-        return Reason(code="slo_unknown", limit=1000 * limit_ms, facts=facts)
+        return None, Reason(code="slo_unknown", limit=limit, facts=facts)
     if _is_withheld(repetition, percentile):
-        if value > 1000 * limit_ms:
-            return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
+        if value > limit:
+            return None, Reason(code="slo_withheld", value=value, limit=limit, facts=facts)
         facts["at_most"] = True
     facts["supported"] = percentiles.refusal(requests, percentile) is None
-    return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
+    return value <= limit, Reason(code="slo_latency", value=value, limit=limit, facts=facts)
 
 
 def _is_withheld(repetition: Repetition, percentile: str) -> bool:
@@ -146,9 +148,8 @@ def _is_withheld(repetition: Repetition, percentile: str) -> bool:
     return getattr(latencies, percentile) is None
 
 
-def _failed(repetition: Repetition) -> int:
-    errors = sum(astuple(repetition.errors)) if repetition.errors is not None else 0
-    return errors + (repetition.unsent or 0)
+def _errors_of(repetition: Repetition) -> int:
+    return sum(astuple(repetition.errors)) if repetition.errors is not None else 0
 
 
 def _bound(repetition: Repetition, fraction: float, requests: int) -> float | None:
@@ -173,21 +174,8 @@ def _bound(repetition: Repetition, fraction: float, requests: int) -> float | No
     return next((values[name] for name in above if values[name] is not None), None)
 
 
-def _errors(repetition: Repetition, fraction: float) -> Reason:
+def _errors(repetition: Repetition, fraction: float) -> Figure:
     """Return the number of failed requests and its limit."""
-    requests = repetition.requests or 0
-    return Reason(
-        code="slo_errors",
-        value=sum(astuple(repetition.errors)) if repetition.errors is not None else 0,
-        limit=fraction * requests,
-        facts={"requests": requests},
-    )
-
-
-def _is_exceeded(figure: Reason) -> bool:
-    value, limit = figure.value, figure.limit
-    if figure.code == "slo_failed":
-        return True
-    if figure.code in _UNKNOWN:
-        return False
-    return isinstance(value, float | int) and isinstance(limit, float | int) and value > limit
+    requests, errors = repetition.requests or 0, _errors_of(repetition)
+    limit, facts = fraction * requests, {"requests": requests}
+    return errors <= limit, Reason(code="slo_errors", value=errors, limit=limit, facts={**facts})

@@ -11,7 +11,7 @@ from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement
 from loadlab.generators.metronome_files import COLUMNS, OUTCOMES, UNITS_S, Block, Reader
 from loadlab.model import Arrivals, Load, Recovery
-from loadlab.plan import overload
+from loadlab.plan import saturated
 from loadlab.results.repetitions import stages
 from tests.unit import builders
 from tests.unit.results.validity import judging
@@ -39,7 +39,7 @@ def measured(steps: list[tuple[int, int]], right: float = 1) -> tuple[Measuremen
         begin + (np.arange(seconds * rate) + 0.5) / rate
         for begin, (seconds, rate) in zip(begins, steps, strict=False)
     ])  # fmt: skip
-    shape = Arrivals(ramp=overload.ramp(steps))
+    shape = Arrivals(ramp=saturated.ramp(steps))
     by_second = np.bincount(due.astype(int)).tolist()
     reader = Reader(Schedule(rate, length, 64, shape, by_second))
     columns = dict.fromkeys(COLUMNS, np.zeros(len(due), np.int64))
