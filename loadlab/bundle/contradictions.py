@@ -25,8 +25,8 @@ from loadlab.run.run_dir import PLAN, RepetitionDir, RunDir
 _HERE = RepetitionDir(Path())
 _TIMED = [path.name for path in (_HERE.run, _HERE.telemetry, _HERE.server_telemetry, _HERE.cores)]
 Results: TypeAlias = dict[RepetitionDir, Result]
-# The place of each repetition in a load of several lanes.
-Lanes: TypeAlias = Mapping[RepetitionDir, Lane | None]
+# The repetition that has the raw files of the load of each.
+Firsts: TypeAlias = Mapping[RepetitionDir, RepetitionDir]
 Faults: TypeAlias = Iterator[tuple[RepetitionDir, str]]
 
 
@@ -39,15 +39,19 @@ def find(run_dir: Path, begun: Run) -> dict[str, tuple[str, ...]]:
     results = {folder: documents.read(folder.result, Result) for folder in run.measured()}
     faults: defaultdict[str, list[str]] = defaultdict(list)
     lanes = {folder: _lane(folder) for folder in run.repetitions()}
-    alone = {folder: result for folder, result in results.items() if _load(folder, lanes) == folder}
+    firsts = {
+        folder: folder if lane is None else run.repetition(lane.first, folder.number)
+        for folder, lane in lanes.items()
+    }
+    alone = {folder: result for folder, result in results.items() if firsts[folder] == folder}
     in_lanes = {folder.of for folder, lane in lanes.items() if lane is not None}
     checks = (
         _missing([folder for folder in lanes if folder.of not in in_lanes]),
         _missing_loads([folder for folder in lanes if folder.of in in_lanes]),
         _missing_lanes(alone, results, lanes),
-        _copies(results, lanes),
+        _copies(results, firsts),
         _overlaps(alone),
-        _unplanned(run_dir, results, begun, lanes),
+        _unplanned(run_dir, results, begun, firsts),
     )
     for folder, fault in chain(*checks):
         faults[f"{folder.place}/{folder.result.name}"].append(fault)
@@ -67,13 +71,9 @@ def _lane(folder: RepetitionDir) -> Lane | None:
     return documents.read(folder.cell, RepetitionSetup).lane
 
 
-def _load(folder: RepetitionDir, lanes: Lanes) -> RepetitionDir:
-    """Return the repetition that has the raw files of the same load."""
-    lane = lanes.get(folder)
-    return folder if lane is None else folder.run_dir.repetition(lane.first, folder.number)
-
-
-def _missing_lanes(alone: Results, results: Results, lanes: Lanes) -> Faults:
+def _missing_lanes(
+    alone: Results, results: Results, lanes: Mapping[RepetitionDir, Lane | None]
+) -> Faults:
     """Yield the loads that lack a stack; of a failed set-up only the first has a record."""
     for folder, result in alone.items():
         lane = lanes.get(folder)
@@ -101,7 +101,7 @@ def _missing_loads(folders: Sequence[RepetitionDir]) -> Faults:
             yield folder, f"load {folder.number}, and {folder.number - 1} is not there"
 
 
-def _copies(results: Results, lanes: Lanes) -> Faults:
+def _copies(results: Results, firsts: Firsts) -> Faults:
     """Yield the repetitions with a recording of another load."""
     owners: dict[str, RepetitionDir] = {}
     for folder, result in results.items():
@@ -109,7 +109,7 @@ def _copies(results: Results, lanes: Lanes) -> Faults:
             if name.rpartition("/")[2] not in _TIMED:
                 continue
             owner = owners.setdefault(sha256, folder)
-            if _load(owner, lanes) != _load(folder, lanes):
+            if firsts[owner] != firsts[folder]:
                 yield folder, f"{name} is the same file as in {owner.place}"
                 break
 
@@ -137,7 +137,7 @@ def _overlaps(results: Results) -> Faults:
                 yield folder, f"began {end - start:.1f} s before the end of {before.place}"
 
 
-def _unplanned(run_dir: Path, results: Results, begun: Run, lanes: Lanes) -> Faults:
+def _unplanned(run_dir: Path, results: Results, begun: Run, firsts: Firsts) -> Faults:
     """Yield the repetitions of cells that the plan has not, or that were not next by the plan.
 
     A later call that resumed the run may have planned other cells, so what was measured before the
@@ -152,22 +152,21 @@ def _unplanned(run_dir: Path, results: Results, begun: Run, lanes: Lanes) -> Fau
         for experiment in plan.experiments
         for item in experiment.known_items(everything)
     }
-    strange = [folder for folder in latest if folder.of not in items]
-    for folder in strange:
-        yield folder, f"{PLAN} has no such cell"
-    for folder, result in latest.items():
-        item = items.get(folder.of)
-        if item and (item.cell, item.purpose) != (result.cell, result.purpose):
-            yield folder, f"{PLAN} has another cell of this name"
     controls = {control for _, control in plan.aa_controls}
     for folder, result in latest.items():
+        item = items.get(folder.of)
+        if item is None:
+            yield folder, f"{PLAN} has no such cell"
+        elif (item.cell, item.purpose) != (result.cell, result.purpose):
+            yield folder, f"{PLAN} has another cell of this name"
         if result.purpose == "aa_control" and controls and folder.of not in controls:
             yield folder, f"{PLAN} counts it to no A/A control"
+    strange = {folder.of for folder in latest} - items.keys()
     # A cell that failed twice is left out.
     failed = any(result.error is not None for result in results.values())
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
     if not (strange or failed or idle):
-        yield from _out_of_turn(plan, results, everything, lanes, since)
+        yield from _out_of_turn(plan, results, everything, firsts, since)
 
 
 def _resumed_at(begun: Run) -> float:
@@ -177,7 +176,7 @@ def _resumed_at(begun: Run) -> float:
 
 
 def _out_of_turn(
-    plan: Plan, results: Results, everything: Records, lanes: Lanes, since: float
+    plan: Plan, results: Results, everything: Records, firsts: Firsts, since: float
 ) -> Faults:
     """Yield the first repetition of each pair that was not next by the plan and the results before
     it, of those that began from ``since`` on (unix seconds)."""
@@ -195,7 +194,7 @@ def _out_of_turn(
         of_pair = {
             folder: result
             for folder, result in results.items()
-            if folder.of in own and _load(folder, lanes) == folder
+            if folder.of in own and firsts[folder] == folder
         }
         for _, _, folder in _timed(of_pair):
             result = results[folder]
@@ -209,6 +208,6 @@ def _out_of_turn(
                 yield folder, f"by the plan {following[0] or 'nothing'} was to be measured then"
                 break
             for other, beside in results.items():
-                if _load(other, lanes) == folder:
+                if firsts[other] == folder:
                     before[other.of].append(beside)
                     kept[other.of] = cell_records(before[other.of])

@@ -42,17 +42,14 @@ class Comparison:
 
     def files(self, bundled: Path, derived: Path) -> None:
         """Compare two files and add to the results."""
-        if bundled.suffix == ".json":
+        if bundled.suffix in (".json", ".csv"):
+            is_json = bundled.suffix == ".json"
+            content = documents.load if is_json else _rows
             try:
-                self._json(documents.load(bundled), documents.load(derived), "")
-            except (ValueError, RecursionError) as problem:
-                self.differences.append(f"no JSON: {type(problem).__name__}: {problem}"[:300])
-            return
-        if bundled.suffix == ".csv":
-            try:
-                self._json(_rows(bundled), _rows(derived), "")
-            except (ValueError, csv.Error) as problem:
-                self.differences.append(f"no table: {type(problem).__name__}: {problem}"[:300])
+                self._json(content(bundled), content(derived), "")
+            except (ValueError, RecursionError, csv.Error) as problem:
+                fault = f"no {'JSON' if is_json else 'table'}: {type(problem).__name__}: {problem}"
+                self.differences.append(fault[:300])
             return
         pieces = _texts if bundled.suffix == ".html" else str.splitlines
         both = [path.read_text(encoding="utf-8", errors="replace") for path in (bundled, derived)]

@@ -128,20 +128,20 @@ def check(content: bytes, signature: bytes, signers: Path | None = None) -> Sign
         return Signer(fingerprint[1], None)
 
 
-def _keygen(words: list[str], content: bytes = b"") -> tuple[int, str]:
-    """Run ssh-keygen without a terminal; return its exit code and what it printed.
-
-    Raises SignatureError where it is not installed.
-    """
-    return _run(["ssh-keygen", *words], content)
-
-
 def _agent() -> list[bytes]:
     """Return the public keys, in base64, that the ssh-agent has; none without an agent."""
     return re.findall(rb"AAAA\S+", _run(["ssh-add", "-L"])[1].encode())
 
 
+def _keygen(words: list[str], content: bytes = b"") -> tuple[int, str]:
+    return _run(["ssh-keygen", *words], content)
+
+
 def _run(words: list[str], content: bytes = b"") -> tuple[int, str]:
+    """Run a program without a terminal; return its exit code and what it printed.
+
+    Raises SignatureError where it is not installed.
+    """
     try:
         done = subprocess.run(
             words,

@@ -76,12 +76,8 @@ def check(run_id: str, items: Iterable[Item], records: Records) -> None:
     """Raise PlanError where the run has results of an item whose inputs have changed."""
     for item in items:
         cell = records[item.cell_id].cell if item.cell_id in records else None
-        differs = [
-            *itertools.chain.from_iterable(
-                _changed(repetition, item) for repetition in finished(item.cell_id, records)
-            ),
-            *(["cell"] if cell not in (None, item.cell) else []),
-        ]
+        changed = [_changed(repetition, item) for repetition in finished(item.cell_id, records)]
+        differs = [*itertools.chain(*changed), *(["cell"] if cell not in (None, item.cell) else [])]
         if differs:
             raise PlanError(
                 f"run_id: '{run_id}' has results of {item.cell_id} with another "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadlab.history import words
+from loadlab.history.index.runs_table import linked
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import History, Searched, Series, Step
 from loadlab.model import Cell, CellSummary, SearchSummary
@@ -15,12 +16,10 @@ from loadlab.report.html import (
     Figure,
     Group,
     Headline,
-    Link,
     Number,
     Table,
     TableCell,
     Text,
-    link,
     table,
 )
 from loadlab.report.sections import cell_outcome
@@ -28,7 +27,6 @@ from loadlab.report.sections.cells_section import CellSection
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
-from loadlab.run.run_dir import RunDir
 
 if TYPE_CHECKING:
     from loadlab.report.plots import history_plot as plots
@@ -85,38 +83,50 @@ def _explained(cell: Cell) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _cell(anchor: str, series: Series, title: str) -> CellSection:
-    from loadlab.report.plots import history_plot as plots
+@dataclass(frozen=True)
+class _Shown:
+    """A cell or a search over time, of which runs are named by their place in the history."""
 
+    anchor: str
+    title: str
+    cell: Cell
+    history: Series | Searched
+    panels: Sequence[plots.Panel]
+    texts: Sequence[str]  #: What each run brought.
+    void: Sequence[int]  #: Numbers of the runs without a figure, from 1.
+    repetitions: Callable[[int], str]
+    figures: Sequence[Column[int]]  #: Columns of the table.
+    steps: Sequence[Step] = ()
+
+
+def _cell(anchor: str, series: Series, title: str) -> CellSection:
     panels = _panels(series)
-    steps = {step.at: words.sentence(step) for step in series.steps}
-    bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
-    texts = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
-    void = [at + 1 for at, cell in enumerate(series.cells) if not cell_outcome.valid(cell)]
     return _section(
-        Text(_explained(series.cell), css="lead", anchor=anchor),
-        title,
-        f"steps: {len(steps)}" if steps else "",
-        _notes(series, {step.at: _step(series, step) for step in series.steps}),
-        _figure(anchor, title, panels, series, texts, void, bands, steps),
-        _table(
+        _Shown(
+            anchor,
+            title,
+            series.cell,
             series,
-            lambda at: repetitions_words.valid(series.cells[at].repetitions),
-            list(map(_figure_column, panels)),
-            steps,
-        ),
+            panels,
+            texts=[_told(series.cells[at], panels, at) for at in range(len(series.runs))],
+            void=[at for at, cell in enumerate(series.cells, 1) if not cell_outcome.valid(cell)],
+            repetitions=lambda at: repetitions_words.valid(series.cells[at].repetitions),
+            figures=[*map(_figure_column, panels)],
+            steps=series.steps,
+        )
     )
 
 
-def _section(
-    explained: Text, title: str, short: str, notes: Sequence[Text], figure: Figure, table: Table
-) -> CellSection:
-    """Return the section of a cell or a search; ``explained``: what it is, besides its title.
-
-    ``short``: how many steps it has. ``notes``: on steps and on changes of the environment.
-    """
-    blocks = [explained, Group([figure, Group(notes)], "grid"), table]
-    return CellSection(title, Headline("", "", short), blocks)
+def _section(shown: _Shown) -> CellSection:
+    """Return the section: what it is besides its title, its figure, its changes and its table."""
+    steps = {step.at: words.sentence(step) for step in shown.steps}
+    blocks = [
+        Text(_explained(shown.cell), css="lead", anchor=shown.anchor),
+        Group([_figure(shown, steps), Group(_notes(shown))], "grid"),
+        _table(shown, steps),
+    ]
+    headline = Headline("", "", f"steps: {len(steps)}" if steps else "")
+    return CellSection(shown.title, headline, blocks)
 
 
 def _panels(series: Series) -> list[plots.Panel]:
@@ -174,45 +184,38 @@ def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:
     return "; ".join([*values, *([f"p99 {interval}"] if interval else [])])
 
 
-def _figure(
-    anchor: str,
-    title: str,
-    panels: Sequence[plots.Panel],
-    history: Series | Searched,
-    texts: Sequence[str],
-    void: Sequence[int],
-    bands: Sequence[plots.Band],
-    steps: Mapping[int, str],
-) -> Figure:
+def _figure(shown: _Shown, steps: Mapping[int, str]) -> Figure:
     from loadlab.report.plots import history_plot as plots
 
+    runs = shown.history.runs
     descriptions = [
         "; ".join(filter(None, [f"{run.run_id}, {words.ended(run)}: {text}", steps.get(at, "")]))
-        for at, (run, text) in enumerate(zip(history.runs, texts, strict=True))
+        for at, (run, text) in enumerate(zip(runs, shown.texts, strict=True))
     ]
     changes = {
-        at + 1: f"Changed before {history.runs[at].run_id}: {words.changes(parts)}"
-        for at, parts in history.changes.items()
+        at + 1: f"Changed before {runs[at].run_id}: {words.changes(parts)}"
+        for at, parts in shown.history.changes.items()
     }
-    label = f"{title} in {formatting.plural(len(descriptions), 'run')}"
-    image = plots.over_runs(anchor, label, panels, descriptions, void, changes, bands)
+    bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in shown.steps]
+    label = f"{shown.title} in {formatting.plural(len(descriptions), 'run')}"
+    image = plots.over_runs(
+        shown.anchor, label, shown.panels, descriptions, shown.void, changes, bands
+    )
     return Figure("", image, "", [])
 
 
-def _step(series: Series, step: Step) -> Text:
-    since, at = (series.runs[index].run_id for index in (step.since, step.at))
-    sentence = f"{since} to {at} are {words.sentence(step)}."
-    return Text(sentence, css=f"verdict {_STATES[words.kind(step)]}")
-
-
-def _notes(history: Series | Searched, steps: Mapping[int, Text]) -> list[Text]:
+def _notes(shown: _Shown) -> list[Text]:
     """Return a sentence on each step and on each change of the environment, the newest first."""
-    notes = []
-    for at in sorted({*steps, *history.changes}, reverse=True):
-        notes += [steps[at]] if at in steps else []
-        if at in history.changes:
-            before, changed = history.runs[at].run_id, words.changes(history.changes[at])
-            notes.append(Text(f"Changed before {before}: {changed}.", css="verdict closed"))
+    runs, changes, notes = shown.history.runs, shown.history.changes, []
+    steps = {step.at: step for step in shown.steps}
+    for at in sorted({*steps, *changes}, reverse=True):
+        if at in steps:
+            sentence = words.sentence(steps[at])
+            text = f"{runs[steps[at].since].run_id} to {runs[at].run_id} are {sentence}."
+            notes.append(Text(text, css=f"verdict {_STATES[words.kind(steps[at])]}"))
+        if at in changes:
+            text = f"Changed before {runs[at].run_id}: {words.changes(changes[at])}."
+            notes.append(Text(text, css="verdict closed"))
     return notes
 
 
@@ -220,13 +223,9 @@ def _figure_column(panel: plots.Panel) -> Number[int]:
     return Number(panel.name, lambda at: formatting.significant(panel.values[at].value))
 
 
-def _table(
-    history: Series | Searched,
-    repetitions: Callable[[int], str],
-    figures: Sequence[Column[int]],
-    steps: Mapping[int, str],
-) -> Table:
-    """Return the table of runs, which are named by their place in the history."""
+def _table(shown: _Shown, steps: Mapping[int, str]) -> Table:
+    """Return the table of runs."""
+    history = shown.history
 
     def changed(at: int) -> TableCell:
         change = words.changes(history.changes[at]) if at in history.changes else ""
@@ -237,11 +236,11 @@ def _table(
     return table(
         "The newest run first. An environment is compared with that of the run before.",
         [
-            Column("run", lambda at: _run(history.runs[at])),
+            Column("run", lambda at: linked(history.runs[at])),
             Number("number", lambda at: f"{at + 1}"),
             Number("ended, UTC", lambda at: words.ended(history.runs[at])),
-            Column("repetitions", repetitions),
-            *figures,
+            Column("repetitions", shown.repetitions),
+            *shown.figures,
             Column("changed before it", changed),
             Column("step", lambda at: steps.get(at, "")),
         ],
@@ -251,26 +250,24 @@ def _table(
     )
 
 
-def _run(run: PastRun) -> TableCell | Link:
-    page = RunDir(Path(run.run_id)).report
-    return link(page, run.run_id) if run.has_report else TableCell(run.run_id)
-
-
 def _search(anchor: str, searched: Searched, subject: str) -> CellSection:
     from loadlab.report.plots import history_plot as plots
 
-    objective = labels.objective(searched.searches[-1].slo)
-    title = f"Highest rate of {subject} with {objective}"
-    values = [plots.Value(search.highest_rate) for search in searched.searches]
-    texts = [_rate(search) for search in searched.searches]
-    void = [at + 1 for at, search in enumerate(searched.searches) if search.highest_rate is None]
-    cell = searched.searches[-1].cell
-    panels = [plots.Panel("Highest rate, /s", values)]
-    figure = _figure(anchor, title, panels, searched, texts, void, [], {})
-    rates: list[Column[int]] = [Number("requests/s", texts.__getitem__)]
-    shown = _table(searched, lambda at: _confirmed(searched.searches[at]), rates, {})
-    explained = Text(_explained(cell), css="lead", anchor=anchor)
-    return _section(explained, title, "", _notes(searched, {}), figure, shown)
+    searches, texts = searched.searches, [_rate(search) for search in searched.searches]
+    values = [plots.Value(search.highest_rate) for search in searches]
+    return _section(
+        _Shown(
+            anchor,
+            f"Highest rate of {subject} with {labels.objective(searches[-1].slo)}",
+            searches[-1].cell,
+            searched,
+            [plots.Panel("Highest rate, /s", values)],
+            texts=texts,
+            void=[at for at, search in enumerate(searches, 1) if search.highest_rate is None],
+            repetitions=lambda at: _confirmed(searches[at]),
+            figures=[Number("requests/s", texts.__getitem__)],
+        )
+    )
 
 
 def _rate(search: SearchSummary) -> str:
@@ -278,9 +275,5 @@ def _rate(search: SearchSummary) -> str:
 
 
 def _confirmed(search: SearchSummary) -> str:
-    confirmation = search.confirmed
-    return (
-        formatting.NONE
-        if confirmation is None
-        else f"{confirmation.met} of {confirmation.of} confirm it"
-    )
+    own = search.confirmed
+    return formatting.NONE if own is None else f"{own.met} of {own.of} confirm it"

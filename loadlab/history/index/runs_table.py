@@ -72,8 +72,8 @@ def build(runs: Sequence[RunFacts]) -> Table:
     )
 
 
-def _name(facts: RunFacts) -> TableCell | Link | str:
-    run = facts.run
+def linked(run: PastRun) -> TableCell | Link | str:
+    """Return the name of a run, which links to its report where it has one."""
     return link(RunDir(Path(run.run_id)).report, run.run_id) if run.has_report else run.run_id
 
 
@@ -99,7 +99,7 @@ def _state(facts: RunFacts) -> TableCell:
 
 
 _COLUMNS: Sequence[Column[RunFacts]] = [
-    Column("run", _name),
+    Column("run", lambda facts: linked(facts.run)),
     Column("measured", _measured),
     Column(
         "figures of the best cell",
@@ -123,11 +123,9 @@ def _row(facts: RunFacts) -> Row:
     return Row(
         facets=facts.facets,
         group="run",
-        more="".join(f"<p>{html.escape(text)}</p>" for text in sentences if text) or _NOTHING,
+        more="".join(f"<p>{html.escape(text)}</p>" for text in sentences if text)
+        or "<p>Nothing was measured.</p>",
     )
-
-
-_NOTHING = "<p>Nothing was measured.</p>"
 
 
 def _hosts(facts: RunFacts) -> str:
