@@ -43,19 +43,15 @@ REFUSED = 2
 _FORMULA = tuple("=+@\t\r")
 
 
-def _print(line: str, to: TextIO | None = None) -> None:
-    """Print a line, which may contain a server's text; a terminal gets it broken between words.
+def _print(*lines: str, to: TextIO | None = None) -> None:
+    """Print lines, which may contain a server's text; a terminal gets them broken between words,
+    and tables among them stay together.
 
     ``to``: the standard output if left out.
     """
-    text, stream = printable(line), to or sys.stdout
+    text, stream = printable("\n".join(lines)), to or sys.stdout
     columns = shutil.get_terminal_size().columns
     print(wrapped(text, columns) if stream.isatty() else text, file=stream, flush=True)
-
-
-def _print_all(lines: Sequence[str]) -> None:
-    """Print lines, among which tables stay together."""
-    _print("\n".join(lines))
 
 
 def show(options: argparse.Namespace, results: Path) -> int:
@@ -68,7 +64,7 @@ def show(options: argparse.Namespace, results: Path) -> int:
             "begin one with ansible-playbook lab.yml -e framework=<name>. Nothing was changed."
         )
     try:
-        _print_all(run_end.shown(run_dir, time.time()))
+        _print(*run_end.shown(run_dir, time.time()))
     except ResultError as problem:
         raise ResultError(f"{problem} in {run_dir}. Nothing was changed.") from problem
     return 0
@@ -80,7 +76,7 @@ def compare(options: argparse.Namespace, results: Path) -> int:
     path = RunDir(results / compared.head[-1]).comparison(*compared.base)
     documents.write(path, documents.encode(compared))
     paths = labels.paths(plan_document.read(results / compared.head[-1]).plan.endpoints)
-    _print_all([*comparison_section.lines(compared.comparisons, paths), f"Comparison: {path}"])
+    _print(*comparison_section.lines(compared.comparisons, paths), f"Comparison: {path}")
     answer = run_comparison.answer(compared)
     return verdict.exit_status(answer, undecided_fails=options.undecided_fails)
 
@@ -103,13 +99,11 @@ def bundle(options: argparse.Namespace, results: Path) -> int:
     finally:
         description.unlink(missing_ok=True)
     signer = packed["signer"]
-    _print_all(
-        [
-            f"Bundle: {path}",
-            f"{packed['files']} files, {packed['bytes']} bytes, SHA-256 {packed['sha256']}",
-            f"Signed by {signer}" if signer else "Not signed; --sign <private SSH key> signs it",
-            f"Elsewhere: python -m loadlab verify {path.name}",
-        ]
+    _print(
+        f"Bundle: {path}",
+        f"{packed['files']} files, {packed['bytes']} bytes, SHA-256 {packed['sha256']}",
+        f"Signed by {signer}" if signer else "Not signed; --sign <private SSH key> signs it",
+        f"Elsewhere: python -m loadlab verify {path.name}",
     )
     return 0
 
@@ -132,7 +126,7 @@ def verify_bundle(options: argparse.Namespace, results: Path) -> int:
                 f"bundle: '{path}' {problem}. It is refused; nothing of it was kept."
             ) from None
         folder = keep(outcome, path)
-    _print_all([*outcome.lines(), *kept(folder)])
+    _print(*outcome.lines(), *kept(folder))
     if not outcome.verified:
         raise BundleError(f"{path}: {outcome.refusal(folder)}")
     return 0
@@ -146,7 +140,7 @@ def grade_bundles(options: argparse.Namespace, results: Path) -> int:
     csv.writer(text).writerows([words.GRADES, *map(_without_formulas, rows)])
     path = Path(options.bundles) / "grades.csv"
     documents.write(path, text.getvalue().encode())
-    _print_all([*words.table(rows), *words.graded(grades), f"Table: {path}"])
+    _print(*words.table(rows), *words.graded(grades), f"Table: {path}")
     return 0
 
 
@@ -170,12 +164,8 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     of_run = argparse.ArgumentParser(add_help=False)
-    of_run.add_argument(
-        "run_id",
-        nargs="?",
-        default=LATEST,
-        help="run in results/; the latest if left out",
-    )
+    latest = "run in results/; the latest if left out"
+    of_run.add_argument("run_id", nargs="?", default=LATEST, help=latest)
     add("show", show, "Print the results of a run, or its progress while it measures.", of_run)
     command = add(
         "compare",
@@ -239,7 +229,7 @@ def main() -> int:
         return run(sys.argv[1:], ROOT / "results")
     except ValueError as refusal:
         sys.stdout.flush()
-        _print(str(refusal), sys.stderr)
+        _print(str(refusal), to=sys.stderr)
         return REFUSED
     except BrokenPipeError:
         # The reader is gone, such as head. Nothing is left to be flushed at the end.

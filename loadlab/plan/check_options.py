@@ -57,6 +57,8 @@ OF_RUNS = frozenset(
 CLIENTS_ENDPOINT = "book"
 # (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.
 _ROUTED = ("uwsgi", "http", True)
+# Options with a text of a form of its own.
+_PARSERS = {mix.OPTION: mix.parse, sessions.OPTION: sessions.parse}
 # Pattern of the type of a role's option, and the words for a value that does not match.
 _WRITTEN = {
     "bool": ("true|false|yes|no|on|off|y|n|t|f|0|1", "neither true nor false"),
@@ -156,10 +158,8 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     """
     if name == "headers":
         return {**headers(value)}
-    if name == mix.OPTION:
-        return mix.parse(str(value))
-    if name == sessions.OPTION:
-        return sessions.parse(str(value))
+    if name in _PARSERS:
+        return _PARSERS[name](str(value))
     if name == arrivals.RAMP:
         return ramp_text(arrivals.points(str(value)))
     if name == arrivals.OPTION:
@@ -288,6 +288,11 @@ def _levels(options: Options) -> dict[str, Sequence[float]]:
     return {"rate": options.rate, "connections": options.connections}
 
 
+def _swept(options: Options) -> dict[str, Sequence[float]]:
+    """Return what a sweep goes over: the options with several levels."""
+    return {name: levels for name, levels in _levels(options).items() if len(levels) > 1}
+
+
 def has_one_load(options: Options) -> bool:
     """Return whether the options ask for one load, without a rule that finds another."""
     lengths = [len(levels) for levels in _levels(options).values()]
@@ -297,7 +302,7 @@ def has_one_load(options: Options) -> bool:
 
 def _refuse_levels(options: Options) -> None:
     """Refuse rate, connections and slo that cannot be combined."""
-    swept = [name for name, levels in _levels(options).items() if len(levels) > 1]
+    swept = _swept(options)
     if options.saturation_rate is not None and (swept or options.slo):
         raise PlanError(
             "rate: a fraction of a saturation is one rate, with one value of connections and "
@@ -310,15 +315,14 @@ def _refuse_levels(options: Options) -> None:
             "-e rate= or -e connections=."
         )
     generator = registry.get(options.generator)
-    constant = registry.first("constant")
-    for name in swept:
+    for name, levels in swept.items():
         batch = generator.mode == "batch"
         if batch or (generator.mode == "closed" and name == "rate"):
             load = "makes a number of requests" if batch else "has no rate"
             raise PlanError(
-                f"{name}: {_text(_levels(options)[name])} with generator={generator.name}, which "
+                f"{name}: {_text(levels)} with generator={generator.name}, which "
                 f"{load} and is not swept over it. Give one value with -e {name}=, or "
-                f"-e generator={constant}."
+                f"-e generator={registry.first('constant')}."
             )
 
 
@@ -333,12 +337,11 @@ def _refuse_slo(options: Options) -> None:
             f"slo: it is for a rate, and generator={generator.name} {load}. Give a constant-rate "
             f"generator with -e generator={registry.first('constant')}, or leave slo out."
         )
-    for name, levels in _levels(options).items():
-        if len(levels) > 1:
-            raise PlanError(
-                f"{name}: {_text(levels)} with slo, which searches the rate at one number of "
-                f"connections by itself. Give one value with -e {name}=; the search starts at rate."
-            )
+    for name, levels in _swept(options).items():
+        raise PlanError(
+            f"{name}: {_text(levels)} with slo, which searches the rate at one number of "
+            f"connections by itself. Give one value with -e {name}=; the search starts at rate."
+        )
     if options.rate[0] < LOWEST:
         raise PlanError(
             f"rate: {plain(options.rate[0])} is below {plain(LOWEST)}, the lowest that a search "
@@ -372,8 +375,8 @@ def _refuse_generator(options: Options) -> None:
         )
     if not generator.whole:
         return
-    numbers = [("rate", rate) for rate in options.rate]
-    for name, number in [*numbers, ("duration", options.duration), ("warmup", options.warmup)]:
+    rates = [("rate", rate) for rate in options.rate]
+    for name, number in [*rates, ("duration", options.duration), ("warmup", options.warmup)]:
         if number != int(number):
             raise PlanError(
                 f"{name}: {plain(number)} is not a whole number, and "
@@ -384,24 +387,21 @@ def _refuse_generator(options: Options) -> None:
 
 def _refuse_protocol(options: Options, stack: Stack) -> None:
     """Refuse a combination of tls, http2, keepalive and reverse_proxy that cannot work."""
+    proxy = f"reverse_proxy={options.reverse_proxy}"
     if options.tls and stack.tls_port is None:
-        raise PlanError(
-            f"tls: with reverse_proxy={options.reverse_proxy} nothing speaks it. Leave one of the "
-            "two out."
-        )
-    if options.http2 and options.tls and not stack.http2:
-        raise PlanError(
-            f"http2: reverse_proxy={options.reverse_proxy} speaks HTTP/1.1 only. Leave one of the "
-            "two out."
-        )
-    if options.http2 and not options.tls:
+        raise PlanError(f"tls: with {proxy} nothing speaks it. Leave one of the two out.")
+    if not options.http2:
+        return
+    if options.tls and not stack.http2:
+        raise PlanError(f"http2: {proxy} speaks HTTP/1.1 only. Leave one of the two out.")
+    if not options.tls:
         raise PlanError("http2: it is spoken over TLS only. Give -e tls=true with it.")
-    if options.http2 and not registry.get(options.generator).http2:
+    if not registry.get(options.generator).http2:
         raise PlanError(
             f"http2: generator={options.generator} speaks HTTP/1.1 only. Give "
             f"-e generator={registry.speaking_http2()[0]}, or leave http2 out."
         )
-    if options.http2 and not options.keepalive:
+    if not options.keepalive:
         raise PlanError(
             "keepalive: HTTP/2 keeps its connections. Leave http2 or keepalive=false out."
         )
@@ -438,7 +438,7 @@ def _refuse_observed(options: Options, name: str, observation: str) -> None:
             f"{name}: {observation} under load, and of generator={options.generator} the client is "
             f"the subject. Leave {name} out."
         )
-    if options.slo or any(len(levels) > 1 for levels in _levels(options).values()):
+    if options.slo or _swept(options):
         raise PlanError(
             f"{name}: it is of one load, and a sweep or an slo goes over several. Give one value "
             f"of rate and of connections and no slo, or leave {name} out."

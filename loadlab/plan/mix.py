@@ -21,14 +21,15 @@ def parse(text: str) -> str:
     Raises PlanError for another form, for the same endpoint twice, and out of limits.
     """
     words = [word.strip().lstrip("/") for word in text.split(",")]
-    matches = [_KIND.fullmatch(word) for word in words]
-    for word, match in zip(words, matches, strict=True):
+    pairs = []
+    for word in words:
+        match = _KIND.fullmatch(word)
         if match is None or int(match[2]) == 0:
             raise PlanError(
                 f"{OPTION}: '{word}' is no endpoint with its weight, a whole number from 1. Give "
                 f"them as {_EXAMPLE}."
             )
-    pairs = [(match[1], int(match[2])) for match in matches if match]
+        pairs.append((match[1], int(match[2])))
     names = [name for name, _ in pairs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise PlanError(f"{OPTION}: {twice[0]} is there twice. Give it once, with one weight.")

@@ -32,14 +32,15 @@ class Room:
 
 @dataclass(frozen=True)
 class _LoadNeeds:
-    """Bytes that the requests of one load need."""
+    """What one load needs, bytes."""
 
-    raw_bytes: float = 0  #: Of the generator's file.
-    kept_bytes: float = 0  #: Of that on the controller.
-    client_bytes: float = 0  #: Of the generator's memory, on each client.
-    #: reading_bytes, temporary_bytes: of the controller's memory and disk while it reads the file.
-    reading_bytes: float = 0
-    temporary_bytes: float = 0
+    seconds: float  #: How long it lasts.
+    raw: float = 0  #: Of the generator's file.
+    kept: float = 0  #: Of that on the controller.
+    client: float = 0  #: Of the generator's memory, on each client.
+    #: reading, temporary: of the controller's memory and disk while it reads the file.
+    reading: float = 0
+    temporary: float = 0
 
 
 def of(
@@ -51,56 +52,49 @@ def of(
     search counts with the rate that it starts at, and a rate that is not known yet not at all: the
     figures are then lower bounds.
     """
-    loads = [_load(experiment) for experiment in planned]
+    loads = [
+        # The load that makes the most of an experiment.
+        max((item.cell.load for item in experiment.items), key=_requests)
+        for experiment in planned
+    ]
     if not loads or not remaining:
         return None
     needs = [_needs_of(load, options) for load in loads]
-    seconds = max(_seconds(load) for load in loads)
-    kept = sum(
-        need.kept_bytes + 2 * _seconds(load) * RECORDED_BYTES
-        for need, load in zip(needs, loads, strict=True)
-    )
+    raw = max(need.raw for need in needs)
+    recorded = max(need.seconds for need in needs) * RECORDED_BYTES
+    kept = sum(need.kept + 2 * need.seconds * RECORDED_BYTES for need in needs)
     return Needs(
         # The clients of a server share its rows.
         client=HostNeeds(
-            disk_bytes=round(
-                max(need.raw_bytes for need in needs) / max(1, options.clients)
-                + seconds * RECORDED_BYTES
-            ),
-            memory_bytes=round(max(need.client_bytes for need in needs)),
+            disk_bytes=round(raw / max(1, options.clients) + recorded),
+            memory_bytes=round(max(need.client for need in needs)),
         ),
-        server=HostNeeds(disk_bytes=round(seconds * RECORDED_BYTES), memory_bytes=0),
+        server=HostNeeds(disk_bytes=round(recorded), memory_bytes=0),
         controller=HostNeeds(
-            disk_bytes=round(
-                pairs * max(need.raw_bytes for need in needs) + remaining * kept / len(loads)
-            ),
-            memory_bytes=round(pairs * max(need.reading_bytes for need in needs)),
+            disk_bytes=round(pairs * raw + remaining * kept / len(loads)),
+            memory_bytes=round(pairs * max(need.reading for need in needs)),
         ),
-        temporary_bytes=round(pairs * max(need.temporary_bytes for need in needs)),
+        temporary_bytes=round(pairs * max(need.temporary for need in needs)),
     )
 
 
-def _load(planned: PlannedExperiment) -> Load:
-    """Return the load that makes the most of an experiment."""
-    return max((item.cell.load for item in planned.items), key=_requests)
-
-
 def _needs_of(load: Load, options: Options) -> _LoadNeeds:
-    entry = registry.get(load.generator)
+    entry, seconds = registry.get(load.generator), (load.duration_s or 0) + load.warmup_s
     requests, clients = _requests(load), max(1, options.clients)
     if not entry.row_bytes or not requests:
-        return _LoadNeeds()
+        return _LoadNeeds(seconds)
     in_memory = min(requests / clients, entry.memory_rows_max or math.inf)
     memory = in_memory * entry.row_memory_bytes
     if entry.rows_max and (not options.keep_requests or requests / clients > entry.rows_max):
-        histograms = clients * _seconds(load) * HISTOGRAM_BYTES
-        return _LoadNeeds(raw_bytes=histograms, kept_bytes=histograms, client_bytes=memory)
+        histograms = clients * seconds * HISTOGRAM_BYTES
+        return _LoadNeeds(seconds, raw=histograms, kept=histograms, client=memory)
     return _LoadNeeds(
-        raw_bytes=requests * entry.row_bytes,
-        kept_bytes=requests * entry.row_kept_bytes,
-        client_bytes=memory,
-        reading_bytes=requests * entry.row_reading_bytes,
-        temporary_bytes=requests * entry.row_temporary_bytes,
+        seconds,
+        raw=requests * entry.row_bytes,
+        kept=requests * entry.row_kept_bytes,
+        client=memory,
+        reading=requests * entry.row_reading_bytes,
+        temporary=requests * entry.row_temporary_bytes,
     )
 
 
@@ -108,10 +102,6 @@ def _requests(load: Load) -> int:
     """Return the requests of a load or, if there are more, of its warm-up; 0 without a rate."""
     of_visit = len(load.session) if load.session else 1
     return round((load.rate or 0) * max(load.duration_s or 0, load.warmup_s) * of_visit)
-
-
-def _seconds(load: Load) -> float:
-    return (load.duration_s or 0) + load.warmup_s
 
 
 def refuse_controller(
@@ -130,9 +120,8 @@ def refuse_controller(
     memory = needs.controller.memory_bytes + hosts * needs.client.memory_bytes
     _refuse("The disk of results/ on this machine", "free", results.disk_bytes, disk)
     if not shared:
-        needed = needs.temporary_bytes
         place = "The disk of temporary files on this machine"
-        _refuse(place, "free", temporary.disk_bytes, needed)
+        _refuse(place, "free", temporary.disk_bytes, needs.temporary_bytes)
     _refuse("This machine", "of available memory", results.memory_bytes, memory)
 
 

@@ -135,11 +135,9 @@ def weights(parsed: Sequence[SessionStep]) -> dict[str, int]:
 def endpoint(parsed: Sequence[SessionStep]) -> str:
     """Return the endpoint of a cell: those of a visit, with their numbers where there are two."""
     kinds = weights(parsed)
-    return (
-        ",".join(f"{name}:{weight}" for name, weight in kinds.items())
-        if kinds.keys() - {parsed[0].request}
-        else parsed[0].request
-    )
+    if len(kinds) == 1:
+        return parsed[0].request
+    return ",".join(f"{name}:{weight}" for name, weight in kinds.items())
 
 
 def refuse_beside(values: GivenOptions) -> None:
