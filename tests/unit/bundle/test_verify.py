@@ -55,15 +55,11 @@ HGRM = "percentiles/python-async-emfile.hgrm"
 CEILING, FLOOR = "calibration/ceiling/rep-1", "calibration/floor/rep-1"
 PING = "rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms\n"
 CLEAN = LabRevision(version="0.2.0", revision="0" * 40, dirty=False)
+GOODPUT = ClaimStatement(metric="goodput", cell="client", at_least=1)
 STUDY = builders.planned_study(
     name="small",
     description="one claim",
-    claims=[
-        StudyClaim(
-            statement="It answers",
-            all=[ClaimStatement(metric="goodput", cell="client", at_least=1)],
-        )
-    ],
+    claims=[StudyClaim(statement="It answers", all=[GOODPUT])],
     cells={"client": ["python-async-emfile"]},
 )
 # The recordings were made on a machine that was shared.
@@ -72,13 +68,10 @@ THRESHOLDS = builders.thresholds(steal_max=0.1, late_max=0.02)
 
 def experiments() -> list[Fixed]:
     """Return the plan of the recorded cells."""
-    setups = [
-        files.read(FIXTURES / f"rep-{name}" / "cell.json", RepetitionSetup)
-        for name in ("oha", "python")
-    ]
+    paths = (FIXTURES / f"rep-{name}" / "cell.json" for name in ("oha", "python"))
     return [
         Fixed(item=builders.item(cell_id=own.cell_id, cell=own.cell, purpose=own.purpose))
-        for own in setups
+        for own in (files.read(path, RepetitionSetup) for path in paths)
     ]
 
 
@@ -105,11 +98,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if kept.exists():
             (run / place / oha_database.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
             kept.unlink()
-    shutil.copytree(run / OHA, run / OHA.replace("rep-1", "rep-2"))
-    failed = run / OHA.replace("rep-1", "rep-2")
-    setup = files.read(failed / "cell.json", RepetitionSetup)
-    (failed / "cell.json").write_bytes(files.encode(replace(setup, repetition=2)))
-    (failed / "error.txt").write_text("gunicorn did not start\n")
+    (measured_again(run, OHA) / "error.txt").write_text("gunicorn did not start\n")
     link = run / "calibration" / "link" / "rep-1"
     link.mkdir(parents=True)
     for name, recorded in (("client_to_server", "forward"), ("server_to_client", "reverse")):
@@ -123,6 +112,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (run / "logs" / "server.log").write_text("nginx started\n")
     derive_all(run)
     return run
+
+
+def measured_again(run: Path, place: str) -> Path:
+    """Copy a repetition as the second of its cell; return its folder."""
+    copied = Path(shutil.copytree(run / place, run / place.replace("rep-1", "rep-2")))
+    setup = files.read(copied / "cell.json", RepetitionSetup)
+    files.write(copied / "cell.json", files.encode(replace(setup, repetition=2)))
+    return copied
 
 
 def derive_all(run: Path) -> None:
@@ -145,19 +142,17 @@ def run_dir(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "a-run"))
 
 
-@pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the lab that derives were the very one that made the run, without changes."""
-
-
 def verify(run_dir: Path, root: Path = ROOT) -> Outcome:
     """Pack the run as it is now, with sums that are right, and verify that elsewhere."""
-    archive = run_dir.parent / "bundle.tar.gz"
-    bundle.pack(run_dir, archive)
+    bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz")
+    return verify_packed(run_dir, root)
+
+
+def verify_packed(run_dir: Path, root: Path = ROOT, signers: Path | None = None) -> Outcome:
     scratch = run_dir.parent / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    return rederive.verify(archive, root, scratch)
+    return rederive.verify(run_dir.parent / "bundle.tar.gz", root, scratch, signers)
 
 
 def change(path: Path, *place: str | int, to: Any) -> None:
@@ -282,11 +277,7 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
     [
         (
             [
-                "summary.json",
-                "metrics.prom",
-                "cells.csv",
-                "bencher.json",
-                HGRM,
+                *("summary.json", "metrics.prom", "cells.csv", "bencher.json", HGRM),
                 f"{OHA}/result.json",
             ],
             "the bundle has none, and one was derived",
@@ -319,13 +310,17 @@ def test_a_file_too_few_is_told(run_dir: Path, names: list[str], words: str) -> 
 def test_a_table_that_differs_in_anything_is_told(
     original: Path, tmp_path: Path, change: Callable[[str], str]
 ) -> None:
-    text = (original / "cells.csv").read_bytes().decode()
-    bundled = tmp_path / "cells.csv"
-    bundled.write_bytes(change(text).encode())
-    assert bundled.read_bytes() != text.encode()
-    compared = Comparison()
-    compared.files(bundled, original / "cells.csv")
-    assert compared.differences
+    assert compared(original / "cells.csv", tmp_path, change).differences
+
+
+def compared(path: Path, folder: Path, change: Callable[[str], str]) -> Comparison:
+    """Compare a document with itself as it was changed."""
+    text = path.read_bytes().decode()
+    (folder / path.name).write_bytes(change(text).encode())
+    assert change(text) != text
+    comparison = Comparison()
+    comparison.files(folder / path.name, path)
+    return comparison
 
 
 def raw_files(run: Path) -> list[str]:
@@ -359,15 +354,18 @@ def test_any_byte_of_a_raw_file_shows_in_its_result(
         return
     finally:
         path.write_bytes(whole)
-    compared = Comparison()
-    compared._json(bundled, json.loads(files.dump(again)), "")
-    assert compared.differences
+    assert of_documents(bundled, json.loads(files.dump(again))).differences
+
+
+def of_documents(bundled: Any, derived: Any) -> Comparison:
+    comparison = Comparison()
+    comparison._json(bundled, derived, "")
+    return comparison
 
 
 def test_a_hostile_document_does_not_end_in_a_crash(run_dir: Path) -> None:
-    (run_dir / "calibration.json").write_text("[" * 100_000)
-    (run_dir / CLIENT / "run.json").write_text("[" * 100_000)
-    (run_dir / "tuning.json").write_text("[" * 100_000)
+    for name in ("calibration.json", f"{CLIENT}/run.json", "tuning.json"):
+        (run_dir / name).write_text("[" * 100_000)
     outcome = verify(run_dir)
     assert "maximum recursion depth" in outcome.of("differs")["calibration.json"][0]
     assert "cannot be derived: " in outcome.of("differs")["claims.json"][0]
@@ -474,12 +472,9 @@ ALTERATIONS: dict[str, Callable[[str], str]] = {
 def test_an_altered_report_is_another_with_the_same_figures(
     original: Path, tmp_path: Path, name: str
 ) -> None:
-    bundled = tmp_path / "report.html"
-    bundled.write_text(ALTERATIONS[name]((original / "report.html").read_text()))
-    compared = Comparison()
-    compared.files(bundled, original / "report.html")
-    assert compared.differences == []
-    assert compared.more == ["its figures are the same; its words, layout or drawings are not"]
+    comparison = compared(original / "report.html", tmp_path, ALTERATIONS[name])
+    assert comparison.differences == []
+    assert comparison.more == ["its figures are the same; its words, layout or drawings are not"]
 
 
 def test_an_altered_report_is_named_and_the_derived_one_is_put_beside_it(
@@ -487,9 +482,7 @@ def test_an_altered_report_is_named_and_the_derived_one_is_put_beside_it(
 ) -> None:
     """The bundle's own manifest says that another revision of the lab made it."""
     page = (run_dir / "report.html").read_text()
-    altered = without_rows(page)
-    assert altered != page
-    (run_dir / "report.html").write_text(altered)
+    (run_dir / "report.html").write_text(without_rows(page))
     outcome = verify(run_dir)
     source, *sentence = outcome.of("not verified")["report.html"]
     assert source.startswith(f"made by lab 0.2.0, revision {'0' * 40}, and this is lab ")
@@ -565,13 +558,6 @@ def signed_by(run_dir: Path, key: Path) -> str:
     return fingerprint
 
 
-def verify_packed(run_dir: Path, signers: Path | None = None) -> Outcome:
-    scratch = run_dir.parent / "scratch"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    return rederive.verify(run_dir.parent / "bundle.tar.gz", ROOT, scratch, signers)
-
-
 def forge(run_dir: Path) -> None:
     """Replace raw files and every document that follows from them."""
     ping = run_dir / "calibration/link/rep-1/ping.txt"
@@ -589,7 +575,7 @@ def test_the_signer_is_named(run_dir: Path, keys: dict[str, Path]) -> None:
     outcome = verify_packed(run_dir)
     assert outcome.verified
     assert f"Signed by {fingerprint}, not in a list of signers that you gave." in outcome.lines()
-    outcome = verify_packed(run_dir, keys["signers"])
+    outcome = verify_packed(run_dir, signers=keys["signers"])
     assert outcome.verified
     assert f"Signed by maker@example.com, {fingerprint}." in outcome.lines()
 
@@ -613,22 +599,19 @@ def test_what_was_replaced_together_is_found_out_by_the_signature(
         verify_packed(run_dir)
     # A signature of the forger's own, and none at all, where the maker's is demanded.
     fingerprint = signed_by(run_dir, keys["forger"])
-    outcome = verify_packed(run_dir, keys["signers"])
+    outcome = verify_packed(run_dir, signers=keys["signers"])
     assert f"Signed by {fingerprint}, not in {keys['signers']}." in outcome.lines()
     assert not outcome.verified
     assert outcome.refusal(run_dir) == f"No signer of {keys['signers']} signed it."
     bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz")
-    assert not verify_packed(run_dir, keys["signers"]).verified
+    assert not verify_packed(run_dir, signers=keys["signers"]).verified
 
 
 def test_a_repetition_that_is_another_again_is_found_though_all_is_derived_again(
     run_dir: Path,
 ) -> None:
     """Neither a signature nor a document that was left over shows it."""
-    copied = run_dir / CLIENT.replace("rep-1", "rep-2")
-    shutil.copytree(run_dir / CLIENT, copied)
-    setup = files.read(copied / "cell.json", RepetitionSetup)
-    (copied / "cell.json").write_bytes(files.encode(replace(setup, repetition=2)))
+    measured_again(run_dir, CLIENT)
     forge(run_dir)
     outcome = verify(run_dir)
     assert not outcome.verified
@@ -685,9 +668,8 @@ documents = st.recursive(
 
 @given(documents)
 def test_a_document_is_as_itself(document: Any) -> None:
-    compared = Comparison()
-    compared._json(document, json.loads(json.dumps(document)), "")
-    assert (compared.differences, compared.more) == ([], [])
+    comparison = of_documents(document, json.loads(json.dumps(document)))
+    assert (comparison.differences, comparison.more) == ([], [])
 
 
 @given(st.lists(leaves | st.text(), min_size=1), st.data())
@@ -695,14 +677,13 @@ def test_any_other_value_is_told(values: list[Any], data: st.DataObject) -> None
     index = data.draw(st.integers(0, len(values) - 1))
     other = copy.copy(values)
     other[index] = data.draw(st.none() | st.booleans() | st.integers() | st.text())
-    compared = Comparison()
-    compared._json({"a": values}, {"a": other}, "")
+    differences = of_documents({"a": values}, {"a": other}).differences
     pair = values[index], other[index]
     if all(isinstance(value, int | float) and type(value) is not bool for value in pair):
         same = abs(pair[0] - pair[1]) <= TOLERANCE * max(map(abs, pair))
     else:
         same = type(pair[0]) is type(pair[1]) and pair[0] == pair[1]
-    assert [words[: len(f"a[{index}]: ")] for words in compared.differences] == (
+    assert [words[: len(f"a[{index}]: ")] for words in differences] == (
         [] if same else [f"a[{index}]: "]
     )
 
@@ -711,14 +692,13 @@ def test_a_histogram_is_what_it_counts() -> None:
     histogram = histograms.from_values([1, 2, 3, 1000])
     packed = histograms.encode(histogram)
     other = histograms.encode(histograms.from_values([1, 2, 3, 2000]))
+    document = {"format": histograms.FORMAT, "unit": "us", "data": packed}
     for data, words in ((packed, 0), (other, 1), ("no histogram", 1)):
-        compared = Comparison()
-        document = {"format": histograms.FORMAT, "unit": "us", "data": packed}
-        compared._json({**document, "note": 1}, {**document, "data": data, "note": 1}, "")
-        assert len(compared.differences) == words
-    compared = Comparison()
-    compared._json({**document, "unit": "ms"}, document, "")
-    assert compared.differences == ['unit: "ms" in the bundle, "us" derived']
+        pair = {**document, "note": 1}, {**document, "data": data, "note": 1}
+        assert len(of_documents(*pair).differences) == words
+    assert of_documents({**document, "unit": "ms"}, document).differences == [
+        'unit: "ms" in the bundle, "us" derived'
+    ]
 
 
 def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:

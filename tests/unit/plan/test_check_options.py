@@ -61,12 +61,8 @@ def test_what_three_clients_can_split_is_not_refused(generator: str, rate: Any) 
 
 
 def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
-    ids = {
-        planned(framework="flask", server="uwsgi", reverse_proxy="none", upstream_keepalive=kept)[
-            1
-        ][0].cell_id
-        for kept in (True, False)
-    }
+    uwsgi: dict[str, Any] = {"framework": "flask", "server": "uwsgi", "reverse_proxy": "none"}
+    ids = {planned(**uwsgi, upstream_keepalive=kept)[1][0].cell_id for kept in (True, False)}
     assert len(ids) == 2
 
 
@@ -100,7 +96,6 @@ def test_headers_are_a_mapping_or_lines(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("X-Lab", "'X-Lab' with '' is no header"),
         ({"X-Lab": ""}, "is no header"),
         ({"X Lab": "yes"}, "'X Lab' with 'yes' is no header"),
         ({"X-Lab": "a\nHost: b"}, "is no header"),
@@ -109,8 +104,6 @@ def test_headers_are_a_mapping_or_lines(value: Any) -> None:
         ({"hOST": "elsewhere"}, "hOST is not to be set"),
         ("Connection: close", "Connection is not to be set"),
         ({"Content-Length": 3}, "Content-Length is not to be set"),
-        (["X-Lab: a", "x-lab: b"], "x-lab is there twice"),
-        ({"X-Lab": "a" * 4096}, "4105 bytes in all, at most 4096"),
     ],
 )
 def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:

@@ -7,7 +7,6 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from loadlab.model import Item, Result
 from loadlab.plan import cell_ids, schedule
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.mode import Experiment
@@ -15,7 +14,7 @@ from loadlab.plan.modes.search import Search
 from loadlab.plan.plan_document import CalibrationLoad, Plan, items, with_rate_ceiling
 from loadlab.plan.records import CellRecords, cell_records
 from tests.unit import builders
-from tests.unit.plan.test_schedule import add
+from tests.unit.plan.test_schedule import add, measured
 
 E = TypeVar("E", bound=Experiment)
 
@@ -46,20 +45,13 @@ def only(kind: type[E], plan: Plan) -> list[E]:
     return [experiment for experiment in plan.experiments if isinstance(experiment, kind)]
 
 
-def measured(item: Item, number: int = 1, **changed: Any) -> Result:
-    fields = {"validity": builders.valid(), "goodput": 100.0, **changed}
-    return builders.result(
-        cell_id=item.cell_id, purpose=item.purpose, cell=item.cell, repetition=number, **fields
-    )
-
-
 def measure_all(plan: Plan) -> list[schedule.NextMeasurement]:
     """All that a run measures, each at a goodput of 100 requests/s."""
     records: dict[str, CellRecords] = {}
     turns = []
     while item := schedule.next_item(plan, records, {}, None, 0):
         turns.append(item)
-        add(records, measured(item, item.repetition), item.cell_id)
+        add(records, measured(item, item.repetition, goodput=100.0), item.cell_id)
     return turns
 
 
@@ -163,7 +155,7 @@ def test_a_scaled_rate_waits_for_valid_saturations(lab: Path) -> None:
     plan = builders.plan(lab, study="one", repetitions=2)
     scaled, (first, second) = only(Scaled, plan), only(Fixed, plan)[1:]
     assert scaled[0].next_item(1, {}) is None
-    void = measured(first.item, validity=builders.void("steal"))
+    void = replace(measured(first.item), validity=builders.void("steal"))
     records = {
         first.item.cell_id: cell_records([void]),
         second.item.cell_id: cell_records([measured(second.item, goodput=999.0)]),

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.model import Result
-from loadlab.plan import plan_document, records
+from loadlab.plan import records
 from loadlab.plan.records import UnderWay
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
@@ -68,11 +68,3 @@ def test_rate_ceiling_is_that_of_the_weakest_pair(tmp_path: Path) -> None:
         kept = replace(kept, ceiling=replace(kept.ceiling, requests_per_second=rate))
         (tmp_path / f"{name}.json").write_bytes(documents.encode(kept))
     assert records.rate_ceiling(tmp_path) == 40_000.5
-
-
-def test_resume_args_reach_the_hosts_of_the_run(tmp_path: Path) -> None:
-    assert plan_document.resume_args(tmp_path) == f"-e run_id={tmp_path.name}"
-    builders.write_plan(tmp_path, builders.plan())
-    run = replace(plan_document.read(tmp_path), inventory_args="-i inventory/aws")
-    (tmp_path / "plan.json").write_bytes(documents.encode(run))
-    assert plan_document.resume_args(tmp_path) == f"-e run_id={tmp_path.name} -i inventory/aws"

@@ -53,7 +53,7 @@ def add(records: Records, repetition: Result | UnderWay, cell_id: str) -> None:
     records[cell_id] = cell_records([*kept, repetition])
 
 
-def measured(item: Item, number: int, **changes: Any) -> Result:
+def measured(item: Item, number: int = 1, **changes: Any) -> Result:
     """The result of an item."""
     return builders.result(
         cell_id=item.cell_id,
