@@ -3,6 +3,7 @@
 import itertools
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_what_was_measured_before_a_run_was_resumed_may_be_of_another_plan(
     original: Path, tmp_path: Path
 ) -> None:
     run = Path(shutil.copytree(original, tmp_path / "a-run"))
-    move_a_repetition_into_another_block(run)
+    move_into_another_block(run)
     resume(run, "2033-05-18T03:33:20+00:00")
     assert faults(run) == []
 
@@ -98,11 +99,17 @@ def last_of(run: Path) -> tuple[Path, Result]:
     return [pair for pair in results(run).items() if pair[1].purpose == "measure"][-1]
 
 
-def remove_a_void_repetition(run: Path) -> None:
-    shutil.rmtree(void_of(run)[0])
+def of_last(change: Callable[[Result], Result]) -> Callable[[Path], None]:
+    """Return a forgery that changes the last repetition of a measured cell."""
+
+    def forge(run: Path) -> None:
+        folder, result = last_of(run)
+        put(folder, change(result))
+
+    return forge
 
 
-def remove_a_void_repetition_and_number_the_rest_anew(run: Path) -> None:
+def renumber_after_a_void_repetition(run: Path) -> None:
     folder, result = void_of(run)
     shutil.rmtree(folder)
     for number in itertools.count(result.repetition + 1):
@@ -114,16 +121,13 @@ def remove_a_void_repetition_and_number_the_rest_anew(run: Path) -> None:
         put(later.with_name(f"rep-{number - 1}"), moved)
 
 
-def copy_a_repetition(run: Path) -> None:
+def copy_a_repetition(run: Path, *, at_another_time: bool = False) -> None:
     folder, result = last_of(run)
     first = documents.read(folder.with_name("rep-1") / RESULT, Result)
-    put(folder, replace(first, repetition=result.repetition, block=result.block))
-
-
-def copy_a_repetition_at_another_time(run: Path) -> None:
-    folder, result = last_of(run)
-    first = documents.read(folder.with_name("rep-1") / RESULT, Result)
-    put(folder, replace(result, goodput=first.goodput, raw_sha256=first.raw_sha256))
+    if at_another_time:
+        put(folder, replace(result, goodput=first.goodput, raw_sha256=first.raw_sha256))
+    else:
+        put(folder, replace(first, repetition=result.repetition, block=result.block))
 
 
 def add_a_repetition(run: Path) -> None:
@@ -153,20 +157,12 @@ def rename_a_cell(run: Path) -> None:
     shutil.rmtree(folder.parent)
 
 
-def change_what_a_cell_measured(run: Path) -> None:
-    folder, result = last_of(run)
+def of_one_connection(result: Result) -> Result:
     load = replace(result.cell.load, connections=1)
-    put(folder, replace(result, cell=replace(result.cell, load=load)))
+    return replace(result, cell=replace(result.cell, load=load))
 
 
-def begin_before_the_end_of_another(run: Path) -> None:
-    folder, result = last_of(run)
-    put(folder, replace(result, started=(result.started or 0) - 2.5))
-
-
-def move_a_repetition_into_another_block(run: Path) -> None:
-    folder, result = last_of(run)
-    put(folder, replace(result, block=(result.block or 0) + 1))
+move_into_another_block = of_last(lambda result: replace(result, block=(result.block or 0) + 1))
 
 
 def plan_otherwise(run: Path, change: Callable[[Run], Run]) -> None:
@@ -179,42 +175,46 @@ def resume(run: Path, at: str) -> None:
     plan_otherwise(run, lambda begun: replace(begun, resumed=[call]))
 
 
-def move_a_repetition_of_a_run_that_was_resumed(run: Path) -> None:
-    move_a_repetition_into_another_block(run)
+def move_in_a_resumed_run(run: Path) -> None:
+    move_into_another_block(run)
     resume(run, "2001-09-09T01:46:50+00:00")
 
 
-def leave_out_a_control(run: Path) -> None:
-    plan_otherwise(
-        run,
-        lambda begun: replace(
-            begun, plan=replace(begun.plan, aa_controls=begun.plan.aa_controls[:1])
-        ),
-    )
+def leave_out_a_control(begun: Run) -> Run:
+    controls = begun.plan.aa_controls[:1]
+    return replace(begun, plan=replace(begun.plan, aa_controls=controls))
 
 
-FORGERIES: list[tuple[Callable[[Path], None], str]] = [
-    (remove_a_void_repetition, "is not there"),
-    (remove_a_void_repetition_and_number_the_rest_anew, "measurements were made by progress.json"),
-    (copy_a_repetition, "is the same file as in cells/"),
-    (copy_a_repetition_at_another_time, "is the same file as in cells/"),
-    (add_a_repetition, "by the plan nothing was to be measured then"),
-    (swap_the_labels_of_two_cells, "was to be measured then"),
-    (rename_a_cell, "plan.json has no such cell"),
-    (change_what_a_cell_measured, "plan.json has another cell of this name"),
-    (begin_before_the_end_of_another, "before the end of cells/"),
-    (move_a_repetition_into_another_block, "was to be measured then"),
-    (move_a_repetition_of_a_run_that_was_resumed, "was to be measured then"),
-    (leave_out_a_control, "counts it to no A/A control"),
-]
+FORGERIES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a void one removed": (lambda run: shutil.rmtree(void_of(run)[0]), "is not there"),
+    "the rest numbered anew": (
+        renumber_after_a_void_repetition, "measurements were made by progress.json",
+    ),
+    "copied": (copy_a_repetition, "is the same file as in cells/"),
+    "copied, at another time": (
+        partial(copy_a_repetition, at_another_time=True), "is the same file as in cells/",
+    ),
+    "added": (add_a_repetition, "by the plan nothing was to be measured then"),
+    "labels swapped": (swap_the_labels_of_two_cells, "was to be measured then"),
+    "a cell renamed": (rename_a_cell, "plan.json has no such cell"),
+    "another cell": (of_last(of_one_connection), "plan.json has another cell of this name"),
+    "begun too early": (
+        of_last(lambda result: replace(result, started=(result.started or 0) - 2.5)),
+        "before the end of cells/",
+    ),
+    "moved": (move_into_another_block, "was to be measured then"),
+    "moved in a resumed run": (move_in_a_resumed_run, "was to be measured then"),
+    "a control left out": (
+        lambda run: plan_otherwise(run, leave_out_a_control), "counts it to no A/A control",
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("forge", "words"), FORGERIES, ids=lambda own: getattr(own, "__name__", "")
-)
+@pytest.mark.parametrize("name", FORGERIES)
 def test_what_was_forged_with_all_that_follows_is_found(
-    original: Path, tmp_path: Path, forge: Callable[[Path], None], words: str
+    original: Path, tmp_path: Path, name: str
 ) -> None:
+    forge, words = FORGERIES[name]
     run = Path(shutil.copytree(original, tmp_path / "a-run"))
     forge(run)
     assert any(words in text for text in faults(run))

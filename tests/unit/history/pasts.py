@@ -3,8 +3,9 @@
 import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.model import CellSummary, Manifest, Progress, Reason, Repetition, Summary, Validity
@@ -13,6 +14,7 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 
+R = TypeVar("R", bound=Struct)
 BEGAN = datetime.datetime(2026, 11, 1, 12, tzinfo=datetime.UTC)
 
 
@@ -29,43 +31,27 @@ def time(day: float) -> str:
 def slowed(cell: CellSummary, factor: float) -> CellSummary:
     """Return a cell whose latencies are this many times as long."""
 
-    def repetition(rep: Repetition) -> Repetition:
-        latency, waited = builders.present(rep.latency_us), rep.response_time
+    def longer(record: R, *names: str) -> R:
         return replace(
-            rep,
-            latency_us=replace(
-                latency,
-                p50=builders.present(latency.p50) * factor,
-                p99=builders.present(latency.p99) * factor,
-            ),
-            response_time=waited
-            and replace(
-                waited,
-                p50_us=builders.present(waited.p50_us) * factor,
-                p99_us=builders.present(waited.p99_us) * factor,
-            ),
+            record, **{name: builders.present(getattr(record, name)) * factor for name in names}
         )
 
-    found = cell.statistics
-    span, spread = found.latency_interval_us.p99, builders.present(found.goodput)
+    def repetition(rep: Repetition) -> Repetition:
+        waited = rep.response_time and longer(rep.response_time, "p50_us", "p99_us")
+        latency = longer(builders.present(rep.latency_us), "p50", "p99")
+        return replace(rep, latency_us=latency, response_time=waited)
+
+    known = cell.statistics
+    span, spread = known.latency_interval_us, builders.present(known.goodput)
     kept = 1.0 if cell.cell.load.rate else factor
     return replace(
         cell,
         repetitions=[repetition(rep) for rep in cell.repetitions],
         statistics=replace(
-            found,
+            known,
             goodput=replace(spread, median=spread.median / kept),
-            latency_us=replace(
-                found.latency_us, p99=builders.present(found.latency_us.p99) * factor
-            ),
-            latency_interval_us=replace(
-                found.latency_interval_us,
-                p99=replace(
-                    span,
-                    low=builders.present(span.low) * factor,
-                    high=builders.present(span.high) * factor,
-                ),
-            ),
+            latency_us=longer(known.latency_us, "p99"),
+            latency_interval_us=replace(span, p99=longer(span.p99, "low", "high")),
         ),
     )
 

@@ -219,3 +219,20 @@ def test_variants_of_an_own_application_are_its_git_refs(tmp_path: Path) -> None
     assert len({stack.source for stack in stacks}) == 2
     pinned = builders.plan(**own, base="flask==3").stacks.values()
     assert len({stack.lock for stack in pinned}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("language: cobol", "Invalid enum value 'cobol' - at `$.language`"),
+        ("language: go", "missing required field"),
+        ("- 1", "Expected `object`, got `array`"),
+    ],
+)
+def test_a_wrong_manifest_is_refused_with_the_place(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "apps" / "one").mkdir(parents=True)
+    (tmp_path / "apps" / "one" / "app.yml").write_text(text)
+    with pytest.raises(PlanError) as refusal:
+        application.manifest(tmp_path, "apps/one")
+    assert str(refusal.value).startswith("apps/one/app.yml: ")
+    assert words in str(refusal.value)
