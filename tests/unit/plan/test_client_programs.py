@@ -22,11 +22,7 @@ def client(wrk2: str = "", machine: str = "x86_64") -> HostProbe:
     return builders.host_probe(machine=machine, programs=programs)
 
 
-def refusals(
-    host: HostProbe,
-    *names: str,
-    binaries: dict[str, str] | None = None,
-) -> list[str]:
+def refusals(host: HostProbe, *names: str, binaries: dict[str, str] | None = None) -> list[str]:
     reasons = client_programs.obstacles(host, names, binaries or {}, sys.executable)
     return [generators_words.refusal(reason) for reason in reasons]
 

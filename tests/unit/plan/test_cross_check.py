@@ -119,19 +119,15 @@ def test_its_generators_executable_is_used_by_it_alone() -> None:
 
 def test_it_ends_its_visit_of_the_last_block() -> None:
     options = {**ONE, "endpoint": "index,hello", "repetitions": 3, "tuning": "stock,reno"}
-    planned_run = planned(**options)
-    turns = [
-        (block, experiment.items[0]) for block, experiment in schedule.order(planned_run, None)
-    ]
-    of_checks = [(block, item) for block, item in turns if item.purpose == "cross_check"]
-    assert len(of_checks) == 4
-    assert {block for block, _ in of_checks} == {3}
-    without = planned(everywhere=False, **options)
-    before = [
-        (block, experiment.items[0].cell_id) for block, experiment in schedule.order(without, None)
-    ]
-    rest = [(block, item.cell_id) for block, item in turns if item.purpose != "cross_check"]
-    assert rest == before
+    turns, before = (
+        [
+            (block, experiment.items[0])
+            for block, experiment in schedule.order(planned(everywhere=everywhere, **options), None)
+        ]
+        for everywhere in (True, False)
+    )
+    assert [block for block, item in turns if item.purpose == "cross_check"] == [3] * 4
+    assert [turn for turn in turns if turn[1].purpose != "cross_check"] == before
     last = [item for block, item in turns if block == 3]
     for tuning in ("stock", "reno"):
         visit = [item.purpose == "cross_check" for item in last if item.cell.tuning == tuning]

@@ -1,5 +1,4 @@
 import time
-from typing import Any
 
 import pytest
 from msgspec.structs import asdict
@@ -63,23 +62,16 @@ def test_document_names_abandoned_cells_with_their_errors() -> None:
     assert (document.done, document.total, document.seconds_left) == (1, 1, 0)
 
 
-CLOSED: dict[str, Any] = {"mode": "closed", "generator": "wrk", "rate": None}
+CLOSED = builders.load(mode="closed", generator="wrk", rate=None, connections=1)
+BATCH = builders.batch(requests=10_000, keepalive=None)
 
 
 @pytest.mark.parametrize(
     ("load", "purpose", "words"),
     [
         (builders.load(rate=0.5), "measure", "flask /agents, oha 0.5/s"),
-        (
-            builders.load(**CLOSED, connections=1),
-            "aa_control",
-            "flask /agents (A/A control), wrk on 1 connection",
-        ),
-        (
-            builders.batch(requests=10_000, keepalive=None),
-            "measure",
-            "flask /agents, python-async, 10,000 requests",
-        ),
+        (CLOSED, "aa_control", "flask /agents (A/A control), wrk on 1 connection"),
+        (BATCH, "measure", "flask /agents, python-async, 10,000 requests"),
     ],
 )
 def test_measurement_is_named(load: Load, purpose: str, words: str) -> None:

@@ -121,15 +121,14 @@ def test_without_anything_from_outside_the_most_frequent_reason_is_told() -> Non
 
 
 @pytest.mark.parametrize(
-    ("voids", "cells", "early"),
-    [([STEAL], 12, True), ([FOREIGN], 12, True), ([FULL], 12, False), ([], 12, False)],
+    ("voids", "early"), [([STEAL], True), ([FOREIGN], True), ([FULL], False), ([], False)]
 )
-def test_a_disturbed_run_is_told_early(voids: list[Reason], cells: int, early: bool) -> None:
-    plan, records = plan_of([item(f"cell-{n}") for n in range(cells)], 4), Records()
+def test_a_disturbed_run_is_told_early(voids: list[Reason], early: bool) -> None:
+    plan, records = plan_of([item(f"cell-{n}") for n in range(12)], 4), Records()
     run(plan, records, lambda number: voids if number < 5 else [])
-    kept = {name: records[name] for name in list(records)[:cells]}
     first = {
-        name: replace(record, repetitions=record.repetitions[:1]) for name, record in kept.items()
+        name: replace(record, repetitions=record.repetitions[:1])
+        for name, record in records.items()
     }
     disturbance = repeats.disturbance(plan, first)
     assert (disturbance.measured, disturbance.void) == (12, len(voids) * 5)

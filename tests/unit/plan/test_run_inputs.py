@@ -51,15 +51,11 @@ def hashed(
     return hashed_item, builders.present(hashed_item.input_hashes)
 
 
-def measured(*items: Item, **changed: Any) -> dict[str, CellRecords]:
+def measured(*items: Item) -> dict[str, CellRecords]:
     """The records of cell x with one repetition of each item."""
     results = [
         builders.result(
-            cell_id="x",
-            cell=item.cell,
-            input_hashes=item.input_hashes,
-            repetition=number,
-            **changed,
+            cell_id="x", cell=item.cell, input_hashes=item.input_hashes, repetition=number
         )
         for number, item in enumerate(items, 1)
     ]
@@ -67,10 +63,7 @@ def measured(*items: Item, **changed: Any) -> dict[str, CellRecords]:
 
 
 CHANGES: list[tuple[str, Inputs]] = [
-    (
-        "endpoint",
-        made_of(endpoints={**ENDPOINTS, "index": Contract(path="/other")}),
-    ),
+    ("endpoint", made_of(endpoints={**ENDPOINTS, "index": Contract(path="/other")})),
     ("tuning", made_of(tunings={"stock": {"sysctl": [{"key": "a.b", "value": 1}]}})),
     ("network", made_of(networks={"lan": {"delay": 1}})),
 ]

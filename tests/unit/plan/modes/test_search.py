@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.model import Facts, Item, Purpose, Reason, Repetition
+from loadlab.model import Item, Latency, Purpose, Reason, Repetition
 from loadlab.plan import cell_ids
 from loadlab.plan.modes import search
 from loadlab.plan.modes import slo as objective
@@ -262,32 +262,39 @@ def test_whole_rates_end_where_none_lies_between() -> None:
     assert searched.candidates(3) == [3, 2, 1]
 
 
+def figure(code: str, value: float | None, limit: float, **facts: Any) -> Reason:
+    return Reason(code=code, value=value, limit=limit, facts={"requests": REQUESTS, **facts})
+
+
 def latency(percentile: str, value: float, limit: float, supported: bool = True) -> Reason:
-    facts: Facts = {"percentile": percentile, "requests": REQUESTS, "supported": supported}
-    return Reason(code="slo_latency", value=value, limit=limit, facts=facts)
+    return figure("slo_latency", value, limit, percentile=percentile, supported=supported)
 
 
-def failed(percentile: str, value: int, limit: int, requests: int = REQUESTS) -> Reason:
-    facts: Facts = {"percentile": percentile, "requests": requests}
-    return Reason(code="slo_failed", value=value, limit=limit, facts=facts)
+def failed(percentile: str, value: int, limit: int) -> Reason:
+    return figure("slo_failed", value, limit, percentile=percentile)
 
 
 def errors(value: int, limit: float) -> Reason:
-    return Reason(code="slo_errors", value=value, limit=limit, facts={"requests": REQUESTS})
+    return figure("slo_errors", value, limit)
 
 
+BOTH = {"p99_ms": 100.0, "errors": 0.0}
 UNSENT = Reason(code="slo_unsent", value=51, limit=(1 - 0.99) * 5000, facts={"scheduled": 5000})
+LATENCIES = {"p90": 950.0, "p95": 960.0, "p99": 1000.0, "p99_9": 2000.0, "p99_99": 3000.0}
+
+
+def judged(slo: dict[str, float], valid: bool = True, **figures: Any) -> objective.Judged:
+    return objective.judge(record(True, valid, **figures), slo, 0.99)
+
+
+def latencies(**changed: Any) -> Latency:
+    return replace(builders.present(builders.result().latency_us), **changed)
 
 
 @pytest.mark.parametrize(
     ("changed", "slo", "met", "reasons"),
     [
-        (
-            {},
-            {"p99_ms": 100, "errors": 0},
-            True,
-            [latency("p99", 1000, 100_000), errors(0, 0)],
-        ),
+        ({}, BOTH, True, [latency("p99", 1000, 100_000), errors(0, 0)]),
         ({}, {"p99_ms": 1}, True, [latency("p99", 1000, 1000)]),
         ({}, {"p99_ms": 0.9}, False, [latency("p99", 1000, 900)]),
         (
@@ -298,7 +305,7 @@ UNSENT = Reason(code="slo_unsent", value=51, limit=(1 - 0.99) * 5000, facts={"sc
         ),
         ({"errors": 5}, {"errors": 0.001}, True, [errors(5, 5)]),
         ({"errors": 6}, {"errors": 0.001}, False, [errors(6, 5)]),
-        ({"errors": 1}, {"p99_ms": 100, "errors": 0}, False, [errors(1, 0)]),
+        ({"errors": 1}, BOTH, False, [errors(1, 0)]),
         ({"unsent": 50}, {"errors": 1}, True, [errors(0, 5000)]),
         ({"unsent": 51}, {"errors": 1}, False, [UNSENT]),
         # What failed never meets a limit on latency, however fast it failed.
@@ -319,7 +326,7 @@ def test_judge_names_the_figures_that_decide(
         "ok": REQUESTS - wrong,
         "response_time": replace(WAITS, failed=wrong),
     }
-    judgement = objective.judge(record(True, **figures), slo, 0.99)
+    judgement = judged(slo, **figures)
     assert (judgement.met, judgement.reasons) == (met, reasons)
 
 
@@ -339,18 +346,12 @@ def test_without_a_response_time_wrong_answers_count_as_the_fastest(
     wrong: int, slo: dict[str, float], reason: Reason, met: bool
 ) -> None:
     """wrk2 does not tell the latencies of right answers from those of wrong ones."""
-    latency_us = builders.present(builders.result().latency_us)
-    latencies = {"p90": 950.0, "p95": 960.0, "p99": 1000.0, "p99_9": 2000.0, "p99_99": 3000.0}
-    judgement = objective.judge(
-        record(
-            True,
-            errors=replace(NO_ERRORS, status_other=wrong),
-            ok=REQUESTS - wrong,
-            response_time=None,
-            latency_us=replace(latency_us, **latencies, max=4000.0),
-        ),
+    judgement = judged(
         slo,
-        0.99,
+        errors=replace(NO_ERRORS, status_other=wrong),
+        ok=REQUESTS - wrong,
+        response_time=None,
+        latency_us=latencies(**LATENCIES, max=4000.0),
     )
     assert judgement.reasons == [reason]
     assert judgement.met is met
@@ -358,65 +359,50 @@ def test_without_a_response_time_wrong_answers_count_as_the_fastest(
 
 def test_a_withheld_percentile_above_the_limit_decides_nothing() -> None:
     """The generator only adds to a latency: one below the limit is met all the same."""
-    latency_us = replace(builders.present(builders.result().latency_us), p99_9=None)
-    result = record(True, latency_us=latency_us)
-    judgement = objective.judge(result, {"p99_9_ms": 1}, 0.99)
-    facts: Facts = {"percentile": "p99_9", "requests": REQUESTS}
-    withheld = Reason(code="slo_withheld", value=2000, limit=1000, facts=facts)
-    assert (judgement.met, judgement.reasons) == (None, [withheld])
-    assert objective.judge(result, {"p99_9_ms": 3}, 0.99).met is True
+    withheld: dict[str, Any] = {"latency_us": latencies(p99_9=None)}
+    judgement = judged({"p99_9_ms": 1}, **withheld)
+    reason = figure("slo_withheld", 2000, 1000, percentile="p99_9")
+    assert (judgement.met, judgement.reasons) == (None, [reason])
+    assert judged({"p99_9_ms": 3}, **withheld).met is True
     # What decides by itself decides.
-    assert objective.judge(result, {"p99_9_ms": 1, "p50_ms": 0.8}, 0.99).met is False
+    assert judged({"p99_9_ms": 1, "p50_ms": 0.8}, **withheld).met is False
 
 
-def test_a_lower_bound_is_not_taken_for_the_percentile() -> None:
+@pytest.mark.parametrize(
+    ("bounds", "met", "reason"),
+    [
+        ([], True, latency("p99", 1000, 100_000)),
+        (["p99"], True, latency("p99", 2000, 100_000)),
+        (
+            ["p99", "p99_9", "p99_99"],
+            None,
+            figure("slo_unknown", None, 100_000, percentile="p99"),
+        ),
+    ],
+)
+def test_a_lower_bound_is_not_taken_for_the_percentile(
+    bounds: list[str], met: bool | None, reason: Reason
+) -> None:
     """Without a response time the p99 is judged by a percentile above it that is known."""
-    latency_us = builders.present(builders.result().latency_us)
-    bounds = replace(
-        latency_us,
-        p99=1000.0,
-        p99_9=2000.0,
-        p99_99=3000.0,
-        max=4000.0,
-        censored=10,
-        at_least=["max"],
+    judgement = judged(
+        {"p99_ms": 100},
+        errors=replace(NO_ERRORS, timeout=10),
+        response_time=None,
+        ok=REQUESTS - 10,
+        responses=REQUESTS - 10,
+        latency_us=latencies(**LATENCIES, max=4000.0, censored=10, at_least=[*bounds, "max"]),
     )
-    figures: dict[str, Any] = {
-        "errors": replace(NO_ERRORS, timeout=10),
-        "response_time": None,
-        "ok": REQUESTS - 10,
-        "responses": REQUESTS - 10,
-    }
-
-    def judged(*lower_bounds: str) -> objective.Judged:
-        latencies = replace(bounds, at_least=[*lower_bounds, "max"])
-        return objective.judge(record(True, **figures, latency_us=latencies), {"p99_ms": 100}, 0.99)
-
-    assert judged().reasons == [latency("p99", 1000, 100_000)]
-    assert judged("p99").reasons == [latency("p99", 2000, 100_000)]
-    judgement = judged("p99", "p99_9", "p99_99")
-    facts: Facts = {"percentile": "p99", "requests": REQUESTS}
-    assert (judgement.met, judgement.reasons) == (
-        None,
-        [Reason(code="slo_unknown", limit=100_000, facts=facts)],
-    )
+    assert (judgement.met, judgement.reasons) == (met, [reason])
 
 
 def test_an_older_result_without_the_percentile_is_judged_by_its_bound() -> None:
-    judgement = objective.judge(
-        record(
-            True,
-            response_time=replace(WAITS, p95_us=None),
-            latency_us=replace(builders.present(builders.result().latency_us), p95=960.0),
-        ),
-        {"p95_ms": 100},
-        0.99,
-    )
-    assert judgement.reasons == [latency("p95", 960, 100_000)]
+    figures: dict[str, Any] = {"latency_us": latencies(p95=960.0)}
+    figures["response_time"] = replace(WAITS, p95_us=None)
+    assert judged({"p95_ms": 100}, **figures).reasons == [latency("p95", 960, 100_000)]
 
 
 def test_judge_decides_nothing_by_a_void_repetition() -> None:
-    judgement = objective.judge(record(True, valid=False), {"errors": 1}, 0.99)
+    judgement = judged({"errors": 1}, valid=False)
     assert (judgement.met, judgement.reasons) == (None, [Reason(code="steal")])
 
 
@@ -429,7 +415,6 @@ def test_parse_reads_text_and_mappings() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("", "slo: '' says nothing. Give one or several of p50_ms, p90_ms"),
         ({}, "slo: '{}' says nothing"),
         ("p99_ms", "slo: p99_ms: '' is not a number. Give milliseconds above 0"),
         ("p99_ms=nan", "slo: p99_ms: nan is out of range"),
