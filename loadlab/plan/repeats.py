@@ -8,7 +8,7 @@ after one measurement, valid or not.
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -32,41 +32,47 @@ NOTABLE_PART = 1 / 3
 _IN_RUN: tuple[Purpose, ...] = (*ONCE, "saturation")
 
 
+class _PairLoad:
+    """The load of a host pair: what is planned, and what its repeats took.
+
+    ``items``: each that has records, with its experiment. ``planned_s``: seconds of load without
+    any repeat. ``repeats_s``: of what was measured after a void measurement of its block.
+    """
+
+    def __init__(self, plan: Plan, own: Sequence[Experiment], records: Records) -> None:
+        known = {
+            item.cell_id: (item, experiment)
+            for experiment in own
+            for item in experiment.known_items(records)
+        }
+        self.items = [pair for cell_id, pair in known.items() if cell_id in records]
+        # A comparison of variants and a matrix may have more blocks than they were planned with.
+        begun = (rep.block or 0 for cell_id in records for rep in measured(cell_id, records))
+        blocks = max([plan.options.repetitions, *begun])
+        self.planned_s = sum(experiment.remaining_seconds(blocks, {}) for experiment in own)
+        self.repeats_s = sum(
+            experiment.repeat_s(item) * sum(not rep.validity.valid for rep in block[:-1])
+            for item, experiment in self.items
+            for block in _blocks(item, records)
+        )
+
+
+def _pairs(plan: Plan, records: Records) -> list[_PairLoad]:
+    pairs: dict[int, list[Experiment]] = {}
+    for experiment in plan.experiments:
+        pairs.setdefault(experiment.pair, []).append(experiment)
+    return [_PairLoad(plan, own, records) for _, own in sorted(pairs.items())]
+
+
 def limited(plan: Plan, records: Records) -> Records:
     """Return the records, with the cells marked whose void measurements are not made again."""
     marked = dict(records)
-    for own in _pairs(plan):
-        left = planned_s(plan, own, records) * PART_MAX - repeats_s(own, records)
-        for item in _items(own, records):
+    for pair in _pairs(plan, records):
+        left = pair.planned_s * PART_MAX - pair.repeats_s
+        for item, _ in pair.items:
             if not may_repeat(item, left, records):
                 marked[item.cell_id] = replace(marked[item.cell_id], may_repeat=False)
     return marked
-
-
-def planned_s(plan: Plan, own: Sequence[Experiment], records: Records) -> float:
-    """Return the seconds of load of these experiments without any repeat.
-
-    A comparison of variants and a matrix may have more blocks than they were planned with.
-    """
-    begun = (
-        repetition.block or 0 for cell_id in records for repetition in measured(cell_id, records)
-    )
-    blocks = max([plan.options.repetitions, *begun])
-    return sum(experiment.remaining_seconds(blocks, {}) for experiment in own)
-
-
-def repeats_s(own: Sequence[Experiment], records: Records) -> float:
-    """Return the seconds of load of what was measured after a void measurement of its block."""
-    seconds = {
-        item.cell_id: experiment.repeat_s(item)
-        for experiment in own
-        for item in experiment.known_items(records)
-    }
-    return sum(
-        seconds[item.cell_id] * sum(not repetition.validity.valid for repetition in block[:-1])
-        for item in _items(own, records)
-        for block in _blocks(item, records)
-    )
 
 
 def disturbance(plan: Plan, records: Records) -> Disturbance:
@@ -92,9 +98,18 @@ def disturbance(plan: Plan, records: Records) -> Disturbance:
     code, host = kinds.most_common(1)[0][0] if kinds else (None, None)
     known_parts = (_part(repetition, code, host) for repetition in outside)
     parts = [part for part in known_parts if part is not None]
-    pairs = list(_pairs(plan))
+    pairs, marked = _pairs(plan, records), limited(plan, records)
     # The pair whose repeats took the most.
-    most = max(pairs, key=lambda own: repeats_s(own, records), default=[])
+    most = max(pairs, key=lambda pair: pair.repeats_s, default=None)
+    # Blocks of cells that stay void because repeats took all of their time.
+    withheld = sum(
+        0 < len(block) < experiment.tries(item, plan.options.repetitions)
+        and not any(rep.validity.valid for rep in block)
+        for pair in pairs
+        for item, experiment in pair.items
+        if not marked[item.cell_id].may_repeat and not is_lasting(item.cell_id, records)
+        for block in _blocks(item, records)
+    )
     return Disturbance(
         measured=len(finished),
         void=len(void),
@@ -102,9 +117,9 @@ def disturbance(plan: Plan, records: Records) -> Disturbance:
         code=code,
         host=None if host is None else str(host),
         part=statistics.median(parts) if parts else None,
-        repeats_s=repeats_s(most, records),
-        repeats_max_s=planned_s(plan, most, records) * PART_MAX,
-        withheld=sum(_withheld(plan, own, records) for own in pairs),
+        repeats_s=most.repeats_s if most else 0,
+        repeats_max_s=most.planned_s * PART_MAX if most else 0,
+        withheld=withheld,
     )
 
 
@@ -124,41 +139,11 @@ def _is_frequent(disturbance: Disturbance) -> bool:
     return disturbance.outside > NOTABLE_PART * disturbance.measured
 
 
-def _pairs(plan: Plan) -> Iterator[list[Experiment]]:
-    """Yield the experiments of each host pair."""
-    for pair in sorted({experiment.pair for experiment in plan.experiments}):
-        yield [experiment for experiment in plan.experiments if experiment.pair == pair]
-
-
-def _items(own: Sequence[Experiment], records: Records) -> list[Item]:
-    """Return the items of the experiments that have records, each once."""
-    items = (item for experiment in own for item in experiment.known_items(records))
-    by_id = {item.cell_id: item for item in items}
-    return [item for item in by_id.values() if item.cell_id in records]
-
-
 def _blocks(item: Item, records: Records) -> list[list[Repetition]]:
     """Return the item's measurements by block; of one that is measured once all together."""
     if item.purpose in _IN_RUN:
         return [measured(item.cell_id, records)]
     return list(by_block(item.cell_id, records).values())
-
-
-def _withheld(plan: Plan, own: Sequence[Experiment], records: Records) -> int:
-    """Return how many blocks of cells stay void because repeats took all of their time."""
-    spent, blocks = limited(plan, records), plan.options.repetitions
-    tries = {
-        item.cell_id: experiment.tries(item, blocks)
-        for experiment in own
-        for item in experiment.known_items(records)
-    }
-    return sum(
-        0 < len(block) < tries[item.cell_id]
-        and not any(repetition.validity.valid for repetition in block)
-        for item in _items(own, records)
-        if not spent[item.cell_id].may_repeat and not is_lasting(item.cell_id, records)
-        for block in _blocks(item, records)
-    )
 
 
 def _part(repetition: Repetition, code: str | None, host: object) -> float | None:

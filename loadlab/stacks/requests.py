@@ -6,6 +6,8 @@ pattern, the first answers of a run say which body is right.
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -80,42 +82,53 @@ def read(folder: Path) -> Contracts:
         ) from None
     if not entries:
         raise PlanError(f"{path}: it names no request. Give name: path, or remove the file.")
-    requests = {name: _request(path, name, request) for name, request in entries.items()}
+    requests: dict[str, OwnRequest] = {}
+    for name, entry in entries.items():
+        if not _NAME.fullmatch(name):
+            raise PlanError(
+                f"{path}: '{name}' cannot name a request. Give 1 to 40 letters, digits, dashes or "
+                "underscores."
+            )
+        with _named(path, name):
+            requests[name] = _request(entry)
     measured = [name for name, request in requests.items() if request.measured] or [*requests][:1]
-    return {
-        name: _contract(path, name, request, name in measured) for name, request in requests.items()
-    }
+    contracts: Contracts = {}
+    for name, request in requests.items():
+        with _named(path, name):
+            contracts[name] = _contract(request, measured=name in measured)
+    return contracts
 
 
-def _request(path: Path, name: str, entry: str | dict[str, Json]) -> OwnRequest:
-    if not _NAME.fullmatch(name):
-        raise PlanError(
-            f"{path}: '{name}' cannot name a request. Give 1 to 40 letters, digits, dashes or "
-            "underscores."
-        )
+@contextmanager
+def _named(path: Path, name: str) -> Iterator[None]:
+    """Raise PlanError with the file and the request for what is wrong in a request."""
     try:
-        request = msgspec.convert({"path": entry} if isinstance(entry, str) else entry, OwnRequest)
+        yield
     except msgspec.ValidationError as problem:
         is_status = "status" in str(problem)
         limit = " Goodput counts answers with status 200 to 299." if is_status else ""
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}.{limit}") from None
+    except (PlanError, re.error, jsonschema.SchemaError) as problem:
+        raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
+
+
+def _request(entry: str | dict[str, Json]) -> OwnRequest:
+    request = msgspec.convert({"path": entry} if isinstance(entry, str) else entry, OwnRequest)
     if not _PATH.fullmatch(request.path):
         raise PlanError(
-            f"{path}: {name}: path '{request.path}' does not begin with / or is not all printable "
-            "ASCII. Encode other characters, such as a space as %20."
+            f"path '{request.path}' does not begin with / or is not all printable ASCII. Encode "
+            "other characters, such as a space as %20."
         )
-    given_bodies = [
+    bodies = [
         key for key in _BODIES if getattr(request, key) is not (UNSET if key == "json" else None)
     ]
-    if len(given_bodies) > 1:
-        raise PlanError(
-            f"{path}: {name}: {' and '.join(given_bodies)} both say which body is right. Give one."
-        )
+    if len(bodies) > 1:
+        raise PlanError(f"{' and '.join(bodies)} both say which body is right. Give one.")
     return request
 
 
-def _contract(path: Path, name: str, request: OwnRequest, measured: bool) -> Contract:
-    body = _body(path, name, request)
+def _contract(request: OwnRequest, *, measured: bool) -> Contract:
+    body = _body(request)
     headers = {key: str(value) for key, value in request.headers.items()}
     kinds = {key.lower() for key in headers}
     if "host" not in kinds:
@@ -124,34 +137,26 @@ def _contract(path: Path, name: str, request: OwnRequest, measured: bool) -> Con
         kind = "x-www-form-urlencoded" if isinstance(request.body, str) else "json"
         headers["Content-Type"] = f"application/{kind}"
     allowed = [key for key in http_headers.RESERVED if key != "host"]
-    try:
-        headers = http_headers.checked(headers.items(), _HOW, allowed)
-        _check_rules(request)
-    except (PlanError, re.error, jsonschema.SchemaError) as problem:
-        raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
-    own = {**asdict(request), "headers": headers, "body": body, "measured": measured}
-    return Contract(**own)
-
-
-def _check_rules(request: OwnRequest) -> None:
-    """Raise re.error or SchemaError for a pattern or schema that is none."""
+    headers = http_headers.checked(headers.items(), _HOW, allowed)
     if request.pattern is not None:
         re.compile(request.pattern)
     if request.schema is not None:
         jsonschema.validators.validator_for(request.schema).check_schema(request.schema)
+    own = {**asdict(request), "headers": headers, "body": body, "measured": measured}
+    return Contract(**own)
 
 
-def _body(path: Path, name: str, request: OwnRequest) -> str:
-    if request.body is None:
+def _body(request: OwnRequest) -> str:
+    body = request.body
+    if body is None:
         return ""
     if request.method == "GET":
-        raise PlanError(f"{path}: {name}: a GET has no body. Give method: POST, or leave body out.")
-    body = request.body
+        raise PlanError("a GET has no body. Give method: POST, or leave body out.")
     text = body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))
     size = len(text.encode())
     if size > BODY_BYTES_MAX or "\0" in text:
         raise PlanError(
-            f"{path}: {name}: a body of {size} bytes, at most {BODY_BYTES_MAX} without NUL may be. "
-            "Give a shorter one."
+            f"a body of {size} bytes, at most {BODY_BYTES_MAX} without NUL may be. Give a shorter "
+            "one."
         )
     return text
