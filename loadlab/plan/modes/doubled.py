@@ -40,10 +40,6 @@ class Doubled(Experiment, kw_only=True, frozen=True, tag="doubled"):
         top = self.of.top(records)
         return [] if top is None else [_doubled(top)]
 
-    def cell_ids(self, records: Records) -> list[str]:
-        """Return the id of the item, once it is known."""
-        return [item.cell_id for item in self.known_items(records)]
-
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item until it is measured; None while the ceiling is not known."""
         return next((item for item in self.known_items(records) if _is_left(item, records)), None)

@@ -6,8 +6,7 @@ The first block decides where a sweep stops; later blocks measure the same level
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -37,15 +36,6 @@ class OneCell(Experiment, kw_only=True, frozen=True):
     """An experiment of one cell."""
 
     item: Item  #: The cell; of a rate that is scaled, without the rate.
-
-    @property
-    def items(self) -> list[Item]:
-        """The item."""
-        return [self.item]
-
-    def map_items(self, change: Callable[[Item], Item]) -> Self:
-        """Return it with its item changed."""
-        return replace(self, item=change(self.item))
 
     def repeated(self, cell_id: str, purpose: Purpose) -> Self:
         """Return the experiment that measures the cell again."""
@@ -121,6 +111,10 @@ class Scaled(OneCell, kw_only=True, frozen=True, tag="scaled"):
         rate = self.rate(records)
         return [] if rate is None else [self._shortened(with_rate(self.item, rate), rate)]
 
+    def cell_ids(self, records: Records) -> list[str]:
+        """Return the id of the cell, which it has without its rate too."""
+        return [self.item.cell_id]
+
     def _shortened(self, item: Item, rate: float) -> Item:
         """Return the item with the length that the rate needs."""
         load = item.cell.load
@@ -182,15 +176,7 @@ class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
     by: Literal["rate", "connections"]  #: What rises.
     levels: Annotated[list[Item], Meta(min_length=1)]  #: The item of each level, ascending.
     rule: SweepRule  #: When it stops.
-
-    @property
-    def items(self) -> list[Item]:
-        """The items of all levels."""
-        return self.levels
-
-    def map_items(self, change: Callable[[Item], Item]) -> Sweep:
-        """Return it with the item of each level changed."""
-        return replace(self, levels=[change(item) for item in self.levels])
+    _named: ClassVar[str] = "levels"
 
     def repeated(self, cell_id: str, purpose: Purpose) -> Fixed:
         """Return the experiment that measures the lowest level again, as it always is measured."""

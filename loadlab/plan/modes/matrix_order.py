@@ -15,12 +15,11 @@ from __future__ import annotations
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, takewhile
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from loadlab.model import Item, Repetition
 from loadlab.model.base import Count, Positive
@@ -77,11 +76,7 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
     #: more. 1: each has a load of its own.
     lanes: Positive = 1
     seed: Count  #: Seed of the order within a block.
-
-    @property
-    def items(self) -> list[Item]:
-        """The items of all candidates."""
-        return self.candidates
+    _named: ClassVar[str] = "candidates"
 
     @property
     def final_size(self) -> int:
@@ -90,10 +85,6 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         choices = combinations_with_replacement(sorted(groups, key=len), self.finalists)
         beside = max((len(frozenset().union(*choice)) for choice in choices), default=0)
         return min(self.finalists + beside, len(self.candidates)) + 1
-
-    def map_items(self, change: Callable[[Item], Item]) -> Matrix:
-        """Return it with the item of each candidate changed."""
-        return replace(self, candidates=[change(item) for item in self.candidates])
 
     def loads(self, items: int) -> int:
         """Return how many loads so many items of a block have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
@@ -23,10 +24,13 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     pair: Count = 0  #: Number of its host pair, from 0.
     void_tries: Positive = 1  #: Measurements of a cell in one block until one is valid, 1 or more.
 
+    _named: ClassVar[str] = "item"  #: Field with the item, or the list of items, of the plan.
+
     @property
     def items(self) -> list[Item]:
         """The items that the plan names."""
-        raise NotImplementedError
+        named: Item | list[Item] = getattr(self, self._named)
+        return named if isinstance(named, list) else [named]
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item to measure next in a block; None when it is complete."""
@@ -53,7 +57,7 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
 
     def cell_ids(self, records: Records) -> list[str]:
         """Return the cell_ids that it has measured or may measure, as far as they are known."""
-        return [item.cell_id for item in self.items]
+        return [item.cell_id for item in self.known_items(records)]
 
     def completed(self, records: Records) -> int:
         """Return how many measurements did not fail."""
@@ -75,9 +79,11 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         once = item.purpose in ONCE and item.purpose not in ONCE_VALID
         return 1 if once else self.void_tries
 
-    def map_items(self, change: Callable[[Item], Item]) -> Experiment:
+    def map_items(self, change: Callable[[Item], Item]) -> Self:
         """Return it with each item changed."""
-        raise NotImplementedError
+        changed = [*map(change, self.items)]
+        is_list = isinstance(getattr(self, self._named), list)
+        return replace(self, **{self._named: changed if is_list else changed[0]})
 
     def repeated(self, cell_id: str, purpose: Purpose) -> Experiment | None:
         """Return the experiment that measures its first cell again, as ``cell_id``.

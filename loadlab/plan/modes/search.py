@@ -13,7 +13,7 @@ decisions follow from the measurements on disk, whatever their order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -49,15 +49,7 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
     rule: SearchRule  #: When it ends.
     whole: bool  #: Whether the generator takes whole rates only.
     ceiling: Above0 | None = None  #: Highest rate to try, requests/s; absent where it is not known.
-
-    @property
-    def items(self) -> list[Item]:
-        """The cell at the starting rate."""
-        return [self.start]
-
-    def map_items(self, change: Callable[[Item], Item]) -> Search:
-        """Return it with the cell at the starting rate changed."""
-        return replace(self, start=change(self.start))
+    _named: ClassVar[str] = "start"
 
     def with_rate_ceiling(self, ceiling: float | None) -> Search:
         """Return the search below this ceiling, requests/s."""
@@ -234,10 +226,6 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         }
         ahead = {item.cell_id: item for item in self._to_confirm(highest)} if highest else {}
         return [*probes, *(started | ahead).values()]
-
-    def cell_ids(self, records: Records) -> list[str]:
-        """Return the ids of every probe and of every rate to confirm."""
-        return [item.cell_id for item in self.known_items(records)]
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left."""
