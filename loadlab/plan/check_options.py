@@ -57,6 +57,18 @@ OF_RUNS = frozenset(
 CLIENTS_ENDPOINT = "book"
 # (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.
 _ROUTED = ("uwsgi", "http", True)
+# Option -> options whose place it takes, or that it does not allow, and why.
+_REPLACED = {
+    replay.OPTION: dict.fromkeys(
+        ("endpoint", "mix", "ramp", "slo", "arrivals"), "the log says what is sent when"
+    ),
+    sessions.OPTION: {
+        "endpoint": "the session names the requests",
+        "mix": "the session says which request comes when",
+        "replay": "a log says what is sent when",
+        "slo": "a search is of requests that come alone",
+    },
+}
 # Options with a text of a form of its own.
 _PARSERS = {mix.OPTION: mix.parse, sessions.OPTION: sessions.parse}
 # Pattern of the type of a role's option, and the words for a value that does not match.
@@ -134,10 +146,21 @@ def options(specs: Specs, values: GivenOptions, clients: int = 1) -> Options:
             checked["duration"] = _number("duration", duration, specs["duration"])
     mix.refuse_beside(values)
     replay.refuse_beside(values)
-    sessions.refuse_beside(values)
+    _refuse_replaced(values)
     if checked["framework"] is None and checked["app"] is not None:
         checked["framework"] = name_of(str(checked["app"]))
     return msgspec.convert(checked, Options)
+
+
+def _refuse_replaced(values: GivenOptions) -> None:
+    """Raise PlanError where an option says what another one says."""
+    for option, replaced in _REPLACED.items():
+        for name, reason in replaced.items() if values.get(option) else ():
+            if values.get(name) not in (None, "", "constant"):
+                raise PlanError(
+                    f"{name}: '{values[name]}' has no place beside {option}: {reason}. Leave "
+                    f"{name} or {option} out."
+                )
 
 
 def saturation_rate(value: object) -> SaturationRate:

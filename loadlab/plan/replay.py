@@ -19,29 +19,17 @@ from loadlab.stacks.application import App, is_own
 from loadlab.stacks.contract import Contracts
 
 OPTION, SPEED, QUERY = "replay", "speed", "replay_query"
-# Options whose place a log takes.
-_REPLACED = ("endpoint", "mix", "ramp", "slo")
 DURATION_MAX_S, RATE_MIN, RATE_MAX = 86_400, 0.1, 1_000_000
 
 
 def refuse_beside(values: GivenOptions) -> None:
-    """Raise PlanError where another option says what the log says, or where there is no log."""
-    if not values.get(OPTION):
-        for name in (SPEED, QUERY):
-            if str(values.get(name) or 1).lower() not in ("1", "1.0", "false", "no"):
-                raise PlanError(
-                    f"{name}: '{values[name]}' is of a log, and there is none. Give one with -e "
-                    f"{OPTION}=<log>, or leave {name} out."
-                )
-        return
-    replaced = [name for name in _REPLACED if values.get(name)]
-    if str(values.get("arrivals", "constant")) != "constant":
-        replaced.append("arrivals")
-    for name in replaced:
-        raise PlanError(
-            f"{name}: '{values[name]}' has no place beside {OPTION}: the log says what is sent "
-            f"when. Leave {name} or {OPTION} out."
-        )
+    """Raise PlanError for an option of a log where there is no log."""
+    for name in (SPEED, QUERY) if not values.get(OPTION) else ():
+        if str(values.get(name) or 1).lower() not in ("1", "1.0", "false", "no"):
+            raise PlanError(
+                f"{name}: '{values[name]}' is of a log, and there is none. Give one with -e "
+                f"{OPTION}=<log>, or leave {name} out."
+            )
 
 
 def refuse(options: Options) -> None:

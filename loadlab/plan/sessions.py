@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from loadlab.model import GivenOptions, Options, Record, SessionStep
+from loadlab.model import Options, Record, SessionStep
 from loadlab.model.base import Json
 from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
@@ -18,13 +18,6 @@ from loadlab.stacks.contract import Contract
 
 OPTION = "sessions"
 STEPS_MAX, THINK_MAX_S = 16, 3_600
-# Options whose place a session takes, or that need requests which come alone.
-_REPLACED = {
-    "endpoint": "the session names the requests",
-    "mix": "the session says which request comes when",
-    "replay": "a log says what is sent when",
-    "slo": "a search is of requests that come alone",
-}
 _EXAMPLE = (
     "Give a list such as [{request: login, take: {token: $.token}}, {request: cart, think: 2}]"
 )
@@ -138,18 +131,6 @@ def endpoint(parsed: Sequence[SessionStep]) -> str:
     if len(kinds) == 1:
         return parsed[0].request
     return ",".join(f"{name}:{weight}" for name, weight in kinds.items())
-
-
-def refuse_beside(values: GivenOptions) -> None:
-    """Raise PlanError where another option says what a session says."""
-    if not values.get(OPTION):
-        return
-    for name, reason in _REPLACED.items():
-        if values.get(name):
-            raise PlanError(
-                f"{name}: '{values[name]}' has no place beside {OPTION}: {reason}. Leave {name} or "
-                f"{OPTION} out."
-            )
 
 
 def refuse(options: Options) -> None:

@@ -572,12 +572,12 @@ def test_the_signer_is_named(run_dir: Path, keys: dict[str, Path]) -> None:
     once = (run_dir.parent / "bundle.tar.gz").read_bytes()
     assert signed_by(run_dir, keys["maker"]) == fingerprint
     assert (run_dir.parent / "bundle.tar.gz").read_bytes() == once
-    outcome = verify_packed(run_dir)
-    assert outcome.verified
-    assert f"Signed by {fingerprint}, not in a list of signers that you gave." in outcome.lines()
-    outcome = verify_packed(run_dir, signers=keys["signers"])
-    assert outcome.verified
-    assert f"Signed by maker@example.com, {fingerprint}." in outcome.lines()
+    listed = f"Signed by maker@example.com, {fingerprint}."
+    unlisted = f"Signed by {fingerprint}, not in a list of signers that you gave."
+    for signers, line in ((None, unlisted), (keys["signers"], listed)):
+        outcome = verify_packed(run_dir, signers=signers)
+        assert outcome.verified
+        assert line in outcome.lines()
 
 
 def test_what_was_replaced_together_is_found_out_by_the_signature(

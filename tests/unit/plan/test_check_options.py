@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.model import Item
-from loadlab.plan import cells, check_options, schedule
+from loadlab.plan import cells, check_options
 from loadlab.plan.plan_document import items
-from loadlab.plan.records import CellRecords, cell_records
+from loadlab.plan.records import cell_records
 from loadlab.run import http_headers
 from loadlab.run.errors import PlanError
 from loadlab.stacks import stacks
 from loadlab.stacks.contract import Contract
 from tests.unit import builders
-from tests.unit.plan.test_schedule import add
+from tests.unit.plan.test_schedule import measure
 
 ROOT = builders.ROOT
 SPECS = builders.SPECS
@@ -127,12 +127,7 @@ def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, 
 def test_a_measured_cell_is_profiled_once() -> None:
     plan = builders.plan(endpoint="index", profile=True, repetitions=3, tuning="stock,production")
     assert plan.py_spy is True
-    records: dict[str, CellRecords] = {}
-    purposes = []
-    while item := schedule.next_item(plan, records, {}, None, 0):
-        purposes.append((item.purpose, item.cell.tuning))
-        result = builders.result(purpose=item.purpose, cell=item.cell, repetition=item.repetition)
-        add(records, result, item.cell_id)
+    purposes = [(item.purpose, item.cell.tuning) for item in measure(plan, {})]
     assert len(purposes) == plan.measurements
     assert purposes.count(("measure", "stock")) == purposes.count(("aa_control", "stock")) == 3
     assert purposes.count(("py_spy", "stock")) == purposes.count(("py_spy", "production")) == 1

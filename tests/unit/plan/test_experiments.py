@@ -12,9 +12,9 @@ from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.search import Search
 from loadlab.plan.plan_document import CalibrationLoad, Plan, items, with_rate_ceiling
-from loadlab.plan.records import CellRecords, cell_records
+from loadlab.plan.records import cell_records
 from tests.unit import builders
-from tests.unit.plan.test_schedule import add, measured
+from tests.unit.plan.test_schedule import measure, measured
 
 E = TypeVar("E", bound=Experiment)
 
@@ -47,12 +47,7 @@ def only(kind: type[E], plan: Plan) -> list[E]:
 
 def measure_all(plan: Plan) -> list[schedule.NextMeasurement]:
     """All that a run measures, each at a goodput of 100 requests/s."""
-    records: dict[str, CellRecords] = {}
-    turns = []
-    while item := schedule.next_item(plan, records, {}, None, 0):
-        turns.append(item)
-        add(records, measured(item, item.repetition, goodput=100.0), item.cell_id)
-    return turns
+    return measure(plan, {}, result=lambda now: measured(now, now.repetition, goodput=100.0))
 
 
 def test_several_connections_are_a_sweep_upwards() -> None:

@@ -6,14 +6,14 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from loadlab.model import Item
+from loadlab.model import Item, Result
 from loadlab.plan import schedule
 from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report.words import planned_words
 from tests.unit import builders
-from tests.unit.plan.test_schedule import Records, add, measured
+from tests.unit.plan.test_schedule import Records, add, measure, measured
 
 RULES = yaml.safe_load((builders.ROOT / "files" / "methods.yml").read_text())
 ONE: dict[str, Any] = {"endpoint": "agents", "curve": True}
@@ -129,18 +129,13 @@ def run(
 ) -> list[NextMeasurement]:
     """What one invocation measures, with a closed loop of 1,240 requests/s; ``void``, ``failing``:
     purposes of which each measurement is."""
-    turns: list[NextMeasurement] = []
-    since = schedule.highest_repetitions(records)
-    while True:
-        failures = schedule.consecutive_failures(records, since)
-        item = schedule.next_item(plan, records, failures, None, 0)
-        if item is None:
-            return turns
-        turns.append(item)
+
+    def result(item: NextMeasurement) -> Result:
         error = "broken" if item.purpose in failing else None
-        result = measured(item, item.repetition, goodput=1240.0, block=item.block, error=error)
-        validity = builders.void("steal") if item.purpose in void else result.validity
-        add(records, replace(result, validity=validity), item.cell_id)
+        own = measured(item, item.repetition, goodput=1240.0, block=item.block, error=error)
+        return replace(own, validity=builders.void("steal")) if item.purpose in void else own
+
+    return measure(plan, records, result=result)
 
 
 def planned(endpoint: str = "agents", repetitions: int = 2, seed: int = 1) -> Plan:

@@ -1,7 +1,7 @@
 """The order in which a run measures, step by step, as one invocation after another asks for it."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -74,8 +74,12 @@ def measure(
     pair: int = 0,
     *,
     keeps_order: bool = False,
+    result: Callable[[NextMeasurement], Result] | None = None,
 ) -> list[NextMeasurement]:
-    """What one invocation measures, step by step; records grow as on disk."""
+    """What one invocation measures, step by step; records grow as on disk.
+
+    ``result``: of an item; by default valid, or failed where the item is in ``failing``.
+    """
     since, before = schedule.highest_repetitions(records), None
     turns: list[NextMeasurement] = []
     for _ in range(steps):
@@ -85,8 +89,9 @@ def measure(
             return turns
         turns.append(now)
         error = "broken" if now.cell_id in failing else None
-        before = None if error else schedule.setup(now)
-        add(records, measured(now, now.repetition, error=error), now.cell_id)
+        made = result(now) if result else measured(now, now.repetition, error=error)
+        before = None if made.error else schedule.setup(now)
+        add(records, made, now.cell_id)
     return turns
 
 

@@ -72,13 +72,10 @@ def test_a_value_is_taken_before_it_is_used() -> None:
         "add": Contract(path="/a/{id}", headers={"A": "{token}"}, body="x={token}"),
     }
     steps = parsed({"request": "login", "take": {"token": "$.t"}}, {"request": "add"})
-    with pytest.raises(
-        PlanError,
-        match=r"add has \{id\}, which no request before it takes. These are: token. Give t",
-    ):
-        sessions.refuse_values(steps, contracts)
-    with pytest.raises(PlanError, match=r"add has \{id\}, which no request before it takes. None"):
-        sessions.refuse_values([steps[1], steps[0]], contracts)
+    for order, words in ((steps, "These are: token. Give t"), (steps[::-1], "None")):
+        refusal = rf"add has \{{id\}}, which no request before it takes. {words}"
+        with pytest.raises(PlanError, match=refusal):
+            sessions.refuse_values(order, contracts)
     both = parsed(
         {"request": "login", "take": {"token": "$.t", "id": "Location"}}, {"request": "add"}
     )
@@ -96,16 +93,10 @@ def session(*steps: Any, **options: Any) -> GivenOptions:
         (session(mix="index:1,agents:1"), "mix: 'index:1,agents:1' has no place beside sessions: "),
         (session(replay="a.log"), "replay: 'a.log' has no place beside sessions: a log says what"),
         (session(slo="p99_ms=5"), "slo: 'p99_ms=5' has no place beside sessions: a search is of "),
-        (
-            session(generator="wrk2"),
-            "sessions: generator=wrk2 sends requests that come alone. Give",
-        ),
+        (session(generator="wrk2"), "sessions: generator=wrk2 sends requests that come alone. "),
         (session(keep_requests=False), "sessions: the visit of a request is in its record, and"),
         (session(rate=1e6, duration=60), "60000000 visits of 2 requests, and a client keeps the"),
-        (
-            session(duration=2),
-            "sessions: a visitor thinks for 2 s, and the load lasts 2 s: no visit",
-        ),
+        (session(duration=2), "sessions: a visitor thinks for 2 s, and the load lasts 2 s: no"),
         (session({"request": "nosuch"}), "sessions: 'nosuch' is not known. There are: agents"),
         (session(overload=True), "overload: it cannot be measured: it follows a closed loop"),
     ],
@@ -125,25 +116,19 @@ def test_a_cell_has_the_session_of_its_load_file(tmp_path: Path) -> None:
     plan = builders.plan(**options)
     (item,) = items(plan.experiments)
     load = item.cell.load
-    assert (load.rate, load.session) == (
-        50,
-        [SessionStep(request="index"), SessionStep(request="write", think_mean_s=0.2)],
-    )
+    steps = [SessionStep(request="index"), SessionStep(request="write", think_mean_s=0.2)]
+    assert (load.rate, load.session) == (50, steps)
     assert item.cell.endpoint == "index:1,write:1"
     assert next(iter(plan.stacks.values())).session == load.session
     # Another time of thinking is another cell.
-    other = builders.plan(
-        framework="aiohttp", **session({"request": "index"}, {"request": "write"})
-    )
+    other = builders.plan(**session({"request": "index"}, {"request": "write"}))
     assert {item.cell_id for item in items(other.experiments)} != {item.cell_id}
 
 
 def test_a_list_of_the_call_is_read_as_that_of_a_file() -> None:
     given = check_options.given_of({"sessions": [LOGIN, {"request": "index"}], "rate": 5})
-    assert [step.request for step in sessions.steps(sessions.parse(str(given["sessions"])))] == [
-        "index",
-        "index",
-    ]
+    steps = sessions.steps(sessions.parse(str(given["sessions"])))
+    assert [step.request for step in steps] == ["index", "index"]
 
 
 def test_the_ready_session_fits_the_requests_of_its_page(tmp_path: Path) -> None:

@@ -32,10 +32,7 @@ CALLED = "class Mine:\n    async def __call__(self, scope, receive, send): ...\n
         ("async def app(one): ...", None),
         (f"{FLASK}def make():\n    made = Flask('x')\n    return made\napp = make()", "wsgi"),
         (f"{FLASK}class Mine(Flask): ...\napp = Mine('x')", "wsgi"),
-        (
-            "class Mine:\n    async def __call__(self, scope, receive, send): ...\napp = Mine()",
-            "asgi",
-        ),
+        (CALLED, "asgi"),
         ("class Mine:\n    def __call__(self, environ, start): ...\napp = Mine()", "wsgi"),
         (f"from proxy import Fix\n{FLASK}app = Fix(Flask('x'), hops=1)", "wsgi"),
         (f"from a2wsgi import WSGIMiddleware\n{FLASK}app = WSGIMiddleware(Flask('x'))", "asgi"),

@@ -44,76 +44,50 @@ def asked(framework: str, **given: Any) -> stacks.Stack:
     return stacks.stack(ROOT, values, None)
 
 
-@pytest.mark.parametrize(
-    ("framework", "given", "command"),
-    [
-        ("flask", {}, GUNICORN.format("gthread", "")),
-        ("flask", {"worker_class": "gevent"}, GUNICORN.format("gevent", "")),
-        ("fastapi", {}, GUNICORN.format("uvicorn_worker.UvicornWorker", "")),
-        ("quart", {"worker_class": "asgi"}, GUNICORN.format("asgi", "--asgi-loop uvloop ")),
-        (
-            "bottle",
-            {"server": "granian"},
-            "/deps/venv/bin/granian --interface wsgi --blocking-threads 3 --uds /run/app.sock "
-            "--uds-permissions 0666 --backlog 4096 --backpressure 65536 --workers 2 --http 1 "
-            "--no-ws --http1-header-read-timeout 60000 --log-level warning app:application",
-        ),
-        (
-            "plain_rsgi",
-            {},
-            "/deps/venv/bin/granian --interface rsgi --loop uvloop --uds /run/app.sock "
-            "--uds-permissions 0666 --backlog 4096 --backpressure 65536 --workers 2 --http 1 "
-            "--no-ws --http1-header-read-timeout 60000 --log-level warning app:application",
-        ),
-        (
-            "django",
-            {"server": "waitress"},
-            "/deps/venv/bin/waitress-serve --unix-socket /run/app.sock --unix-socket-perms 666 "
-            "--backlog 4096 --threads 3 --channel-timeout 75 --connection-limit 65536 "
-            "--asyncore-use-poll app:application",
-        ),
-        (
-            "litestar",
-            {"server": "hypercorn"},
-            "/deps/venv/bin/hypercorn --bind unix:/run/app.sock --umask 0 --backlog 4096 --workers "
-            "2 --worker-class uvloop --keep-alive 75 --log-level warning app:application",
-        ),
-        (
-            "starlette",
-            {"server": "uvicorn"},
-            "/deps/venv/bin/uvicorn --uds /run/app.sock --backlog 4096 --workers 2 --loop uvloop "
-            "--http httptools --timeout-keep-alive 75 --log-level warning --no-access-log "
-            "app:application",
-        ),
-        (
-            "flask",
-            {"server": "uwsgi", "protocol": "fastcgi"},
-            UWSGI.format("--fastcgi-socket /run/app.sock --threads 3"),
-        ),
-        (
-            "flask",
-            {"server": "uwsgi", "protocol": "http"},
-            UWSGI.format(
-                "--plugin http --http /run/app.sock --http-to /run/uwsgi.sock --http-keepalive=75 "
-                "--http-auto-chunked --http-processes 2 --uwsgi-socket /run/uwsgi.sock --threads 3"
-            ),
-        ),
-        (
-            "flask",
-            {"server": "uwsgi", "protocol": "http", "upstream_keepalive": False},
-            UWSGI.format(
-                '--http-socket /run/app.sock --add-header "Connection: close" --threads 3'
-            ),
-        ),
-        ("sanic", {}, "/deps/venv/bin/python app.py"),
-        ("golang", {}, "/deps/app"),
-        ("nodejs", {}, "/usr/bin/node app.js"),
-    ],
+GRANIAN = (
+    "/deps/venv/bin/granian --interface {} --uds /run/app.sock --uds-permissions 0666 --backlog "
+    "4096 --backpressure 65536 --workers 2 --http 1 --no-ws --http1-header-read-timeout 60000 "
+    "--log-level warning app:application"
 )
-def test_a_server_is_started_by_its_own_command(
-    framework: str, given: dict[str, Any], command: str
-) -> None:
-    assert servers.command(asked(framework, **given), PLACES) == command
+
+
+COMMANDS = {
+    "flask": GUNICORN.format("gthread", ""),
+    "flask worker_class=gevent": GUNICORN.format("gevent", ""),
+    "fastapi": GUNICORN.format("uvicorn_worker.UvicornWorker", ""),
+    "quart worker_class=asgi": GUNICORN.format("asgi", "--asgi-loop uvloop "),
+    "bottle server=granian": GRANIAN.format("wsgi --blocking-threads 3"),
+    "plain_rsgi": GRANIAN.format("rsgi --loop uvloop"),
+    "django server=waitress": "/deps/venv/bin/waitress-serve --unix-socket /run/app.sock "
+    "--unix-socket-perms 666 --backlog 4096 --threads 3 --channel-timeout 75 --connection-limit "
+    "65536 --asyncore-use-poll app:application",
+    "litestar server=hypercorn": "/deps/venv/bin/hypercorn --bind unix:/run/app.sock --umask 0 "
+    "--backlog 4096 --workers 2 --worker-class uvloop --keep-alive 75 --log-level warning "
+    "app:application",
+    "starlette server=uvicorn": "/deps/venv/bin/uvicorn --uds /run/app.sock --backlog 4096 "
+    "--workers 2 --loop uvloop --http httptools --timeout-keep-alive 75 --log-level warning "
+    "--no-access-log app:application",
+    "flask server=uwsgi protocol=fastcgi": UWSGI.format(
+        "--fastcgi-socket /run/app.sock --threads 3"
+    ),
+    "flask server=uwsgi protocol=http": UWSGI.format(
+        "--plugin http --http /run/app.sock --http-to /run/uwsgi.sock --http-keepalive=75 "
+        "--http-auto-chunked --http-processes 2 --uwsgi-socket /run/uwsgi.sock --threads 3"
+    ),
+    "flask server=uwsgi protocol=http upstream_keepalive=no": UWSGI.format(
+        '--http-socket /run/app.sock --add-header "Connection: close" --threads 3'
+    ),
+    "sanic": "/deps/venv/bin/python app.py",
+    "golang": "/deps/app",
+    "nodejs": "/usr/bin/node app.js",
+}
+
+
+@pytest.mark.parametrize("stack", COMMANDS)
+def test_a_server_is_started_by_its_own_command(stack: str) -> None:
+    framework, *given = stack.split()
+    chosen = asked(framework, **dict(choice.split("=") for choice in given))
+    assert servers.command(chosen, PLACES) == COMMANDS[stack]
 
 
 @pytest.mark.parametrize(
@@ -164,14 +138,11 @@ def test_a_server_of_one_process_has_one_worker() -> None:
 
 
 def test_a_new_server_is_one_folder(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "servers").mkdir()
-    text = (ROOT / "files/interfaces.yml").read_text()
-    (tmp_path / "files" / "interfaces.yml").write_text(text)
+    folder = tmp_path / "files/servers/new"
+    folder.mkdir(parents=True)
+    (tmp_path / "files/interfaces.yml").symlink_to(ROOT / "files/interfaces.yml")
     row = {"transport": "tcp", "protocol": "http", "upstream_keepalive": False}
     server = {"command": "{venv}/bin/new --to {address} {port}", "stacks": {"asgi": [row]}}
-    folder = tmp_path / "files/servers/new"
-    folder.mkdir()
     (folder / "server.yml").write_text(yaml.safe_dump(server))
     (folder / "requirements.txt").touch()
     (one,) = servers.offered(tmp_path, "asgi")
