@@ -9,6 +9,8 @@ from loadlab.history.past_runs import PastRun
 from loadlab.run import lock
 from tests.unit.history import pasts
 
+ANOTHER = "Another version of the lab wrote it"
+
 
 def by_id(results: Path, own: int | None = None) -> dict[str, PastRun]:
     return {run.run_id: run for run in past_runs.read(results, own)}
@@ -34,16 +36,15 @@ def test_a_run_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> 
     (tmp_path / "cut.derived" / "report.html").touch()
     summary = tmp_path / "cut" / "summary.json"
     summary.write_bytes(summary.read_bytes()[:1000])
-    old = tmp_path / "old" / "plan.json"
-    old.write_text(json.dumps({**json.loads(old.read_text()), "schema": "lab/1"}))
     (tmp_path / "no-manifest" / "manifest.json").unlink()
-    manifest = tmp_path / "no-time" / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": "yesterday"}))
     (tmp_path / "unfinished" / "summary.json").unlink()
-    progress = tmp_path / "abandoned" / "progress.json"
-    progress.write_text(
-        json.dumps({**json.loads(progress.read_text()), "abandoned": {"a-cell": "it failed"}})
-    )
+    for place, changed in (
+        ("old/plan.json", {"schema": "lab/1"}),
+        ("no-time/manifest.json", {"finished": "yesterday"}),
+        ("abandoned/progress.json", {"abandoned": {"a-cell": "it failed"}}),
+    ):
+        path = tmp_path / place
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
     found = by_id(tmp_path)
     told = "".join(words.state(run) for run in found.values())
     assert str(tmp_path) not in told
@@ -51,10 +52,7 @@ def test_a_run_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> 
     assert cut.startswith("Broken: summary.json is truncated or no JSON")
     assert {name: (run.state, words.state(run)) for name, run in found.items()} == {
         "empty": ("broken", "Broken: plan.json is not there."),
-        "old": (
-            "other version",
-            "Another version of the lab wrote it, which this version cannot read.",
-        ),
+        "old": ("other version", f"{ANOTHER}, which this version cannot read."),
         "no-manifest": ("broken", "Broken: manifest.json is not there."),
         "no-time": ("broken", "Broken: Invalid isoformat string: 'yesterday'."),
         "unfinished": ("unfinished", "Not finished: 4 of 4 measured."),

@@ -11,8 +11,8 @@ from loadlab.history import reproduction
 from loadlab.kinds import run_end
 from loadlab.model import (
     Manifest,
-    ManifestHost,
     Original,
+    Recipe,
     Reproduction,
     ReproductionPart,
     Source,
@@ -54,6 +54,12 @@ def original(run: Path, **changed: Any) -> Original:
     return found
 
 
+def seeded(recipe: Recipe) -> Recipe:
+    """Return a recipe with another seed, which the user gave."""
+    given = {**recipe.given_options, "seed": 9}
+    return replace(recipe, given_options=given, options=replace(recipe.options, seed=9))
+
+
 def written(run: Path) -> Reproduction:
     """Return reproduction.json as it is read again."""
     assert reproduction.write(run) is not None
@@ -61,8 +67,7 @@ def written(run: Path) -> Reproduction:
 
 
 def part(found: Reproduction, name: str) -> ReproductionPart:
-    (one,) = (each for each in found.parts if each.part == name)
-    return one
+    return next(part for part in found.parts if part.part == name)
 
 
 def told(found: Reproduction, name: str) -> list[tuple[str | None, str, Any, Any]]:
@@ -103,16 +108,8 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
     cell, *_ = before.summary.cells
     slower = replace(cell, cell_id="gone")
     found_by = replace(before.recipe, thresholds=thresholds, pins=pins, locks=locks)
-    original(
-        run_dir,
-        hosts=hosts,
-        recipe=replace(
-            found_by,
-            given_options={**found_by.given_options, "seed": 9},
-            options=replace(found_by.options, seed=9),
-        ),
-        summary=replace(before.summary, cells=[slower, *before.summary.cells[1:]]),
-    )
+    summary = replace(before.summary, cells=[slower, *before.summary.cells[1:]])
+    original(run_dir, hosts=hosts, recipe=seeded(found_by), summary=summary)
     found = written(run_dir)
     assert told(found, "kernel") == [("server", "kernel", "5.4", hosts["old-client"].kernel)]
     assert [row[:2] for row in told(found, "hardware")] == [("server", "memory_bytes")]
@@ -127,34 +124,25 @@ def test_what_differs_is_named_with_both_values(run_dir: Path) -> None:
 
 
 def test_hosts_of_one_kind_report_a_little_more_memory(run_dir: Path) -> None:
-    def grown(host: ManifestHost) -> ManifestHost:
-        return replace(host, memory_bytes=int(host.memory_bytes * 1.01))
-
-    hosts = builders.manifest().hosts
-    original(run_dir, hosts={name: grown(host) for name, host in hosts.items()})
+    hosts = {
+        name: replace(host, memory_bytes=int(host.memory_bytes * 1.01))
+        for name, host in builders.manifest().hosts.items()
+    }
+    original(run_dir, hosts=hosts)
     assert told(written(run_dir), "hardware") == []
 
 
 def test_pins_of_lock_files_of_one_run_are_not_compared(run_dir: Path) -> None:
     before = original(run_dir).recipe
     fewer = replace(before, locks={}, pins={"aiohttp/aiohttp": before.pins["aiohttp/aiohttp"]})
-    parts = {
-        one.part: one
-        for one in reproduction.planned(
-            fewer, replace(before, pins={**fewer.pins, "oha/oha_version": "1"})
-        )
-    }
+    more = replace(before, pins={**fewer.pins, "oha/oha_version": "1"})
+    parts = {part.part: part for part in reproduction.planned(fewer, more)}
     assert (parts["pin"].same, parts["pin"].deviations) == (1, [])
     assert (parts["lock file"].same, parts["lock file"].deviations) == (0, [])
 
 
 def test_the_end_of_the_run_and_the_report_tell_it(run_dir: Path) -> None:
-    before = original(run_dir).recipe
-    options = replace(before.options, seed=9)
-    original(
-        run_dir,
-        recipe=replace(before, options=options, given_options={**before.given_options, "seed": 9}),
-    )
+    original(run_dir, recipe=seeded(original(run_dir).recipe))
     found = written(run_dir)
     lines = run_end.lines(run_dir, [])
     assert lines[0] == "Compared with the original before:"
@@ -188,9 +176,8 @@ def test_the_plan_of_this_lab_has_the_recipe_that_its_documents_have(run_dir: Pa
     there = reproduction.basis(run_dir).recipe
     assert planned.inputs == there.inputs
     assert {"application aiohttp", "tuning profile production"} < planned.inputs.keys()
-    assert "requirements.txt" in (planned.locks or {})
-    assert "apps/aiohttp/requirements.txt" in (planned.locks or {})
-    assert "metronome/Cargo.lock" in (planned.locks or {})
+    locks = {"requirements.txt", "apps/aiohttp/requirements.txt", "metronome/Cargo.lock"}
+    assert locks <= planned.locks.keys()
     other = reproduction.recipe_of_plan(builders.plan(generator="oha"), builders.ROOT, {})
     assert other.pins["oha/oha_version"]
     assert planned.made_with == made_with

@@ -365,17 +365,17 @@ def verified(*bodies: bytes, own: Contract = RECORDED, before: Any = None) -> co
 @pytest.mark.parametrize(
     ("bodies", "known"),
     [
-        ((b"same", b"same"), {"sha256", "body_bytes", "wire_bytes"}),
-        ((b"one!", b"two!"), {"body_bytes", "wire_bytes"}),
-        ((b"one", b"three"), set()),
+        ([b"same", b"same"], ["sha256", "body_bytes", "wire_bytes"]),
+        ([b"one!", b"two!"], ["body_bytes", "wire_bytes"]),
+        ([b"one", b"three"], []),
     ],
 )
 def test_recorded_answer_has_what_two_answers_have_in_common(
-    bodies: tuple[bytes, ...], known: set[str]
+    bodies: list[bytes], known: list[str]
 ) -> None:
-    found = verified(*bodies)
-    assert found.status == 200
-    assert {key for key, value in asdict(found).items() if value is not None} == {"status", *known}
+    same = verified(*bodies)
+    assert same.status == 200
+    assert [key for key, value in asdict(same).items() if value is not None] == ["status", *known]
 
 
 def test_answer_unlike_the_recorded_one_is_refused() -> None:

@@ -6,15 +6,14 @@ import subprocess
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from loadlab.plan import check_options
 from loadlab.run.catalog import load_yaml
 from loadlab.stacks import places, stacks
-from tests.unit import builders
+from tests.unit import stand_ins
+from tests.unit.stacks.test_servers import asked
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles/stack/files/place-stacks.py"
@@ -32,11 +31,6 @@ upstream application {{ server {listen}; }}
 server {{ listen 10.0.0.2:80 backlog=4096; }}
 """
 NGINX = "[Service]\nPIDFile=/run/nginx.pid\n"
-
-
-def asked(framework: str, **given: Any) -> stacks.Stack:
-    values = check_options.options(builders.SPECS, {"framework": framework, **given})
-    return stacks.stack(ROOT, values, None)
 
 
 def test_a_place_has_addresses_units_and_logs_of_its_own() -> None:
@@ -58,9 +52,7 @@ def test_without_a_reverse_proxy_clients_reach_the_application() -> None:
     assert served.running == ["loadlab-app-1.service"]
     assert (served.url, served.tls_url, served.status) == ("http://10.0.0.2:8101", "", "")
     assert (served.configuration, served.requests_log, served.errors_log) == ("", "", "")
-
-
-def test_without_an_application_the_reverse_proxy_answers() -> None:
+    # Without an application the reverse proxy answers.
     served = places.served(ROOT, asked("nginx"), ADDRESS, 1)
     assert served.running == ["loadlab-nginx-1.service"]
 
@@ -85,22 +77,16 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.folder, self.calls = folder, folder / "calls"
         self.units = folder / "units"
-        for name in ("bin", "kept", "units"):
+        for name in ("kept", "units"):
             (folder / name).mkdir()
         fragment = folder / "nginx.service"
         fragment.write_text(NGINX)
-        self.program(
-            "systemctl", f'case $1 in show) echo {fragment} ;; *) echo "$@" >>{self.calls} ;; esac'
-        )
+        systemctl = f'case $1 in show) echo {fragment} ;; *) echo "$@" >>{self.calls} ;; esac'
+        self.bin = stand_ins.put(folder / "bin", {"systemctl": systemctl})
         self.listening("")
 
-    def program(self, name: str, text: str) -> None:
-        path = self.folder / "bin" / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-
     def listening(self, line: str) -> None:
-        self.program("ss", f"echo '{line}'" if line else "true")
+        stand_ins.put(self.bin, {"ss": f"echo '{line}'" if line else "true"})
 
     def keep(self, name: str, stack: stacks.Stack, answer: str = "hello", **changed: str) -> None:
         """Keep the files of a stack, ``changed``: the text of some by their names."""
@@ -126,6 +112,12 @@ class Server:
         archive = self.folder / "kept" / f"{name}.tar"
         subprocess.run(["tar", "-C", str(files), "-cf", str(archive), "etc", "opt"], check=True)
 
+    def kept(self) -> stacks.Stack:
+        """Keep the files of a stack of aiohttp as "kept"; return it."""
+        stack = asked("aiohttp")
+        self.keep("kept", stack)
+        return stack
+
     def put(
         self, *placed: tuple[int, str, stacks.Stack], one: bool = False
     ) -> subprocess.CompletedProcess[str]:
@@ -139,7 +131,7 @@ class Server:
             text = text.replace(path, str(self.folder / there))
         return subprocess.run(
             [sys.executable, str(SCRIPT), text],
-            env={**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"},
+            env={**os.environ, "PATH": stand_ins.before(self.bin)},
             capture_output=True,
             text=True,
             check=False,
@@ -225,8 +217,7 @@ def test_kept_files_are_unpacked_where_they_differ_alone(server: Server) -> None
 
 
 def test_other_places_are_removed(server: Server) -> None:
-    stack = asked("aiohttp")
-    server.keep("kept", stack)
+    stack = server.kept()
     done(server.put((1, "kept", stack), (2, "kept", stack)))
     done(server.put((1, "kept", stack)))
     assert sorted(path.name for path in server.units.iterdir()) == [
@@ -245,8 +236,7 @@ def test_other_places_are_removed(server: Server) -> None:
 
 
 def test_an_application_that_all_have_stays_where_it_is(server: Server) -> None:
-    stack = asked("aiohttp")
-    server.keep("kept", stack)
+    stack = server.kept()
     done(server.put((1, "kept", stack), one=True))
     assert "WorkingDirectory=/opt/loadlab/app\n" in server.unit("loadlab-app-1.service")
 
@@ -273,8 +263,7 @@ def test_files_without_an_address_to_replace_are_refused(
 
 
 def test_a_port_that_is_taken_is_refused(server: Server) -> None:
-    stack = asked("aiohttp")
-    server.keep("kept", stack)
+    stack = server.kept()
     server.listening('LISTEN 0 5 0.0.0.0:8201 0.0.0.0:* users:(("python3",pid=7,fd=3))')
     refused = server.put((1, "kept", stack))
     assert refused.returncode == 1
