@@ -86,22 +86,20 @@ def served(root: Path, stack: Stack, address: str, place: int) -> Served:
     place, except PostgreSQL, which serves all places.
     """
     own = reverse_proxies.served(root, stack.reverse_proxy, address)
-    first = _APPLICATION_PORT if stack.reverse_proxy == DIRECT else _PROXY_PORT
-    url = f"http://{address}:{first + place}"
-    units = {
-        **({f"application-{place}": _unit("app", place)} if _has_application(stack) else {}),
-        **{f"{name}-{place}": _unit(name, place) for name in _proxies(stack)},
-    }
-    folder, proxied = _folder(place), bool(_proxies(stack))
+    at, direct = _Place(root, stack, address, place), stack.reverse_proxy == DIRECT
+    url = f"http://{address}:{(_APPLICATION_PORT if direct else _PROXY_PORT) + place}"
+    units = {f"application-{place}": at.unit("app")} if at.has_application else {}
+    if not direct:
+        units[f"{stack.reverse_proxy}-{place}"] = at.unit(stack.reverse_proxy)
     return Served(
         running=list(units.values()),
         url=url,
         tls_url=own.tls_url and f"https://{address}:{_TLS_PORT + place}",
         status=own.status.replace(own.url, url),
         units={**units, "postgresql": own.units["postgresql"]},
-        configuration=f"{folder}/{Path(own.configuration).name}" if proxied else "",
-        requests_log=folder + own.requests_log if proxied and own.requests_log else "",
-        errors_log=folder + own.errors_log if proxied and own.errors_log else "",
+        configuration="" if direct else f"{at.folder}/{Path(own.configuration).name}",
+        requests_log=at.folder + own.requests_log if not direct and own.requests_log else "",
+        errors_log=at.folder + own.errors_log if not direct and own.errors_log else "",
     )
 
 
@@ -115,138 +113,123 @@ def arrangements(
     """
     return Arrangements(
         [
-            _arrangement(root, stack, address, f"{kept}/{stack['stack_name']}.tar", one_application)
+            _Place(root, stack["definition"], address, stack["place"]).arrangement(
+                f"{kept}/{stack['stack_name']}.tar", one_application
+            )
             for stack in placed
         ]
     )
 
 
-def _arrangement(
-    root: Path, placed: Placed, address: str, archive: str, one_application: bool
-) -> Arrangement:
-    stack, place = placed["definition"], placed["place"]
-    host = address if stack.reverse_proxy == DIRECT else "127.0.0.1"
-    port = reverse_proxies.access(root, DIRECT).port
-    ports = [_APPLICATION_PORT + place] if stack.transport == "tcp" else []
-    files, folders, sockets = [], [], []
-    if _has_application(stack):
-        sockets = _sockets(stack, host, port, place)
-        files.append(_application(stack, host, port, place, sockets, one_application))
-    for name in _proxies(stack):
-        proxy = reverse_proxies.reverse_proxy(root, name)
-        files += [_configuration(proxy, address, place, sockets), _proxy_unit(name, proxy, place)]
-        folders += [_folder(place) + log for log in _logs(proxy)]
-        ports += [_PROXY_PORT + place] + [_TLS_PORT + place] * bool(proxy.tls_port)
-    return Arrangement(
-        place=place, archive=archive, folder=_folder(place), files=files, folders=folders,
-        ports=ports,
-    )  # fmt: skip
+class _Place:
+    """A place of a server with this address, and its stack."""
 
+    def __init__(self, root: Path, stack: Stack, address: str, place: int) -> None:
+        self.stack, self.address, self.place = stack, address, place
+        self.folder, self.has_application = f"{FOLDER}/{place}", stack.app.language != "none"
+        self.proxy: ReverseProxy | None = None
+        if stack.reverse_proxy != DIRECT:
+            self.proxy = reverse_proxies.reverse_proxy(root, stack.reverse_proxy)
+        self.host = "127.0.0.1" if self.proxy else address
+        # Of the lab's own place, and of this one.
+        self.ports = reverse_proxies.access(root, DIRECT).port, _APPLICATION_PORT + place
 
-def _application(
-    stack: Stack, host: str, port: int, place: int, sockets: list[Substitution], shared: bool
-) -> PlaceFile:
-    own = [] if shared else ["/opt/loadlab/app"]
-    own += ["/etc/loadlab/application.env"] if not shared and stack.app.environment else []
-    database = "?host=/var/run/postgresql"
-    # Of a server that is told address and port as two words.
-    words = stack.started.socket.replace("{address}", host)
-    as_words = [
-        Substitution(words.replace("{port}", str(port)), words.replace("{port}", str(new)))
-        for new in [_APPLICATION_PORT + place]
-        if "{port}" in words
-    ]
-    return PlaceFile(
-        source="/etc/systemd/system/loadlab-app.service",
-        target=_target("app", place),
-        substitutions=[
-            *as_words,
-            *sockets,
-            Substitution("RuntimeDirectory=loadlab", f"RuntimeDirectory=loadlab-{place}"),
-            *(Substitution(path, _folder(place) + path) for path in own),
-            # PostgreSQL's backends of a place bear its name.
-            Substitution(database, f"{database}&application_name=loadlab-{place}"),
-        ],
-    )
+    def unit(self, name: str) -> str:
+        return f"loadlab-{name}-{self.place}.service"
 
+    def arrangement(self, archive: str, one_application: bool) -> Arrangement:
+        tcp, proxy = self.stack.transport == "tcp", self.proxy
+        ports = self.ports[1:] if tcp else ()
+        logs = _logs(proxy) if proxy else []
+        return Arrangement(
+            place=self.place,
+            archive=archive,
+            folder=self.folder,
+            files=[
+                *([self._application(one_application)] if self.has_application else []),
+                *([self._configuration(proxy), self._proxy_unit(proxy)] if proxy else []),
+            ],
+            folders=[self.folder + log for log in logs],
+            ports=[
+                *ports,
+                *([_PROXY_PORT + self.place] if proxy else []),
+                *([_TLS_PORT + self.place] if proxy and proxy.tls_port else []),
+            ],
+        )
 
-def _sockets(stack: Stack, host: str, port: int, place: int) -> list[Substitution]:
-    tcp = stack.transport == "tcp"
-    own = f"{host}:{_APPLICATION_PORT + place}"
-    return [
-        *([Substitution(f"{host}:{port}", own)] if tcp else []),
-        # Over TCP, uWSGI's router has one to its workers.
-        Substitution("/run/loadlab", f"/run/loadlab-{place}", required=not tcp),
-    ]
+    def _target(self, name: str) -> str:
+        return f"{Path(UNITS).parent}/{self.unit(name)}"
 
+    def _sockets(self) -> list[Substitution]:
+        tcp = self.stack.transport == "tcp"
+        of_lab, own = (f"{self.host}:{port}" for port in self.ports)
+        return [
+            *([Substitution(of_lab, own)] if tcp else []),
+            # Over TCP, uWSGI's router has one to its workers.
+            Substitution("/run/loadlab", f"/run/loadlab-{self.place}", required=not tcp),
+        ]
 
-def _configuration(
-    proxy: ReverseProxy, address: str, place: int, sockets: list[Substitution]
-) -> PlaceFile:
-    ports = [(proxy.port, _PROXY_PORT + place, True)]
-    ports += [(proxy.tls_port, _TLS_PORT + place, False)] if proxy.tls_port else []
-    return PlaceFile(
-        source=proxy.configuration,
-        target=f"{_folder(place)}/{Path(proxy.configuration).name}",
-        substitutions=[
-            *sockets,
-            *(
-                Substitution(f"{address}:{port}", f"{address}:{own}", required)
-                for port, own, required in ports
+    def _application(self, shared: bool) -> PlaceFile:
+        own = [] if shared else ["/opt/loadlab/app"]
+        own += ["/etc/loadlab/application.env"] if own and self.stack.app.environment else []
+        database = "?host=/var/run/postgresql"
+        # Of a server that is told address and port as two words.
+        words = self.stack.started.socket.replace("{address}", self.host)
+        of_lab, of_place = (words.replace("{port}", str(port)) for port in self.ports)
+        place = self.place
+        return PlaceFile(
+            source="/etc/systemd/system/loadlab-app.service",
+            target=self._target("app"),
+            substitutions=[
+                *([Substitution(of_lab, of_place)] if "{port}" in words else []),
+                *self._sockets(),
+                Substitution("RuntimeDirectory=loadlab", f"RuntimeDirectory=loadlab-{place}"),
+                *(Substitution(path, self.folder + path) for path in own),
+                # PostgreSQL's backends of a place bear its name.
+                Substitution(database, f"{database}&application_name=loadlab-{place}"),
+            ],
+        )
+
+    def _configuration(self, proxy: ReverseProxy) -> PlaceFile:
+        ports = [(proxy.port, _PROXY_PORT, True)]
+        ports += [(proxy.tls_port, _TLS_PORT, False)] if proxy.tls_port else []
+        return PlaceFile(
+            source=proxy.configuration,
+            target=f"{self.folder}/{Path(proxy.configuration).name}",
+            substitutions=[
+                *(self._sockets() if self.has_application else []),
+                *(
+                    Substitution(
+                        f"{self.address}:{port}", f"{self.address}:{first + self.place}", required
+                    )
+                    for port, first, required in ports
+                ),
+                *self._pid(proxy),
+            ],
+        )
+
+    def _proxy_unit(self, proxy: ReverseProxy) -> PlaceFile:
+        name, conf = self.stack.reverse_proxy, proxy.configuration
+        return PlaceFile(
+            fragment=name,
+            source=reverse_proxies.proxy_files({name: proxy})[name][1],
+            target=self._target(name),
+            substitutions=self._pid(proxy),
+            added="\n".join(
+                [
+                    "[Service]",
+                    f"BindReadOnlyPaths={self.folder}/{Path(conf).name}:{conf}",
+                    *(f"BindPaths={self.folder}{log}:{log}" for log in _logs(proxy)),
+                    "",
+                ]
             ),
-            *_pid(proxy, place),
-        ],
-    )
+        )
 
-
-def _proxy_unit(name: str, proxy: ReverseProxy, place: int) -> PlaceFile:
-    folder, conf = _folder(place), proxy.configuration
-    limits = reverse_proxies.proxy_files({name: proxy})[name][1]
-    return PlaceFile(
-        fragment=name,
-        source=limits,
-        target=_target(name, place),
-        substitutions=_pid(proxy, place),
-        added="\n".join(
-            [
-                "[Service]",
-                f"BindReadOnlyPaths={folder}/{Path(conf).name}:{conf}",
-                *(f"BindPaths={folder}{log}:{log}" for log in _logs(proxy)),
-                "",
-            ]
-        ),
-    )
-
-
-def _pid(proxy: ReverseProxy, place: int) -> list[Substitution]:
-    file = proxy.pid
-    return [Substitution(file, f"{file}-{place}")] if file else []
+    def _pid(self, proxy: ReverseProxy) -> list[Substitution]:
+        return [Substitution(proxy.pid, f"{proxy.pid}-{self.place}")] if proxy.pid else []
 
 
 def _logs(proxy: ReverseProxy) -> list[str]:
     """Return the folders of a reverse proxy's logs."""
-    log = proxy.log
-    files = [log.requests, log.errors] if log else []
+    files = [proxy.log.requests, proxy.log.errors] if proxy.log else []
     return sorted({str(Path(file).parent) for file in files})
-
-
-def _has_application(stack: Stack) -> bool:
-    return stack.app.language != "none"
-
-
-def _proxies(stack: Stack) -> list[str]:
-    """Return the reverse proxies in the path of a stack."""
-    name = stack.reverse_proxy
-    return [] if name == DIRECT else [name]
-
-
-def _folder(place: int) -> str:
-    return f"{FOLDER}/{place}"
-
-
-def _unit(name: str, place: int) -> str:
-    return f"loadlab-{name}-{place}.service"
-
-
-def _target(name: str, place: int) -> str:
-    return f"{Path(UNITS).parent}/{_unit(name, place)}"
