@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import jmespath
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 # Names of botocore's exceptions and error codes of EC2, grouped by the remedy.
 ABSENT = {
@@ -54,6 +56,13 @@ OTHER_LIMITS = {
     ),
 }
 SPOT_PRICE = {"SpotMaxPriceTooLow"}
+
+# Codes in Service Quotas by whether instances are spot, and the families that the two quotas count
+# (https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html).
+QUOTAS = {False: "L-1216C47A", True: "L-34B43A08"}
+_STANDARD = re.compile(r"(?:[acdhimrtz]|i[ms])\d")
+# An item of an answer of EC2's.
+Answer = Mapping[str, Any]
 
 TEARDOWN = "ansible-playbook -i inventory/aws playbooks/teardown.yml"
 
@@ -163,50 +172,19 @@ def refusal(code: str, detail: str, region: str) -> str:
     return ""
 
 
-class _Processor(Struct, rename="pascal"):
-    supported_architectures: list[str]
-
-
-class _Vcpus(Struct, kw_only=True):
-    default: int = field(name="DefaultVCpus")
-    cores: int | None = field(name="DefaultCores", default=None)
-    threads_per_core: int = field(name="DefaultThreadsPerCore", default=1)
-    threads: list[int] = field(name="ValidThreadsPerCore", default_factory=list)
-
-
-class _Network(Struct, rename="pascal"):
-    ena_support: str
-
-
-class _Placement(Struct, rename="pascal"):
-    supported_strategies: list[str]
-
-
-class _Described(Struct, rename="pascal"):
-    """An item of EC2's DescribeInstanceTypes."""
-
-    instance_type: str
-    processor_info: _Processor
-    network_info: _Network
-    placement_group_info: _Placement
-    burstable_performance_supported: bool
-    bare_metal: bool
-    supported_usage_classes: list[str]
-    vcpus: _Vcpus = field(name="VCpuInfo")
-
-
-class _Zone(Struct, rename="pascal"):
-    """An item of EC2's DescribeAvailabilityZones."""
-
-    zone_name: str
-    zone_type: str
-
-
-class _Offering(Struct, rename="pascal"):
-    """An item of EC2's DescribeInstanceTypeOfferings."""
-
-    instance_type: str
-    location: str
+# Path of each property of InstanceType in an item of EC2's DescribeInstanceTypes.
+_PROPERTIES = {
+    "architecture": "ProcessorInfo.SupportedArchitectures[-1]",
+    "cores": "VCpuInfo.DefaultCores || VCpuInfo.DefaultVCpus",
+    "threads_per_core": "VCpuInfo.DefaultThreadsPerCore || `1`",
+    "threads": "VCpuInfo.ValidThreadsPerCore || `[]`",
+    # Every type of the Nitro System requires ENA. Only these show their console without delay.
+    "nitro": "NetworkInfo.EnaSupport && NetworkInfo.EnaSupport == 'required'",
+    "cluster": "contains(PlacementGroupInfo.SupportedStrategies, 'cluster')",
+    "burstable": "BurstablePerformanceSupported",
+    "metal": "BareMetal",
+    "spot": "contains(SupportedUsageClasses, 'spot')",
+}
 
 
 class InstanceType(Struct, frozen=True, kw_only=True):
@@ -248,43 +226,32 @@ class Console(Struct, frozen=True, kw_only=True):
     ends: str | None
 
 
-def offered(described: object) -> dict[str, InstanceType]:
+def offered(described: Iterable[Answer]) -> dict[str, InstanceType]:
     """Return the instance types by name, from the items of EC2's DescribeInstanceTypes.
 
-    Raises msgspec.ValidationError where an item lacks a property.
+    Raises ValueError where an item lacks a property.
     """
-    return {
-        instance_type.instance_type: InstanceType(
-            architecture=instance_type.processor_info.supported_architectures[-1],
-            cores=instance_type.vcpus.cores or instance_type.vcpus.default,
-            threads_per_core=instance_type.vcpus.threads_per_core,
-            threads=instance_type.vcpus.threads,
-            # Every type of the Nitro System requires ENA. Only these show their console without
-            # delay.
-            nitro=instance_type.network_info.ena_support == "required",
-            cluster="cluster" in instance_type.placement_group_info.supported_strategies,
-            burstable=instance_type.burstable_performance_supported,
-            metal=instance_type.bare_metal,
-            spot="spot" in instance_type.supported_usage_classes,
-        )
-        for instance_type in msgspec.convert(described, list[_Described])
+    properties = {
+        item["InstanceType"]: {
+            name: jmespath.search(path, item) for name, path in _PROPERTIES.items()
+        }
+        for item in described
     }
+    return msgspec.convert(properties, dict[str, InstanceType])
 
 
-def common_zones(described: object, offerings: object, types: Iterable[str]) -> list[str]:
+def common_zones(
+    described: Iterable[Answer], offerings: Iterable[Answer], types: Iterable[str]
+) -> list[str]:
     """Return the sorted availability zones that offer every type.
 
     ``described`` and ``offerings`` are the items of EC2's DescribeAvailabilityZones and
     DescribeInstanceTypeOfferings. The Local Zones and Wavelength Zones that the account has enabled
-    are left out: they are far away, cost more, and lack much of what the lab creates. Raises
-    msgspec.ValidationError where an item lacks a property.
+    are left out: they are far away, cost more, and lack much of what the lab creates.
     """
-    zones = msgspec.convert(described, list[_Zone])
-    zone_names = {zone.zone_name for zone in zones if zone.zone_type == "availability-zone"}
-    places: dict[str, set[str]] = {}
-    for offering in msgspec.convert(offerings, list[_Offering]):
-        places.setdefault(offering.instance_type, set()).add(offering.location)
-    return sorted(zone_names.intersection(*(places.get(name, set()) for name in types)))
+    zones = {zone["ZoneName"] for zone in described if zone["ZoneType"] == "availability-zone"}
+    offered_in = {(item["InstanceType"], item["Location"]) for item in offerings}
+    return sorted(zone for zone in zones if {(name, zone) for name in types} <= offered_in)
 
 
 def unfit(
@@ -338,6 +305,43 @@ def unfit(
             f"{', '.join(offer.zones)}."
         )
     return reasons
+
+
+def vcpus_used(instances: Iterable[Answer], spot: bool) -> int:
+    """Return the vCPUs of the instances that the quota of spot, or of on demand, counts.
+
+    ``instances``: items of EC2's DescribeInstances that are pending or running.
+    """
+    processors = [
+        instance["CpuOptions"]
+        for instance in instances
+        if _STANDARD.match(instance["InstanceType"])
+        and (instance.get("InstanceLifecycle") == "spot") == spot
+        and "CpuOptions" in instance
+    ]
+    return sum(options["CoreCount"] * options["ThreadsPerCore"] for options in processors)
+
+
+def over_quota(
+    offer: Offer, types: Iterable[str], threads_per_core: int, spot: bool, region: str
+) -> str:
+    """Return why the quota of vCPUs does not allow one more instance of each of ``types``.
+
+    "" where it does, is not known, or is another one than that of standard instances. A dry
+    run of RunInstances does not tell: it checks permissions and parameters alone.
+    """
+    names = list(types)
+    needed = sum(offer.types[name].vcpus(threads_per_core) for name in names)
+    standard = all(_STANDARD.match(name) for name in names)
+    if offer.vcpu_quota is None or not standard or needed + offer.vcpus_used <= offer.vcpu_quota:
+        return ""
+    return (
+        f"{', '.join(names)} need {needed} vCPUs, and the account's quota of "
+        f"{'spot' if spot else 'on-demand'} standard instances in {region} is "
+        f"{offer.vcpu_quota:g}, of which {offer.vcpus_used} are in use. Ask for more under Service "
+        f"Quotas in {region} (Amazon EC2, {QUOTAS[spot]}), or choose smaller types "
+        "(-e aws_hosts_server_type=, -e aws_hosts_client_type=)."
+    )
 
 
 def remarks(offer: Offer, types: Iterable[str], threads_per_core: int) -> list[str]:

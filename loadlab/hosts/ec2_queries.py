@@ -9,8 +9,8 @@ import msgspec
 from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError, ClientError
 
-from loadlab.hosts import ec2_launch, ec2_quota
-from loadlab.hosts.ec2 import Console, common_zones, console, offered
+from loadlab.hosts import ec2_launch
+from loadlab.hosts.ec2 import QUOTAS, Console, common_zones, console, offered, vcpus_used
 from loadlab.hosts.ec2_client import ASK_EVERY_S, client, described_instances
 
 # Of an instance that did not end.
@@ -38,14 +38,14 @@ def offer(
         "types": msgspec.to_builtins(offered(described)),
         "zones": common_zones(zones, offerings, names),
         "vcpu_quota": _vcpu_quota(spot, region),
-        "vcpus_used": ec2_quota.vcpus_used(instances, spot),
+        "vcpus_used": vcpus_used(instances, spot),
     }
 
 
 def _vcpu_quota(spot: bool, region: str) -> float | None:
     try:
         answer = client(region, "service-quotas").get_service_quota(
-            ServiceCode="ec2", QuotaCode=ec2_quota.CODES[spot]
+            ServiceCode="ec2", QuotaCode=QUOTAS[spot]
         )
     except (BotoCoreError, ClientError):
         # The credentials may not ask, or the service is out of reach: EC2 itself refuses then.

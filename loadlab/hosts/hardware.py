@@ -11,9 +11,9 @@ from typing import Literal
 from loadlab.model import Hardware, HostDescription, Nic
 from loadlab.run.errors import LabError
 
-# Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
 # A part of a list of processors as the kernel prints it.
 _PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+# Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
 SLOW_MBIT = 1000
 STEADY_GOVERNOR = "performance"
 # µs. A shorter wake-up is small beside the baseline latency of any link.

@@ -182,10 +182,6 @@ def _python_too_new(host: HostProbe, demands: Demands) -> Iterable[Facts]:
             yield {"refusal": str(refusal)}
 
 
-def _no_interface(host: HostProbe, demands: Demands) -> list[Facts]:
-    return [] if host.interface else [{"address": demands.test_address or "(none)"}]
-
-
 def _netem_from(host: HostProbe) -> str:
     """Return how the host can have netem. Ubuntu has the module of its cloud kernels in a package
     of its own."""
@@ -238,16 +234,10 @@ def _same_machine(host: HostProbe, demands: Demands) -> list[Facts]:
     return [{"others": ", ".join(twins)}] if twins else []
 
 
-def _disk_full(host: HostProbe, demands: Demands) -> list[Facts]:
-    if host.free_bytes >= demands.disk_bytes:
+def _short(free_bytes: int, needed_bytes: int) -> list[Facts]:
+    if free_bytes >= needed_bytes:
         return []
-    return [{"free": size(host.free_bytes), "needed": size(demands.disk_bytes)}]
-
-
-def _memory_short(host: HostProbe, demands: Demands) -> list[Facts]:
-    if host.available_bytes >= demands.memory_bytes:
-        return []
-    return [{"free": size(host.available_bytes), "needed": size(demands.memory_bytes)}]
+    return [{"free": size(free_bytes), "needed": size(needed_bytes)}]
 
 
 # Reason -> why bpftrace cannot run on a host.
@@ -282,7 +272,9 @@ RULES = (
     ),
     Rule(
         "no_interface",
-        _no_interface,
+        lambda host, demands: (
+            [] if host.interface else [{"address": demands.test_address or "(none)"}]
+        ),
         "the address {address} is on none of its interfaces. Set test_address in the inventory to "
         "the host's own address on the link that carries load.",
     ),
@@ -316,13 +308,13 @@ RULES = (
     ),
     Rule(
         "disk_full",
-        _disk_full,
+        lambda host, demands: _short(host.free_bytes, demands.disk_bytes),
         "the disk of /var/lib has {free} free, and a measurement needs {needed}. Free some, or "
         + _LESS,
     ),
     Rule(
         "memory_short",
-        _memory_short,
+        lambda host, demands: _short(host.available_bytes, demands.memory_bytes),
         "it has {free} of available memory, and the generator needs {needed}. Stop other work "
         "there, or " + _LESS,
     ),

@@ -232,10 +232,10 @@ def _parameters(entry: _Entry) -> Parameters | None:
     return None
 
 
-def differences(profile: NetworkProfile, current: RootQdisc) -> list[str]:
-    """Return how an interface's qdisc differs from a profile, one text a parameter; empty where
-    equal."""
-    needed = qdisc(profile)
+def differences(profile: NetworkProfile, text: str) -> list[str]:
+    """Return how an interface's qdisc differs from a profile, one sentence a parameter; empty where
+    equal. ``text``: see root()."""
+    needed, current = qdisc(profile), root(text)
     if needed is None:
         return [f"{current.kind} {current.handle} instead of none"] if current.is_labs else []
     if not current.is_labs or type(current.parameters) is not type(needed):
@@ -259,11 +259,12 @@ def _number(value: float | None) -> str:
     return "None" if value is None else f"{value:.10g}"
 
 
-def obstacle(profile: NetworkProfile, current: RootQdisc, name: str, interface: str) -> str | None:
-    """Return why the lab will not shape an interface that has a foreign qdisc; None where
-    it will."""
+def obstacle(profile: NetworkProfile, text: str, name: str, interface: str) -> str:
+    """Return why the lab will not shape an interface that has a foreign qdisc; "" where it will.
+    ``text``: see root()."""
+    current = root(text)
     if qdisc(profile) is None or current.is_labs or current.is_kernels:
-        return None
+        return ""
     return (
         f"{interface} has the queueing discipline {current.kind} {current.handle} already, which "
         f"is neither the kernel's default nor the lab's, and the network profile {name} would "
@@ -272,14 +273,14 @@ def obstacle(profile: NetworkProfile, current: RootQdisc, name: str, interface: 
     )
 
 
-def commands(profile: NetworkProfile, current: RootQdisc, interface: str) -> list[str]:
+def commands(profile: NetworkProfile, text: str, interface: str) -> list[str]:
     """Return the shell commands that give an interface the profile's qdisc; empty where it
-    has it."""
-    if not differences(profile, current):
+    has it. ``text``: see root()."""
+    if not differences(profile, text):
         return []
     at = ["dev", interface, "root", "handle", HANDLE]
     result = []
-    if current.is_labs:
+    if root(text).is_labs:
         # tc cannot change the kind of a qdisc, and netem keeps options that are not given again.
         result.append(shlex.join(["tc", "qdisc", "del", *at]))
     needed = qdisc(profile)

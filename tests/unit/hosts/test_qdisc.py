@@ -125,7 +125,7 @@ def test_a_delay_alone_is_relayed_on_a_link_that_is_slow_enough() -> None:
 
 def test_a_queue_below_the_labs_is_a_difference_and_goes_with_it() -> None:
     below = ',{"kind":"bfifo","handle":"8001:","parent":"1ab:1","options":{"limit":50000}}]\n'
-    found = qdisc.root(FAST_ETHERNET.rstrip().removesuffix("]") + below)
+    found = FAST_ETHERNET.rstrip().removesuffix("]") + below
     profile = PROFILES["fast_ethernet"]
     assert qdisc.differences(profile, found) == ["bfifo below it instead of none"]
     delete, add = qdisc.commands(profile, found, "test0")
@@ -178,9 +178,8 @@ def test_an_interface_that_has_no_root_qdisc(text: str) -> None:
 
 def test_qdisc_that_fits_the_profile_has_no_differences() -> None:
     def left(name: str, text: str) -> list[str]:
-        found = qdisc.root(text)
-        differences = qdisc.differences(PROFILES[name], found)
-        assert bool(qdisc.commands(PROFILES[name], found, "eth1")) == bool(differences)
+        differences = qdisc.differences(PROFILES[name], text)
+        assert bool(qdisc.commands(PROFILES[name], text, "eth1")) == bool(differences)
         return differences
 
     # lan removes what the lab put there, and nothing else.
@@ -212,29 +211,29 @@ def test_every_parameter_of_netem_is_read_back(name: str) -> None:
     profile = PROFILES[name]
     wanted = qdisc.qdisc(profile)
     assert wanted
-    assert qdisc.differences(profile, qdisc.root(netem(profile))) == []
+    assert qdisc.differences(profile, netem(profile)) == []
     for key, asked in asdict(wanted).items():
         for value in (0, asked * 1.1):
-            (told,) = qdisc.differences(profile, qdisc.root(netem(profile, **{key: value})))
+            (told,) = qdisc.differences(profile, netem(profile, **{key: value}))
             assert told.startswith(f"{key}: asked ")
 
 
 def test_another_qdisc_is_refused_before_a_change() -> None:
     for text in (NOQUEUE, PFIFO_FAST, GIGABIT):
-        assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(text), "gigabit", "eth1") is None
+        assert qdisc.obstacle(PROFILES["gigabit"], text, "gigabit", "eth1") == ""
     for text in (MQ, HTB):
-        assert qdisc.obstacle(PROFILES["lan"], qdisc.root(text), "lan", "eth1") is None
-    assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(HTB), "gigabit", "eth1") == (
+        assert qdisc.obstacle(PROFILES["lan"], text, "lan", "eth1") == ""
+    assert qdisc.obstacle(PROFILES["gigabit"], HTB, "gigabit", "eth1") == (
         "eth1 has the queueing discipline htb 5: already, which is neither the kernel's default "
         "nor the lab's, and the network profile gigabit would replace it. Use -e network=lan, "
         "which leaves it, or remove it with `tc qdisc del dev eth1 root`."
     )
-    assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(MQ), "gigabit", "eth1")
+    assert qdisc.obstacle(PROFILES["gigabit"], MQ, "gigabit", "eth1")
 
 
 def test_commands_replace_the_root_qdisc_only_where_needed() -> None:
     def commands(name: str, text: str) -> list[str]:
-        return qdisc.commands(PROFILES[name], qdisc.root(text), "eth1")
+        return qdisc.commands(PROFILES[name], text, "eth1")
 
     remove = "tc qdisc del dev eth1 root handle 1ab:"
     add = "tc qdisc add dev eth1 root handle 1ab:"
@@ -245,7 +244,7 @@ def test_commands_replace_the_root_qdisc_only_where_needed() -> None:
     assert commands("mobile_3g", PFIFO_FAST) == [
         f"{add} netem limit 652 delay 150000us 15000us loss random 0.5% rate 1600000bit"
     ]
-    assert qdisc.commands(NetworkProfile(delay_ms=0.5), qdisc.root(NOQUEUE), "eth1") == [
+    assert qdisc.commands(NetworkProfile(delay_ms=0.5), NOQUEUE, "eth1") == [
         f"{add} netem limit 50500 delay 500us 0us"
     ]
 
@@ -263,11 +262,10 @@ def test_commands_replace_the_root_qdisc_only_where_needed() -> None:
 )
 def test_any_profile_is_added_once_and_removed_whole(figures: dict[str, float]) -> None:
     profile = NetworkProfile(**figures)  # type: ignore[arg-type]
-    found = qdisc.root(NOQUEUE)
-    added = qdisc.commands(profile, found, "eth1")
+    added = qdisc.commands(profile, NOQUEUE, "eth1")
     assert len(added) == bool(figures)
     if qdisc.needs_netem(profile):
-        there = qdisc.root(netem(profile))
+        there = netem(profile)
         assert qdisc.commands(profile, there, "eth1") == []
         assert len(qdisc.commands(NetworkProfile(), there, "eth1")) == 1
 

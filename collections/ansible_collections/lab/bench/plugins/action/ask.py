@@ -4,8 +4,6 @@ Without a terminal it asks nothing and says so. ``reader`` of the result: the co
 reader.json. loadlab/plan/lessons checks the answers.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +11,7 @@ from typing import Literal
 
 from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.utils.display import Display
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
-    ControllerAction,
-    for_ansible,
-    tell,
-)
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
 from loadlab.kinds.lesson import reader, words
@@ -50,7 +44,7 @@ class ActionModule(ControllerAction[Arguments]):
             else:
                 answered = self._ask(question, predictions)
             record = reader.answered(args.stage, record, *answered)
-        return {"reader": for_ansible(record)}
+        return {"reader": record}
 
     def _ask(
         self, question: str, predictions: Sequence[Prediction]

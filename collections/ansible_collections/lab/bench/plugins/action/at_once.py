@@ -4,8 +4,6 @@ Waits for all, and fails with the reasons of all that fail. A loop with delegate
 longer for more hosts.
 """
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere, at_once
 from msgspec import Struct

@@ -5,8 +5,6 @@ seconds; a single client gets an empty one. The start is as far ahead as the hos
 which a command to each shows just before. Fails with the reasons of all that fail.
 """
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 

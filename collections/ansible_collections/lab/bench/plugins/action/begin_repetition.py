@@ -4,8 +4,6 @@ The record is written first, so that an interrupted measurement is recognized by
 are the variables of the role load_run; loadlab/generators/load_run.py does the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec
@@ -23,4 +21,4 @@ class ActionModule(ControllerAction[LoadRunInput]):
             folder = RepetitionDir(Path(path))
             folder.path.mkdir(parents=True, exist_ok=True)
             documents.write(folder.cell, documents.encode(record))
-        return {"changed": True, **msgspec.to_builtins(planned)}
+        return {"changed": True, **msgspec.structs.asdict(planned)}

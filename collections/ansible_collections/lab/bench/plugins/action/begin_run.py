@@ -4,8 +4,6 @@ The lock lasts until this ansible-playbook ends. Fails where another process hol
 another run on the same hosts. ``new`` of the result: whether the run is.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

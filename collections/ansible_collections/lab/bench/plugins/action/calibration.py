@@ -5,15 +5,10 @@ same in one or two lines, and ``reused``: which run measured it and how long ago
 loadlab/results/calibrations/judge_calibration.py and calibration_reuse.py do the work.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
-    ControllerAction,
-    for_ansible,
-)
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
 from loadlab.model import TuningLedger
@@ -60,7 +55,7 @@ class ActionModule(ControllerAction[Arguments]):
             "changed": number == args.repetition,
             "found": True,
             "reused": reused,
-            "calibration": for_ansible(document),
+            "calibration": document,
             "number": number,
             "disturbed": "\n".join(words.disturbed(document)),
             "text": words.summary(document),

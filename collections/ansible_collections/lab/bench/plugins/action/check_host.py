@@ -4,8 +4,6 @@ A sentence for each problem, with value and remedy, by loadlab/hosts/probe.py,
 plan/client_programs.py and tuning/sizing.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction

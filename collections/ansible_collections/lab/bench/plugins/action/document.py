@@ -1,7 +1,5 @@
 """Action plugin lab.bench.document: writes a JSON document on the controller."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction

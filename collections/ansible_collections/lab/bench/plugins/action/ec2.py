@@ -7,8 +7,6 @@ architecture -> image_id and root_device_name of an image with ENA. With console
 its keys and when it ends (UTC), and lost: instance -> why it is of no use.
 """
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from msgspec import Struct
 

@@ -6,8 +6,6 @@ it; an instance gets its own tags right after that. Its result: ``zone`` that ha
 ``hosts``: id of each new instance -> the name of its host.
 """
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import tell
 from msgspec import Struct

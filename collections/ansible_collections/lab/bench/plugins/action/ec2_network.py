@@ -5,8 +5,6 @@ security group that lets in SSH and everything inside the pair. Everything carri
 request that creates it. Its result: the ids ``vpc``, ``route_table`` and ``group``.
 """
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from msgspec import Struct
 

@@ -5,8 +5,6 @@ in the account's other regions, and removes nothing there. ``message`` of the re
 removed, or where else there is something.
 """
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action
 from msgspec import Struct
 

@@ -4,8 +4,6 @@ reader.json has when the exercise began, the hints shown, and whether the lab so
 the result: what to do after a check that still finds the fault, "" after anything else.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Literal

@@ -4,8 +4,6 @@
 loadlab/plan/user_options.py does the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible import context

@@ -1,7 +1,5 @@
 """Action plugin lab.bench.fail_repetition: keeps a failed measurement as a record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction

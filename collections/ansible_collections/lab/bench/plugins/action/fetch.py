@@ -5,11 +5,11 @@ again as often as SSH tries a connection, for about a minute; then it fails with
 loadlab/run/arrivals.py says what is copied.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
@@ -40,12 +40,7 @@ class ActionModule(ControllerAction[Arguments]):
         # One folder per host: two rsync processes must not share a target.
         arrived = run.arriving(host)
         try:
-            self._fetch(
-                run,
-                arrived,
-                of_host["host_check_host"]["user"],
-                "servers" in of_host["group_names"],
-            )
+            self._fetch(run, arrived, of_host)
         finally:
             # Also the files of a failed or interrupted fetch.
             moved, taken = arrivals.move(arrived, args.run_dir)
@@ -53,8 +48,9 @@ class ActionModule(ControllerAction[Arguments]):
             tell(f"{host} sent {name}, which is there already: the first one stays.")
         return {"changed": bool(moved)}
 
-    def _fetch(self, run: RunDir, arrived: Path, user: str, server: bool) -> None:
-        connection = self._connection
+    def _fetch(self, run: RunDir, arrived: Path, of_host: Mapping[str, Any]) -> None:
+        connection, user = self._connection, of_host["host_check_host"]["user"]
+        server = "servers" in of_host["group_names"]
         # rsync cannot answer a sudo password prompt, so it runs as the login user.
         if user != "root":
             files = run.on_hosts

@@ -3,8 +3,6 @@
 ``stdout`` of the result: what the script printed.
 """
 
-from __future__ import annotations
-
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct

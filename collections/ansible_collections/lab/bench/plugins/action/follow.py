@@ -1,7 +1,5 @@
 """Action plugin lab.bench.follow: shows the progress of an asynchronous task."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

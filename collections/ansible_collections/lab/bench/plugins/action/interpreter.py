@@ -4,8 +4,6 @@ Also in check mode, as nothing but this cache changes. ``folder`` of the result:
 controller, named after the exact version. loadlab/stacks/interpreters.py does the work.
 """
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 

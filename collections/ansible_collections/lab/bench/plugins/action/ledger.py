@@ -1,7 +1,5 @@
 """Action plugin lab.bench.ledger: writes the tuning ledger from the results of lab.bench.tune."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Its result: ``lines``: the text, the path of the page and the next commands; ``m
 that were not confirmed. loadlab/kinds/lesson/show.py does the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

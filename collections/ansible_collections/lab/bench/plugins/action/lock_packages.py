@@ -4,8 +4,6 @@ The file below .cache/ names each version and its hashes. Also in check mode, as
 cache changes. loadlab/stacks/requirements.py does the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction

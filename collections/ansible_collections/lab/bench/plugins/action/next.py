@@ -4,16 +4,10 @@ Its result: ``item``: the measurement, None where nothing is left, ``left``: the
 those to come, and ``began``: the start of this invocation. loadlab/kinds/turns.py decides.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
-    ControllerAction,
-    for_ansible,
-    tell,
-)
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
 from loadlab.kinds import turns
@@ -36,8 +30,4 @@ class ActionModule(ControllerAction[Arguments]):
         turn = turns.take(args.run_dir, args.pair, args.last, args.set_up, time.time())
         for line in turns.lines(turn):
             tell(line)
-        return {
-            "item": for_ansible(turn.following) if turn.following else None,
-            "left": turn.left,
-            "began": for_ansible(turn.began),
-        }
+        return {"item": turn.following, "left": turn.left, "began": turn.began}

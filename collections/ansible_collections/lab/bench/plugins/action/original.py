@@ -5,8 +5,6 @@ made its hosts, and ``line``: which run is repeated, and how far it was verified
 loadlab/bundle/original.py does the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible import constants

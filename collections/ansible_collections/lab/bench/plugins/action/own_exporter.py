@@ -1,7 +1,5 @@
 """Action plugin lab.bench.own_exporter: refuses an exporter that is another machine's."""
 
-from __future__ import annotations
-
 import http.client
 from datetime import UTC, datetime
 

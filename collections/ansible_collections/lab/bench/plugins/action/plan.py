@@ -7,15 +7,10 @@ is no curve, the ``applications`` from outside the tree, and what is ``unlike`` 
 loadlab/kinds/plan_run.py does the work.
 """
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
-    ControllerAction,
-    for_ansible,
-)
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import field
 from msgspec.structs import replace
 
@@ -62,10 +57,10 @@ class ActionModule(ControllerAction[Arguments]):
             planned_words.no_curve(planned),
         ]
         return {
-            "plan": for_ansible(planned),
-            "cross_checked": for_ansible(checked) if more else None,
+            "plan": planned,
+            "cross_checked": checked if more else None,
             "notes": "\n".join(filter(None, notes)),
-            "thresholds": for_ansible(THRESHOLDS),
+            "thresholds": THRESHOLDS,
             "applications": planned_words.applications(planned),
             "unlike": [] if original is None else self._unlike(original, planned, args),
         }

@@ -1,7 +1,5 @@
 """Action plugin lab.bench.progress: prints lines on the terminal."""
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 

@@ -1,7 +1,5 @@
 """Action plugin lab.bench.refuse_dropped: ends a run that lacks a host."""
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 

@@ -3,8 +3,6 @@
 Its result has the ``path`` of the file. loadlab/generators/access_log.py does the work.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The same files give the same pages. ``lines`` of the result: a sentence on each 
 cell, the path of the report and the next commands.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,6 @@ the command that resumes the run, ``void``: why no measurement is valid, "" wher
 ``abandoned``: cells that failed, with the last error. loadlab/kinds/derive_run.py does the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction

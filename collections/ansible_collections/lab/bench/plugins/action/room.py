@@ -4,8 +4,6 @@
 loadlab/plan/needs.py does the work.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -6,42 +6,36 @@ nothing. A run that has measured nothing yet may resume on any hosts. loadlab/ho
 planning/resume.py do the work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from loadlab.hosts import identity
-from loadlab.hosts.identity import RunHost
+from loadlab.hosts.identity import Identity, RunHost
 from loadlab.hosts.pairs import Pair
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Run
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
-# Field of a run's host -> key of its cloud instance.
-_OF_INSTANCE = {"instance_type": "type", "image": "image"}
 
+class Instance(Struct, frozen=True):
+    """The cloud instance that a host is; both "" where it is none."""
 
-def _instance(instance: dict[str, object]) -> dict[str, str]:
-    """Return the instance type and image of a host; nothing where it is no instance."""
-    return {name: str(instance[key]) for name, key in _OF_INSTANCE.items()} if instance else {}
+    instance_type: str = field(name="type", default="")
+    image: str = ""
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
     """A run and the present hosts."""
 
     run_dir: Path  #: The run's folder.
-    hosts: dict[
-        str, dict[str, object]
-    ]  #: Name -> identity, from the filter lab.bench.host_identity.
-    #: Host -> its cloud instance with type and image, empty for a host that is none.
-    instances: dict[str, dict[str, object]] = {}
+    hosts: dict[str, Identity]  #: By name, from the filter lab.bench.host_identity.
+    instances: dict[str, Instance] = {}  #: By name of the host.
     pairs: list[Pair]  #: From the filter lab.bench.pairs.
     now: Run | None = None  #: What plan.json would be for a new run.
     new: bool = False  #: Whether the run is new; then only the plan of plan.json is written again.
@@ -55,18 +49,17 @@ class ActionModule(ControllerAction[Arguments]):
             return {}
         earlier = plan_document.read(run.path)
         present = {
-            name: {
-                "pair": pair.number,
-                **args.hosts[name],
-                **_instance(args.instances.get(name, {})),
-            }
+            name: RunHost(
+                pair=pair.number,
+                **{**asdict(args.hosts[name]), **asdict(args.instances.get(name, Instance()))},
+            )
             for pair in args.pairs
             for name in pair.hosts
         }
         identities = identity.check_same_hosts(
             run.run_id,
             convert(earlier.hosts or {}, dict[str, RunHost]),
-            convert(present, dict[str, RunHost]),
+            present,
             earlier.inventory_args,
             measured=bool(run.repetitions()),
         )

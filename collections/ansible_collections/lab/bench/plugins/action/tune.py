@@ -5,8 +5,6 @@ the task; ``lines`` where it only reads; ``hand_back``: when the host itself sta
 stopped, "" for never. loadlab/tuning decides.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 The callback lab.bench.playbook ends with it, unless a task failed.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction

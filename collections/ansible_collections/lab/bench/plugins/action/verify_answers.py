@@ -4,8 +4,6 @@
 loadlab/stacks/visit_requests.py does the work.
 """
 
-from __future__ import annotations
-
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 

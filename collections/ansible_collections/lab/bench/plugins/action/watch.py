@@ -4,8 +4,6 @@ One scrape a second; a failed one is recorded as such, and the verdict judges th
 ended, and with it the port forward of an exporter, it connects anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import threading

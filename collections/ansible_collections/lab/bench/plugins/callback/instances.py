@@ -1,7 +1,5 @@
 """Callback for EC2: the end of a command tells what goes on costing money, or removes it."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Callback of a playbook: its stages, lines and failures on the terminal, and its exit status."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

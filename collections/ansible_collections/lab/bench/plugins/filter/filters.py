@@ -1,10 +1,8 @@
 """The lab's filters: functions of loadlab by the names that templates have for them."""
 
-from __future__ import annotations
-
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import get_type_hints
 
@@ -19,7 +17,6 @@ from loadlab.hosts import (
     ec2_access,
     ec2_launch,
     ec2_price,
-    ec2_quota,
     hardware,
     host_in_use,
     identity,
@@ -29,7 +26,6 @@ from loadlab.hosts import (
     qdisc,
 )
 from loadlab.hosts.probe import HostProbe
-from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.model import kinds_of
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.schedule import PlacedItem
@@ -53,25 +49,19 @@ _LOGIN = {
 }
 
 
-def run_path(run_dir: Path, name: str, *args: str | int) -> str | list[object]:
-    """Return a path of a run, by the name of an attribute or method of RunDir and its arguments."""
-    return _named(RunDir(run_dir), name, args)
+def path_in(folder: Callable[[Path], object]) -> Callable[..., str | list[object]]:
+    """Return a filter for the paths in such a folder, by the name of an attribute or method of its
+    class and the arguments."""
+
+    def path(place: Path, name: str, *args: str | int) -> str | list[object]:
+        attribute = getattr(folder(place), name)
+        value = attribute(*args) if callable(attribute) else attribute
+        return value if isinstance(value, list) else str(getattr(value, "path", value))
+
+    return path
 
 
-def repetition_path(folder: Path, name: str, *args: str | int) -> str | list[object]:
-    """Return a path of a repetition, by the name of an attribute or method of RepetitionDir."""
-    return _named(RepetitionDir(folder), name, args)
-
-
-def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) -> str | list[object]:
-    attribute = getattr(folder, name)
-    value = attribute(*args) if callable(attribute) else attribute
-    return value if isinstance(value, list) else str(getattr(value, "path", value))
-
-
-def calibration_path(folder: Path, part: str, number: int) -> str:
-    """Return the folder of one part of a calibration."""
-    return str(CalibrationDir(folder).part(part, number).path)
+run_path = path_in(RunDir)
 
 
 def document(path: Path) -> dict[str, object]:
@@ -218,21 +208,6 @@ def announced(plan: Plan, usd: float) -> str:
     return planned_words.line(plan, usd or None)
 
 
-def qdisc_obstacle(profile: NetworkProfile, text: str, name: str, interface: str) -> str | None:
-    """Return why a profile cannot be applied; ``text``: what tc printed."""
-    return qdisc.obstacle(profile, qdisc.root(text), name, interface)
-
-
-def qdisc_commands(profile: NetworkProfile, text: str, interface: str) -> list[str]:
-    """Return the commands that apply a profile; ``text``: what tc printed."""
-    return qdisc.commands(profile, qdisc.root(text), interface)
-
-
-def qdisc_differences(profile: NetworkProfile, text: str) -> list[str]:
-    """Return what differs from a profile; ``text``: what tc printed."""
-    return qdisc.differences(profile, qdisc.root(text))
-
-
 # Each argument becomes what its annotation says, and the answer plain values.
 FILTERS: dict[str, Callable[..., object]] = {
     "ablation_power": planned_words.ablation_power,
@@ -245,13 +220,13 @@ FILTERS: dict[str, Callable[..., object]] = {
     "aws_named_sources": ec2_access.named_sources,
     "aws_needed_s": ec2_price.needed_s,
     "aws_no_image": ec2_launch.no_image,
-    "aws_over_quota": ec2_quota.over_quota,
+    "aws_over_quota": ec2.over_quota,
     "aws_own_source": ec2_access.own_source,
     "aws_remarks": ec2.remarks,
     "aws_shut_out": ec2_access.shut_out,
     "aws_unfit": ec2.unfit,
     "calibrating": registry.calibrating,
-    "calibration_path": calibration_path,
+    "calibration_path": path_in(CalibrationDir),
     "calibration_plan": calibration.plan,
     "command_line": build_manifest.command_line,
     "console": ec2.console,
@@ -294,11 +269,11 @@ FILTERS: dict[str, Callable[..., object]] = {
     "proxies_running": reverse_proxies.running,
     "proxy_files": reverse_proxies.proxy_files,
     "proxy_settings": sizing.proxy_settings,
-    "qdisc_commands": qdisc_commands,
-    "qdisc_differences": qdisc_differences,
-    "qdisc_obstacle": qdisc_obstacle,
+    "qdisc_commands": qdisc.commands,
+    "qdisc_differences": qdisc.differences,
+    "qdisc_obstacle": qdisc.obstacle,
     "relay_ms": qdisc.relay_ms,
-    "repetition_path": repetition_path,
+    "repetition_path": path_in(RepetitionDir),
     "reverse_proxies": reverse_proxies.reverse_proxies,
     "reverse_proxy": reverse_proxies.reverse_proxy,
     "rsync_excludes": rsync_excludes,

@@ -1,7 +1,5 @@
 """Lookup lab.bench.aws_region: the region that AWS's own places name."""
 
-from __future__ import annotations
-
 import functools
 import os
 

@@ -1,7 +1,5 @@
 """Lookup lab.bench.cache; loadlab/hosts/cache.py does the work."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

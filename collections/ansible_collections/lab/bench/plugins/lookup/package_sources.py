@@ -1,7 +1,5 @@
 """Lookup lab.bench.package_sources; loadlab/hosts/package_sources.py does the work."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

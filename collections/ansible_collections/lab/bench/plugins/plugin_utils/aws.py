@@ -1,7 +1,5 @@
 """The base of the actions that ask Amazon EC2."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (

@@ -5,8 +5,6 @@ measurements. An action has no module: the record that its work() takes says and
 arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
@@ -36,32 +34,18 @@ def under_way(status: Status) -> None:
     Display().display(msgspec.json.encode(status).decode(), newline=False)
 
 
-def for_ansible(record: msgspec.Struct) -> dict[str, object]:
-    """Return a record as the values of a result, where a whole number has no fraction.
+def for_ansible(value: Any) -> Any:
+    """Return a result with values of Ansible; in them a whole number has no fraction.
 
     Templates then write a rate of 1,000 requests/s as 1000.
     """
-    fields: dict[str, object] = msgspec.to_builtins(record)
-    return {name: _whole(value) for name, value in fields.items()}
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _whole(child) for key, child in value.items()}
-    if isinstance(value, list | tuple):
-        return [_whole(child) for child in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _without_records(value: object) -> object:
-    """Return a result with values of Ansible in place of the records in it."""
     if isinstance(value, msgspec.Struct):
-        return msgspec.to_builtins(value)
+        value = msgspec.to_builtins(value)
     if isinstance(value, dict):
-        return {key: _without_records(child) for key, child in value.items()}
+        return {key: for_ansible(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_records(child) for child in value]
-    return value
+        return [for_ansible(child) for child in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class ControllerAction(ActionBase, Generic[Arguments]):  # type: ignore[misc]
@@ -97,8 +81,8 @@ class ControllerAction(ActionBase, Generic[Arguments]):  # type: ignore[misc]
 
     def act(self, values: Mapping[str, object]) -> dict[str, object]:
         """Do the action's work with the arguments of a task; records become values of Ansible."""
-        result = self.work(self.arguments(values))
-        return {name: _without_records(value) for name, value in result.items()}
+        result: dict[str, object] = for_ansible(self.work(self.arguments(values)))
+        return result
 
     def put(self, path: Path, data: bytes) -> bool:
         """Write the file if it differs, except in check mode; return whether it differed."""

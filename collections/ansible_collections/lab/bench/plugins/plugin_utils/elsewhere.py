@@ -1,7 +1,5 @@
 """Run commands on several hosts at once, from one action."""
 
-from __future__ import annotations
-
 import copy
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Convert Ansible's values to the lab's records."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
