@@ -16,9 +16,16 @@ def run(
     """Run plays on an inventory, both of which are written into ``folder``; at most 300 s."""
     (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
     (folder / "play.yml").write_text(yaml.safe_dump([*plays]))
+    return playbook("-i", str(folder / "hosts.yml"), str(folder / "play.yml"), **environment)
+
+
+def playbook(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ansible-playbook with these words in the lab's folder; at most 300 s."""
     return subprocess.run(
-        ["ansible-playbook", "-i", str(folder / "hosts.yml"), str(folder / "play.yml")],
+        ["ansible-playbook", *words],
+        cwd=ROOT,
         env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), **environment},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,

@@ -1,13 +1,14 @@
 """How metronome is built, with stand-ins for the tools of a machine."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit import plays
+from tests.unit import plays, stand_ins
 
 SCRIPT = Path(__file__).parents[2] / "roles/metronome/files/find-cargo.sh"
 PACKAGES = ["gcc", "libc6-dev"]
@@ -35,14 +36,9 @@ def way(
     ``rust``, ``cargo``: their versions, "" where they are absent. ``user``: its id. ``offered``:
     package -> what apt prints of its installation; None where there is no apt.
     """
-    tools = {
-        "awk": "", "mktemp": "", "rm": "", "sed": "", "grep": "", "dpkg": "", "sh": "",
-    }  # fmt: skip
-    for name in tools:
-        path = subprocess.run(["which", name], capture_output=True, text=True, check=True).stdout
-        (folder / name).symlink_to(path.strip())
+    for name in ("awk", "cat", "mktemp", "rm", "sed", "grep", "dpkg", "sh"):
+        (folder / name).symlink_to(str(shutil.which(name)))
     scripts = {"id": f"echo {user}", "cc": f"cat >/dev/null; {links}"}
-    (folder / "cat").symlink_to("/bin/cat")
     if cargo:
         scripts |= {
             "cargo": f"echo cargo {cargo} '(abc 2026-01-01)'",
@@ -51,9 +47,7 @@ def way(
     if offered is not None:
         cases = "".join(f"{name}) echo '{said}';; " for name, said in offered.items())
         scripts["apt-get"] = f'case "$3" in {cases}*) exit 100;; esac'
-    for name, text in scripts.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
+    stand_ins.put(folder, scripts)
     done = subprocess.run(
         [str(folder / "sh"), str(SCRIPT), "", *PACKAGES],
         env={"PATH": str(folder)},
@@ -114,9 +108,7 @@ def test_some_machines_have_no_way(
 
 
 def test_a_build_that_outlasts_a_run_is_no_change_of_the_next(tmp_path: Path) -> None:
-    flock = tmp_path / "flock"
-    flock.write_text("#!/bin/sh\n[ $1 != --nonblock ]\n")
-    flock.chmod(0o755)
+    stand_ins.put(tmp_path, {"flock": "[ $1 != --nonblock ]"})
     plan = {"tls": False, "options": {"tls": False}}
     localhost = {
         "ansible_connection": "local",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit import stand_ins
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = [ROOT / name for name in ("files/aside.sh", "roles/reverse_proxy/files/original.sh")]
 LABS = "http { server { location = /lab/status { stub_status; } } }\n"
@@ -27,10 +29,7 @@ PROGRAMS = {
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
     """A folder that stands for the root of a file system, nginx not installed."""
-    (tmp_path / "bin").mkdir()
-    for name, words in PROGRAMS.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+    stand_ins.put(tmp_path / "bin", PROGRAMS)
     return tmp_path
 
 

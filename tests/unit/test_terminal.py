@@ -18,7 +18,7 @@ from loadlab.report.words.failures import refuses
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.terminal import CLEAR, ROOT, left, seen
-from tests.unit import builders
+from tests.unit import builders, plays
 
 PLAYBOOK = """
 - name: Prepare
@@ -82,8 +82,7 @@ def words(tmp_path: Path) -> list[str]:
 
 
 def piped(words: list[str]) -> str:
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+    done = plays.playbook(*words[1:])
     assert not set(done.stdout) & {"\r", "\x1b"}
     return done.stdout
 
@@ -150,12 +149,9 @@ def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_p
     builders.write_plan(
         tmp_path, builders.plan(endpoint="hello", base="workers=1", head="workers=2")
     )
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     option = f'{{"verdict_of": "{tmp_path}"}}'
     for more, status in (["-e", option], 3), (["-e", option, "-e", '{"fails_late": true}'], 2):
-        done = subprocess.run(
-            [*words, *more], env=environment, capture_output=True, text=True, timeout=60
-        )
+        done = plays.playbook(*words[1:], *more)
         assert done.returncode == status, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
 
@@ -275,19 +271,8 @@ def test_filters_are_loaded_once_and_not_in_each_task(tmp_path: Path) -> None:
     """Otherwise each task that uses one imports them all, between two measurements."""
     task = {"ansible.builtin.set_fact": {"x": "{{ '/a' | lab.bench.run_path('plan') }}"}}
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [task] * 3}
-    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
-    done = subprocess.run(
-        ["ansible-playbook", "-i", "localhost,", str(tmp_path / "play.yml")],
-        env={
-            **os.environ,
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "PYTHONPROFILEIMPORTTIME": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    inventory = {"all": {"hosts": {"localhost": {"ansible_connection": "local"}}}}
+    done = plays.run(tmp_path, inventory, play, PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0, done.stdout
     # A module that only the filters import.
     assert len(re.findall(r" loadlab\.hosts\.qdisc$", done.stderr, re.MULTILINE)) == 1

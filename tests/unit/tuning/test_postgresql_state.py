@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit import stand_ins
+
 SCRIPT = Path(__file__).parents[3] / "roles/postgresql/files/settings.sh"
 ALL, MAIN = "postgresql.service", "postgresql@17-main.service"
-SYSTEMCTL = """#!/bin/sh
+SYSTEMCTL = """
 case $* in
 list-units*) for unit in $ACTIVE; do echo "$unit loaded active running"; done ;;
 *is-enabled*) [ "$BOOT" = enable ] ;;
@@ -19,12 +21,9 @@ esac
 
 def run(folder: Path, command: str, active: list[str], **variables: str) -> str:
     """Return what the command prints with these units active; ``folder`` stands for /."""
-    systemctl = folder / "bin/systemctl"
-    systemctl.parent.mkdir(exist_ok=True)
-    systemctl.write_text(SYSTEMCTL)
-    systemctl.chmod(0o755)
+    programs = stand_ins.put(folder / "bin", {"systemctl": SYSTEMCTL})
     text = SCRIPT.read_text().replace("=/var/", f"={folder}/var/")
-    told = {"PATH": f"{systemctl.parent}:/usr/bin:/bin", "ACTIVE": " ".join(active), **variables}
+    told = {"PATH": f"{programs}:/usr/bin:/bin", "ACTIVE": " ".join(active), **variables}
     words = ["sh", "-c", f"{text}\n{command}"]
     return subprocess.run(words, capture_output=True, text=True, check=True, env=told).stdout
 
@@ -60,11 +59,7 @@ def test_a_package_that_was_purged_has_no_state(tmp_path: Path) -> None:
 
 
 def test_one_that_was_stopped_is_started_to_drop_the_labs_databases(tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name, words in {"pgrep": 'echo "$RUNS"', "runuser": "true"}.items():
-        (programs / name).write_text(f"#!/bin/sh\n{words}\n")
-        (programs / name).chmod(0o755)
+    programs = stand_ins.put(tmp_path / "bin", {"pgrep": 'echo "$RUNS"', "runuser": "true"})
     # One that the lab never used is left alone.
     assert run(tmp_path, "start_used", [], RUNS="") == ""
     run(tmp_path, "keep_state", [ALL, MAIN], BOOT="enable")

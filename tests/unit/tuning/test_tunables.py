@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from loadlab.run.errors import LabError
 from loadlab.tuning import profiles
 from loadlab.tuning.profiles import HostSetting
-from tests.unit import builders
+from tests.unit import builders, stand_ins
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "tuning" / "files" / "tunables.sh"
@@ -119,10 +119,7 @@ def meminfo(available: int, used: int) -> str:
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
     """A folder that stands for the root of a file system."""
-    for name, words in PROGRAMS.items():
-        (tmp_path / "bin").mkdir(exist_ok=True)
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+    stand_ins.put(tmp_path / "bin", PROGRAMS)
     for name, text in {
         "proc/sys/net/core/somaxconn": "4096",
         "proc/sys/net/ipv4/ip_local_port_range": "32768\t60999",
