@@ -1,4 +1,4 @@
-"""Programs that stand in for those of a host, and what a script of the lab prints with them."""
+"""Programs and files that stand in for those of a host, and what a script prints with them."""
 
 import os
 import subprocess
@@ -13,6 +13,15 @@ def put(folder: Path, programs: Mapping[str, str]) -> Path:
         (folder / name).write_text(f"#!/bin/sh\n{words}\n")
         (folder / name).chmod(0o755)
     return folder
+
+
+def tree(root: Path, files: Mapping[str, str]) -> Path:
+    """Write texts into files below a folder, path -> text, with the folders between; return it."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
 
 
 def before(folder: Path) -> str:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from loadlab.run.catalog import load_yaml
-from tests.unit import plays
+from tests.unit import plays, stand_ins
 
 ROOT = Path(__file__).parents[2]
 HERE = {"ansible_connection": "local"}
@@ -93,10 +93,8 @@ def test_a_host_is_handed_back_where_another_is_lost(tmp_path: Path) -> None:
         "network_emulation/tasks/main": [],
         "tuning/tasks/restore": [],
     }
-    for name, tasks in contents.items():
-        path = tmp_path / "roles" / f"{name}.yml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(tasks))
+    files = {f"{name}.yml": yaml.safe_dump(tasks) for name, tasks in contents.items()}
+    stand_ins.tree(tmp_path / "roles", files)
     variables = ROOT / "roles/host_check/vars"
     (tmp_path / "roles/host_check/vars").symlink_to(variables)
     lab = {"client": GONE, "server": HERE}

@@ -36,9 +36,8 @@ def host(tmp_path: Path) -> Path:
 def install(host: Path) -> Path:
     """As the package does, and as its service is then."""
     conf = host / "etc/nginx/nginx.conf"
-    for path in (conf, host / "usr/sbin/nginx", host / "runs", host / "boots"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(MINE)
+    names = ("etc/nginx/nginx.conf", "usr/sbin/nginx", "runs", "boots")
+    stand_ins.tree(host, dict.fromkeys(names, MINE))
     conf.chmod(0o640)
     os.utime(conf, (1_700_000_000, 1_700_000_000))
     return conf
@@ -46,16 +45,11 @@ def install(host: Path) -> Path:
 
 def deploy(host: Path) -> list[Path]:
     """What the lab writes."""
-    conf = host / "etc/nginx/nginx.conf"
-    conf.unlink()
-    others = [
-        host / "etc/systemd/system/nginx.service.d/loadlab.conf",
-        host / "etc/nginx/loadlab/10.77.1.11.key",
-    ]
-    for path in (conf, *others):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(LABS)
-    return others
+    conf = "etc/nginx/nginx.conf"
+    (host / conf).unlink()
+    others = ("etc/systemd/system/nginx.service.d/loadlab.conf", "etc/nginx/loadlab/10.77.1.11.key")
+    stand_ins.tree(host, dict.fromkeys((conf, *others), LABS))
+    return [host / name for name in others]
 
 
 def run(host: Path, command: str, status: int = 0) -> str:

@@ -43,7 +43,6 @@ LINES = {
     "untraced": "",
     "sources": "http://debian.example.org https://mirror.example.org:8443",
 }
-ROUTES = {"10.0.0.2": "eth1 10.0.0.1", "10.0.0.3": ""}
 PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
 
 
@@ -54,7 +53,8 @@ def probe(packages: list[str] | None = None, **changed: str | None) -> str:
 
 def test_parse_returns_what_a_probe_reports() -> None:
     programs = "program\toha \nprogram\twrk2 /snap/bin/wrk2\n"
-    assert host.parse(probe(PACKAGES) + programs) == HostProbe(
+    routes = "route\t10.0.0.2 eth1 10.0.0.1\nroute\t10.0.0.3 \n"
+    assert host.parse(probe(PACKAGES) + programs + routes) == HostProbe(
         user="debian",
         machine_id="5e0c",
         booted=1795224996,
@@ -62,7 +62,7 @@ def test_parse_returns_what_a_probe_reports() -> None:
         machine="x86_64",
         cpus=[0, 1, 3],
         interface="eth1",
-        routes={},
+        routes={"10.0.0.2": ["eth1", "10.0.0.1"], "10.0.0.3": []},
         own_address="10.77.0.11",
         python="3.13.5",
         netem=False,
@@ -86,14 +86,6 @@ def test_parse_returns_what_a_probe_reports() -> None:
             packages={"nginx": "1.26.3-3", "postgresql-17": "17.6-0+deb13u1"},
         ),
     )
-
-
-def test_parse_returns_the_route_to_each_peer() -> None:
-    lines = "".join(f"route\t{peer} {way}\n" for peer, way in ROUTES.items())
-    assert host.parse(probe() + lines).routes == {
-        "10.0.0.2": ["eth1", "10.0.0.1"],
-        "10.0.0.3": [],
-    }
 
 
 # What `ip -o route get` says, and what the probe makes of it.
@@ -427,7 +419,7 @@ def test_the_probe_finds_the_sources(tmp_path: Path) -> None:
         "  http://six.example.org/b\nSuites: x\n#URIs: http://seven.example.org\n",
         "sources.list.d/c.save": "deb http://eight.example.org y z\n",
     }
-    script = SCRIPT.read_text().replace("cd /etc/apt ", f"cd {tree(tmp_path, files)} ")
+    script = SCRIPT.read_text().replace("cd /etc/apt ", f"cd {stand_ins.tree(tmp_path, files)} ")
     names = ("http://five", "http://six", "http://three", "https://four")
     told = " ".join(f"{name}.example.org" for name in names)
     assert f"sources\t{told}:8443\n" in stand_ins.printed(script)
@@ -476,24 +468,16 @@ def test_what_is_no_list_of_processors(text: str) -> None:
         cpu_list(text)
 
 
-def tree(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
-
-
 def test_a_fingerprint_tells_every_difference(tmp_path: Path) -> None:
     files = {"roles/a": "1", "roles/b/c": "2", "lock": "3", "aside": "4"}
     paths = ["roles", "lock"]
     values: dict[str, Any] = {"x": 1, "y": [1, 2]}
-    base = fingerprint(values, str(tree(tmp_path / "base", files)), paths)
+    base = fingerprint(values, str(stand_ins.tree(tmp_path / "base", files)), paths)
     # Neither the place of the tree, the order of keys, nor what lies beside counts.
     (tmp_path / "base" / "aside").write_text("5")
-    tree(tmp_path / "base", {"roles/__pycache__/x": "6"})
+    stand_ins.tree(tmp_path / "base", {"roles/__pycache__/x": "6"})
     assert fingerprint({"y": [1, 2], "x": 1}, str(tmp_path / "base"), paths) == base
-    assert fingerprint(values, str(tree(tmp_path / "same", files)), paths) == base
+    assert fingerprint(values, str(stand_ins.tree(tmp_path / "same", files)), paths) == base
     others = {
         "value": fingerprint({"x": 1, "y": [2, 1]}, str(tmp_path / "base"), paths),
         "paths": fingerprint(values, str(tmp_path / "base"), ["roles"]),
@@ -505,5 +489,5 @@ def test_a_fingerprint_tells_every_difference(tmp_path: Path) -> None:
         "one more": {**files, "roles/b/d": ""},
         "one less": {"roles/a": "1", "lock": "3"},
     }.items():
-        others[name] = fingerprint(values, str(tree(tmp_path / name, changed)), paths)
+        others[name] = fingerprint(values, str(stand_ins.tree(tmp_path / name, changed)), paths)
     assert len({base, *others.values()}) == len(others) + 1

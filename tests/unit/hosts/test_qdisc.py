@@ -92,11 +92,8 @@ def test_a_profile_says_what_it_is_and_where_that_is_from(name: str) -> None:
     profile = FILES[name]
     assert {"description"} <= set(profile) <= set(options["network_emulation_shape"]["options"])
     assert ("source" in profile) == (set(profile) != {"description"})
-    assert set(profile) == set(NetworkProfile.__struct_fields__) & set(profile)
     figures = {k: v for k, v in profile.items() if k not in ("description", "source")}
-    assert all(isinstance(value, int | float) and value > 0 for value in figures.values())
     assert figures.get("jitter_ms", 0) <= figures.get("delay_ms", 0)
-    assert figures.get("loss_percent", 0) <= 100
     # Without a rate, netem's jitter puts frames out of order.
     assert "jitter_ms" not in figures or "rate_mbit" in figures
 

@@ -12,6 +12,7 @@ from ansible_collections.lab.bench.plugins.filter import filters
 
 from loadlab.run import fingerprint
 from loadlab.run.catalog import load_yaml
+from tests.unit import stand_ins
 
 ROOT = Path(__file__).parents[3]
 PLAYBOOK = "playbooks/deploy.yml"
@@ -91,7 +92,7 @@ def test_every_file_and_filter_of_a_role_is_an_input(found: set[str], role: str)
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for name, text in {
+    files = {
         PLAYBOOK: "- name: Deploy\n  roles:\n    - role: one\n  tasks:\n    - block:\n"
         "        - ansible.builtin.include_role:\n            name: two\n",
         "roles/one/tasks/main.yml": "content: \"{{ 'x' | lab.bench.f }}\"\n",
@@ -105,10 +106,8 @@ def tree(tmp_path: Path) -> Path:
         "loadlab/run/m.py": "from loadlab.run.n import f\n",
         "loadlab/run/n.py": "f = str\n",
         "loadlab/run/o.py": "g = str\n",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    }
+    return stand_ins.tree(tmp_path, files)
 
 
 def test_inputs_of_each_part_of_a_play(tree: Path) -> None:

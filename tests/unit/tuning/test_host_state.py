@@ -117,7 +117,7 @@ def test_decide_restores_everything_under_an_empty_profile() -> None:
 def test_decide_writes_only_parameters_that_the_host_has() -> None:
     profile = [wanted("vm.swappiness", 1), wanted("net.core.nosuch", 1)]
     state = decide(profile, FIRST, "r 644 vm.swappiness 60")
-    assert (state.changes, state.files) == ([], {})
+    assert (state.changes, state.files, state.to_save) == ([], {}, {})
 
 
 def test_boot_parameters_take_a_reboot_and_keep_the_value_from_before() -> None:

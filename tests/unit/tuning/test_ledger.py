@@ -4,9 +4,10 @@ import pytest
 
 from loadlab.model import LedgerRow, LedgerState
 from loadlab.tuning import ledger
-from loadlab.tuning.ledger import Change, Reading, RequestedSetting, TunedHost, TunedPart
+from loadlab.tuning.ledger import Reading, RequestedSetting, TunedHost, TunedPart
 
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
+SOMAXCONN = "net.core.somaxconn"
 
 
 def entry(key: str, value: int | str, required: bool = False) -> RequestedSetting:
@@ -28,7 +29,10 @@ def state(key: str, value: Any, before: list[str], after: list[str]) -> LedgerRo
     return row
 
 
-def test_parse_readings_returns_value_and_mode_of_each_key() -> None:
+def test_readings_and_originals_are_parsed_by_key() -> None:
+    lines = [f"o {SOMAXCONN} = 4096", "o net.ipv4.tcp_rmem = 4096 131072", "o kernel.empty = "]
+    originals = {SOMAXCONN: "4096", "net.ipv4.tcp_rmem": "4096 131072", "kernel.empty": ""}
+    assert ledger.parse_originals(lines) == originals
     assert ledger.parse_readings(
         [
             "w 644 net.ipv4.tcp_rmem 4096\t131072\t6291456",
@@ -53,7 +57,6 @@ def test_a_malformed_line_is_refused_and_another_kind_of_line_skipped() -> None:
         assert ledger.parse_originals([FIRST, line]) == {}
 
 
-SOMAXCONN = "net.core.somaxconn"
 WAS, CUT, IS = (f"w 644 {SOMAXCONN} {value}" for value in (4096, 8192, 16384))
 
 
@@ -119,6 +122,8 @@ def test_several_values_are_compared_as_the_kernel_prints_them() -> None:
         ("limit.pam.nofile", 65536, "w 644 {} 1024", "w 644 {} 20000", "clamped"),
         ("nic.feature.lro", "on", "r 444 {} off", "r 444 {} off", "read_only"),
         ("nic.ring.rx", 4096, "", "", "absent"),
+        ("nic.ring.rx", 4096, "w 644 {} 512", "w 644 {} 512", "rejected"),
+        ("net.ipv4.tcp_congestion_control", "bic", "w 644 {} cubic", "w 644 {} cubic", "rejected"),
     ],
 )
 def test_what_became_of_what_is_no_sysctl(
@@ -126,26 +131,6 @@ def test_what_became_of_what_is_no_sysctl(
 ) -> None:
     read = [[FIRST, line.format(key)] if line else [FIRST] for line in (before, after)]
     assert state(key, value, *read).state == expected
-
-
-def test_changes_are_the_writable_keys_with_another_value() -> None:
-    found = ledger.parse_readings([WAS, "w 644 swap off", "r 644 vm.swappiness 60"])
-    wanted = [entry(SOMAXCONN, 16384), entry("swap", "off"), entry("vm.swappiness", 1)]
-    assert ledger.changes(wanted, found) == [Change(key=SOMAXCONN, before="4096", value="16384")]
-
-
-def test_files_that_are_not_as_they_should_be() -> None:
-    digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
-    lines = [FIRST, f"{digest}  /etc/hello", f"{digest}  /etc/gone", "settled"]
-    assert ledger.outdated_files({"/etc/hello": "hello", "/etc/none": ""}, lines) == {}
-    wanted = {"/etc/hello": "hallo", "/etc/gone": "", "/etc/new": "new"}
-    assert ledger.outdated_files(wanted, lines) == wanted
-
-
-def test_only_what_can_be_set_is_set() -> None:
-    found = ledger.parse_readings([WAS, "r 644 vm.swappiness 60"])
-    wanted = [entry(SOMAXCONN, 1), entry("vm.swappiness", 1), entry("net.core.nosuch", 1)]
-    assert ledger.settable(wanted, found) == wanted[:1]
 
 
 def test_only_required_keys_that_did_not_take_are_told() -> None:
@@ -162,31 +147,6 @@ def test_only_required_keys_that_did_not_take_are_told() -> None:
         "vm.x: asked 1, is 60 (read_only)",
         "vm.z: asked 1, is None (absent)",
     ]
-
-
-def test_what_was_found_is_kept_once_and_only_of_what_is_set() -> None:
-    wanted = [entry(SOMAXCONN, 16384), entry("net.core.rmem_max", 1), entry("net.ipv4.gone", 1)]
-    found = ledger.parse_readings([WAS, "r 444 net.core.rmem_max 212992"])
-    assert ledger.originals_to_save(wanted, found, {}) == {SOMAXCONN: "4096"}
-    # A second profile finds the first one's value: what was found before stays what it was.
-    now = ledger.parse_readings([IS])
-    assert ledger.originals_to_save(wanted, now, {SOMAXCONN: "4096"}) == {SOMAXCONN: "4096"}
-    # What is as asked is nothing that the lab changed.
-    kept = {"net.ipv4.tcp_fin_timeout": "60"}
-    assert ledger.originals_to_save(wanted, now, kept) == kept
-
-
-def test_original_settings_are_parsed_from_their_lines() -> None:
-    lines = [
-        f"o {SOMAXCONN} = 4096",
-        "o net.ipv4.tcp_rmem = 4096 131072 6291456",
-        "o kernel.empty = ",
-    ]
-    assert ledger.parse_originals(lines) == {
-        SOMAXCONN: "4096",
-        "net.ipv4.tcp_rmem": "4096 131072 6291456",
-        "kernel.empty": "",
-    }
 
 
 @pytest.mark.parametrize(
@@ -243,33 +203,10 @@ def test_only_what_could_not_be_put_back_is_kept_on() -> None:
     assert ledger.unrestored([], kept) == kept
 
 
-def test_a_swap_area_that_is_no_more_is_not_what_the_next_profile_finds() -> None:
-    found = ledger.parse_readings([FIRST, "w 644 swap /new"])
-    saved = ledger.originals_to_save([entry("swap", "off")], found, {"swap": ledger.GONE})
-    assert saved == {"swap": "/new"}
-
-
-def test_a_profile_goes_before_what_was_found() -> None:
-    wanted = [entry(SOMAXCONN, 8191)]
-    assert ledger.plus_restores(wanted, {SOMAXCONN: "4096"}) == wanted
-
-
 def test_what_was_cut_by_an_earlier_attempt_is_not_called_refused() -> None:
     lines = [FIRST, CUT]
     (row,) = rows([entry(SOMAXCONN, 16384)], lines, lines, {SOMAXCONN: "4096"})
     assert (row.state, row.original) == ("clamped", "4096")
-
-
-def test_a_ring_that_the_card_refuses_is_unavailable() -> None:
-    line = "w 644 nic.ring.rx 512"
-    row = state("nic.ring.rx", 4096, [FIRST, line], [FIRST, line])
-    assert (row.state, row.after) == ("rejected", "512")
-
-
-def test_a_congestion_control_that_the_kernel_lacks_is_unavailable() -> None:
-    line = "w 644 net.ipv4.tcp_congestion_control cubic"
-    row = state("net.ipv4.tcp_congestion_control", "bic", [FIRST, line], [FIRST, line])
-    assert (row.state, row.after) == ("rejected", "cubic")
 
 
 def row(key: str, state: LedgerState = "already") -> LedgerRow:

@@ -120,7 +120,7 @@ def meminfo(available: int, used: int) -> str:
 def host(tmp_path: Path) -> Path:
     """A folder that stands for the root of a file system."""
     stand_ins.put(tmp_path / "bin", PROGRAMS)
-    for name, text in {
+    files = {
         "proc/sys/net/core/somaxconn": "4096",
         "proc/sys/net/ipv4/ip_local_port_range": "32768\t60999",
         "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet mitigations=auto mitigations=off",
@@ -130,10 +130,8 @@ def host(tmp_path: Path) -> Path:
         "sys/cpu/cpu0/governor": "powersave",
         "sys/cpu/cpu1/governor": "ondemand",
         "sys/fixed": "1",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"{text}\n")
-    return tmp_path
+    }
+    return stand_ins.tree(tmp_path, {name: f"{text}\n" for name, text in files.items()})
 
 
 def run(host: Path, *commands: str) -> list[str]:
