@@ -32,7 +32,9 @@ class Network:
         insist(self._ec2.describe_vpcs, UNKNOWN_YET, VpcIds=[vpc["VpcId"]])
         self._ec2.get_waiter("vpc_available").wait(VpcIds=[vpc["VpcId"]])
         table = self._route(vpc["VpcId"], self._gateway(vpc["VpcId"]))
-        self._placement_group()
+        # Keeps the two close to each other.
+        words = {"GroupName": self._name, "Strategy": "cluster"}
+        self._part("placement_group", "PlacementGroups", "PlacementGroup", **words)
         group = self._group(vpc["VpcId"], sources)
         return {
             "changed": self._changes > 0,
@@ -46,18 +48,14 @@ class Network:
         # EC2 does not know a new id everywhere at once.
         return insist(getattr(self._ec2, call), UNKNOWN_YET, **words)
 
-    def _find(self, kind: str, rows: str) -> dict[str, Any] | None:
-        filters = [{"Name": "tag:loadlab", "Values": [self._tags["loadlab"]]}]
-        call = getattr(self._ec2, f"describe_{kind}s")
-        return next(iter(call(Filters=filters)[rows]), None)
-
     def _part(self, kind: str, rows: str, item: str, **words: Any) -> dict[str, Any]:
         """Return the part with the tag, as EC2 describes it, created with ``words`` if need be."""
+        filters = [{"Name": "tag:loadlab", "Values": [self._tags["loadlab"]]}]
+        parts = getattr(self._ec2, f"describe_{kind}s")(Filters=filters)[rows]
         specification = tag_specification(kind.replace("_", "-"), self._tags)
-        part = self._find(kind, rows) or self._change(
-            f"create_{kind}", TagSpecifications=[specification], **words
-        )
-        described: dict[str, Any] = part.get(item, part)
+        if not parts:
+            parts = [self._change(f"create_{kind}", TagSpecifications=[specification], **words)]
+        described: dict[str, Any] = parts[0].get(item, parts[0])
         return described
 
     def _key(self, public: str) -> None:
@@ -97,17 +95,6 @@ class Network:
             # A teardown that ended early removed the gateway and left the route.
             self._change("replace_route", RouteTableId=name, **route)
         return name
-
-    def _placement_group(self) -> None:
-        """Keep the two close to each other."""
-        if not self._find("placement_group", "PlacementGroups"):
-            specification = tag_specification("placement-group", self._tags)
-            self._change(
-                "create_placement_group",
-                GroupName=self._name,
-                Strategy="cluster",
-                TagSpecifications=[specification],
-            )
 
     def _group(self, vpc: str, sources: list[str]) -> str:
         """Return a security group that lets in SSH from ``sources``, and the pair to each other."""

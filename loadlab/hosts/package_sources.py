@@ -42,7 +42,8 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class _Tool(Struct, frozen=True):
-    """Addresses of a tool's servers, and the variables that make another's tool use them."""
+    """Addresses of a tool's servers, and the variables that make another's tool use them, "" for
+    one that is not needed."""
 
     urls: list[str]
     environment: dict[str, str]
@@ -81,7 +82,7 @@ def find(
         try:
             settings = tool()
             sources |= {name_and_port(url) for url in settings.urls}
-            environment |= settings.environment
+            environment |= {name: word for name, word in settings.environment.items() if word}
         except ValueError as problem:
             missing[language] = str(problem)
     return Found(sources=sorted(sources), environment=environment, missing=missing)
@@ -149,7 +150,7 @@ def _pip(ask: Ask, read: Read) -> _Tool:
         "PIP_EXTRA_INDEX_URL": " ".join(indexes[1:]),
         "PIP_TRUSTED_HOST": settings.get("trusted-host", ""),
     }
-    return _Tool(urls, {name: value for name, value in variables.items() if value})
+    return _Tool(urls, variables)
 
 
 def _refuse_password(url: str, setting: str) -> None:
@@ -225,10 +226,7 @@ def _go(ask: Ask, environ: Mapping[str, str]) -> _Tool:
         )
     for url in urls:
         _refuse_password(url, "GOPROXY")
-    variables = {"GOPROXY": proxy, "GOSUMDB": sums}
-    return _Tool(
-        [*urls, *_go_sums(sums)], {name: value for name, value in variables.items() if value}
-    )
+    return _Tool([*urls, *_go_sums(sums)], {"GOPROXY": proxy, "GOSUMDB": sums})
 
 
 def go_urls(proxy: str) -> list[str]:
@@ -259,7 +257,7 @@ def _cargo(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> _T
         files = str(json.loads(text)["dl"])
     except (OSError, ValueError, KeyError) as problem:
         raise LabError(f"The registry of cargo does not answer: {page}: {problem}.") from problem
-    return _Tool([index, place, files], {"LAB_CARGO_INDEX": own} if own else {})
+    return _Tool([index, place, files], {"LAB_CARGO_INDEX": own})
 
 
 def crates_refusal(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> str:

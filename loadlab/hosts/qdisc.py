@@ -8,11 +8,12 @@ Units are bytes per second, bytes and seconds, as in the output of `tc -j qdisc 
 
 import math
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 
 from loadlab.run.catalog import known, names, read_yaml
 from loadlab.run.errors import LabError
@@ -119,43 +120,6 @@ class RootQdisc(Struct, frozen=True, kw_only=True):
         return self.handle == "0:"
 
 
-class _Entry(Struct, frozen=True):
-    """An entry of `tc -j qdisc show`."""
-
-    kind: str
-    handle: str
-    root: bool = False
-    parent: str = ""
-    options: Raw = Raw(b"{}")
-
-
-class _TbfOptions(Struct, frozen=True):
-    rate: float
-    burst: float
-    # Microseconds.
-    lat: float | None = None
-
-
-class _Delay(Struct, frozen=True):
-    delay: float = 0
-    jitter: float = 0
-
-
-class _Loss(Struct, frozen=True):
-    loss: float = 0
-
-
-class _Rate(Struct, frozen=True):
-    rate: float = 0
-
-
-class _NetemOptions(Struct, rename="kebab"):
-    limit: float
-    delay: _Delay = _Delay()
-    loss_random: _Loss = _Loss()
-    rate: _Rate = _Rate()
-
-
 def network_profile(root: Path, name: str) -> NetworkProfile:
     """Return files/network/<name>.yml. Raises PlanError for an unknown name or a bad file."""
     known("network", name, names(root / "files" / "network", "*.yml"))
@@ -201,33 +165,30 @@ def root(text: str) -> RootQdisc:
 
     Raises ValueError where there is not exactly one root qdisc.
     """
-    entries = msgspec.json.decode(text or "[]", type=list[_Entry])
-    roots = [entry for entry in entries if entry.root]
+    entries = msgspec.json.decode(text or "[]", type=list[dict[str, Any]])
+    roots = [entry for entry in entries if entry.get("root")]
     if len(roots) != 1:
         raise LabError(f"not one root qdisc: {text[:200]!r}")
-    entry = roots[0]
-    below = [below_entry.kind for below_entry in entries if below_entry.parent.startswith(HANDLE)]
-    return RootQdisc(
-        kind=entry.kind,
-        handle=entry.handle,
-        parameters=_parameters(entry),
-        child=" ".join(below),
-    )
+    kind, handle = roots[0]["kind"], roots[0]["handle"]
+    below = [entry["kind"] for entry in entries if entry.get("parent", "").startswith(HANDLE)]
+    parameters = _parameters(kind, roots[0].get("options", {}))
+    return RootQdisc(kind=kind, handle=handle, parameters=parameters, child=" ".join(below))
 
 
-def _parameters(entry: _Entry) -> Parameters | None:
-    if entry.kind == "tbf":
-        tbf = msgspec.json.decode(entry.options, type=_TbfOptions)
-        latency = None if tbf.lat is None else tbf.lat / 1_000_000
-        return Tbf(rate=tbf.rate, burst=tbf.burst, latency=latency)
-    if entry.kind == "netem":
-        netem = msgspec.json.decode(entry.options, type=_NetemOptions)
+def _parameters(kind: str, options: Mapping[str, Any]) -> Parameters | None:
+    """Return the parameters from the options that tc prints, where it leaves out what is zero."""
+    if kind == "tbf":
+        latency_us = options.get("lat")
+        latency = None if latency_us is None else latency_us / 1_000_000
+        return Tbf(rate=options["rate"], burst=options["burst"], latency=latency)
+    if kind == "netem":
+        delay = options.get("delay", {})
         return Netem(
-            limit=netem.limit,
-            delay=netem.delay.delay,
-            jitter=netem.delay.jitter,
-            loss=netem.loss_random.loss,
-            rate=netem.rate.rate,
+            limit=options["limit"],
+            delay=delay.get("delay", 0),
+            jitter=delay.get("jitter", 0),
+            loss=options.get("loss-random", {}).get("loss", 0),
+            rate=options.get("rate", {}).get("rate", 0),
         )
     return None
 

@@ -66,6 +66,12 @@ PROBE = "net.core.netdev_max_backlog"
 GONE = "gone"
 # First line of a file that the lab writes on a host.
 HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
+# Part of a host's settings -> the name by which a role has registered the result of lab.bench.tune.
+PARTS = {
+    "machine": "tuning_machine",
+    "postgresql": "tuning_postgresql",
+    "serving": "stack_serving",
+}
 # States in which a required key is as requested.
 TAKEN = ("applied", "already", "restored", "kept")
 
@@ -109,20 +115,6 @@ class Change(Struct, frozen=True, kw_only=True):
     key: str
     before: str
     value: str
-
-
-class TunedPart(Struct, frozen=True):
-    """A result of the action lab.bench.tune; without rows where it did not run."""
-
-    rows: list[LedgerRow] | None = None
-
-
-class TunedHost(Struct, frozen=True, kw_only=True):
-    """The results that a host has registered, by the names that the roles give them."""
-
-    tuning_machine: TunedPart = TunedPart()
-    tuning_postgresql: TunedPart = TunedPart()
-    stack_serving: TunedPart = TunedPart()
 
 
 def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
@@ -345,20 +337,20 @@ def not_taken(present: Iterable[LedgerRow]) -> list[str]:
     ]
 
 
-def host_rows(host: TunedHost, earlier: Sequence[LedgerRow]) -> list[LedgerRow]:
+def host_rows(
+    parts: Mapping[str, list[LedgerRow] | None], earlier: Sequence[LedgerRow]
+) -> list[LedgerRow]:
     """Return all ledger rows of a host in this run.
 
-    ``earlier``: the rows of the same profile recorded earlier in this run; they stand for the parts
-    that were not tuned.
+    ``parts``: each of PARTS -> its rows, None where it was not tuned. ``earlier``: the rows of the
+    same profile recorded earlier in this run; they stand for the parts that were not tuned.
     """
     # What listens has a row of its accept queue.
     serving = {row.key.removesuffix(".backlog") for row in earlier if row.key.endswith(".backlog")}
-    parts = {"machine": host.tuning_machine, "postgresql": host.tuning_postgresql}
-    parts["serving"] = host.stack_serving
     present: list[LedgerRow] = []
-    for name, part in parts.items():
+    for name, tuned in parts.items():
         recorded = [row for row in earlier if _part(row.key, serving) == name]
-        present += recorded if part.rows is None else part.rows
+        present += recorded if tuned is None else tuned
     return carry(present, earlier)
 
 

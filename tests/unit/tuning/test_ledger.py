@@ -4,7 +4,7 @@ import pytest
 
 from loadlab.model import LedgerRow, LedgerState
 from loadlab.tuning import ledger
-from loadlab.tuning.ledger import Reading, RequestedSetting, TunedHost, TunedPart
+from loadlab.tuning.ledger import Reading, RequestedSetting
 
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
 SOMAXCONN = "net.core.somaxconn"
@@ -224,14 +224,13 @@ def row(key: str, state: LedgerState = "already") -> LedgerRow:
 
 def test_a_stage_keeps_the_rows_of_the_others() -> None:
     earlier = [row("swap", "applied"), row("postgresql.jit"), row("nginx.backlog")]
-    machine, postgresql = TunedPart([row("swap")]), TunedPart([row("postgresql.x")])
-    tuned = TunedHost(tuning_machine=machine, tuning_postgresql=postgresql)
+    tuned = {"machine": [row("swap")], "postgresql": [row("postgresql.x")], "serving": None}
     assert ledger.host_rows(tuned, earlier) == [
         # What this run did to it before is not forgotten.
         row("swap", "applied"),
         row("postgresql.x"),
         row("nginx.backlog"),
     ]
-    served = TunedHost(stack_serving=TunedPart([row("nginx.x")]))
+    served = {"machine": None, "postgresql": None, "serving": [row("nginx.x")]}
     assert ledger.host_rows(served, earlier) == [*earlier[:2], row("nginx.x")]
     assert ledger.host_rows(tuned, []) == [row("swap"), row("postgresql.x")]

@@ -1,9 +1,7 @@
 """Action plugin lab.bench.ledger: writes the tuning ledger from the results of lab.bench.tune."""
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
@@ -12,7 +10,6 @@ from msgspec import Struct
 from loadlab.model import LedgerRow, TuningLedger
 from loadlab.run import documents
 from loadlab.tuning import ledger
-from loadlab.tuning.ledger import TunedHost
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -40,6 +37,8 @@ class ActionModule(ControllerAction[Arguments]):
         return {"changed": self.put(args.path, documents.encode(document))}
 
     def _rows(self, name: str, recorded: list[LedgerRow]) -> list[LedgerRow]:
-        variables: Mapping[str, Any] = self.variables["hostvars"][name]
-        parts = {part: variables.get(part, {}) for part in TunedHost.__struct_fields__}
-        return ledger.host_rows(convert(parts, TunedHost), recorded)
+        variables = self.variables["hostvars"][name]
+        rows = {
+            part: variables.get(result, {}).get("rows") for part, result in ledger.PARTS.items()
+        }
+        return ledger.host_rows(convert(rows, dict[str, list[LedgerRow] | None]), recorded)
