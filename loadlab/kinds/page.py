@@ -191,8 +191,8 @@ class _Builder:
             if self._kind.ranks
             else []
         )
-        blocks = present(Results(overview) if overview else None, *ranking, clients)
-        return [Section("Results", blocks, "results")] if overview or clients else []
+        blocks = present(Results(overview), *ranking, clients)
+        return [Section("Results", blocks, "results")] if blocks else []
 
     def _chosen(self, stacks: Sequence[Entry]) -> list[Entry]:
         """Return the cells that may have tiles."""

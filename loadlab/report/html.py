@@ -23,6 +23,11 @@ class Block:
     def macro(self) -> str:
         return type(self).__name__.lower()
 
+    @property
+    def has_data(self) -> bool:
+        """Whether there is anything to show."""
+        return True
+
 
 @dataclass(frozen=True)
 class Link:
@@ -93,6 +98,10 @@ class Table(Block):
     #: What its rows can be chosen by, each with its values.
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    @property
+    def has_data(self) -> bool:
+        return bool(self.rows)
+
 
 @dataclass(frozen=True)
 class Key:
@@ -156,6 +165,10 @@ class Results(Block):
 
     table: Table
 
+    @property
+    def has_data(self) -> bool:
+        return self.table.has_data
+
 
 @dataclass(frozen=True)
 class Group(Block):
@@ -217,7 +230,7 @@ def links(*shown: Link) -> TableCell:
 
 def present(*blocks: Block | None) -> list[Block]:
     """Return the blocks that have data."""
-    return [block for block in blocks if block is not None]
+    return [block for block in blocks if block is not None and block.has_data]
 
 
 def titled(title: str, *blocks: Block | None, level: str = "h3") -> list[Block]:

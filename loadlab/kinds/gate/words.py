@@ -17,8 +17,8 @@ from loadlab.model import (
 from loadlab.model.metric_rows import GATES
 from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words
+from loadlab.report.html import Column, Number
 from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import percent
@@ -188,13 +188,13 @@ def lines(verdict: Verdict) -> list[str]:
     return shown
 
 
-def _columns(title: str) -> list[TextColumn[VerdictRow]]:
+def _columns(title: str) -> list[Column[VerdictRow]]:
     return [
-        TextColumn(title, lambda row: GATES[row.metric].label, numeric=False),
-        TextColumn("base", lambda row: quantities.with_unit(row.metric, row.base)),
-        TextColumn("head", lambda row: quantities.with_unit(row.metric, row.head)),
-        TextColumn("difference", formatting.difference),
-        TextColumn("answer", answer, numeric=False),
+        Column(title, lambda row: GATES[row.metric].label),
+        Number("base", lambda row: quantities.with_unit(row.metric, row.base)),
+        Number("head", lambda row: quantities.with_unit(row.metric, row.head)),
+        Number("difference", formatting.difference),
+        Column("answer", answer),
     ]
 
 

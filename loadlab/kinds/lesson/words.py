@@ -17,8 +17,8 @@ from loadlab.model import (
     PredictionResult,
     UnmeasuredCell,
 )
+from loadlab.report.html import Column
 from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words.quantities import quantity
 from loadlab.run import expressions, formatting
 from loadlab.run.expressions import Lookup, Place
@@ -267,7 +267,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     marked = [dict(zip(GRADES, row, strict=True)) for row in rows]
     lessons = dict.fromkeys(row["lesson"] for row in marked if row["lesson"] != formatting.NONE)
     named = ("bundle", "lesson", *_SHOWN[1:]) if len(lessons) > 1 else _SHOWN
-    columns = [TextColumn(head, partial(_mark, head), numeric=False) for head in named]
+    columns = [Column(head, partial(_mark, head)) for head in named]
     reasons = [f"{row['bundle']}: {row['reason']}" for row in marked if row["reason"]]
     shared = [f"Lesson: {name}" for name in lessons] if len(lessons) == 1 else []
     return [*text_columns.table(columns, marked), *shared, *reasons]

@@ -6,8 +6,8 @@ from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
 from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words
+from loadlab.report.html import Column, Number
 from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels
 from loadlab.run import formatting
 from loadlab.run.formatting import lasting, percent, plural
@@ -154,13 +154,13 @@ def lines(verdict: MatrixVerdict) -> list[str]:
             return standing(leads[row.name])
         return "best" if row.name == verdict.best else ""
 
-    table: list[TextColumn[MatrixRow]] = [
-        TextColumn("candidate", title, numeric=False),
-        TextColumn("goodput", lambda row: formatting.rate(row.goodput)),
-        TextColumn("p99, ms", lambda row: formatting.ms(row.p99_us)),
-        TextColumn("memory", lambda row: formatting.size(row.memory_bytes)),
-        TextColumn("best over it", beside),
-        TextColumn("answer", answer, numeric=False),
+    table: list[Column[MatrixRow]] = [
+        Column("candidate", title),
+        Number("goodput", lambda row: formatting.rate(row.goodput)),
+        Number("p99, ms", lambda row: formatting.ms(row.p99_us)),
+        Number("memory", lambda row: formatting.size(row.memory_bytes)),
+        Number("best over it", beside),
+        Column("answer", answer),
     ]
     contenders = [row for row in verdict.candidates if row.contends]
     front = [title(row) for row in verdict.candidates if row.on_front]

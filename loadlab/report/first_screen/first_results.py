@@ -48,10 +48,8 @@ _NAMED = 3  # columns before the figures, which void cells have none of
 WIDTH, HEIGHT, EDGE = 300, 22, 10.0  # px: of a row of dots, and left and right of it
 
 
-def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | None:
-    """Return the table of measured cells; None where there are none."""
-    if not entries:
-        return None
+def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table:
+    """Return the table of measured cells."""
     floor_of = _floors(floors)
     compared = ""
     if len({_group(entry) for entry in entries}) < len(entries):
@@ -161,7 +159,7 @@ def _goodput(entry: Entry) -> TableCell:
 
 def _latency(entry: Entry, name: str) -> TableCell:
     statistics = entry.cell.statistics
-    cell = latency_columns.of_cell(statistics, name, statistics.responses)
+    cell = latency_columns.of_cell(statistics, name)
     us: float | None = getattr(statistics.latency_us, name)
     shown = None if us is None or cell.text == formatting.NONE else us / 1000
     return replace(cell, value=_number(shown))

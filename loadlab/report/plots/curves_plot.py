@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
 
 from loadlab.report.plots import svg
 from loadlab.stats.inference import ABOVE
@@ -93,9 +93,10 @@ def latency_by_percentile(
         for points in curves:
             if points:
                 x, y = zip(*points, strict=True)
-                (line,) = plot.axes.plot(x, y, color=colour, linewidth=width)
                 if len(curves) == 1:
-                    plot.curve(line, text)
+                    plot.line(x, y, colour, text, width=width)
+                else:
+                    plot.axes.plot(x, y, color=colour, linewidth=width)
     drawn = [point for _, curves, *_ in lines for points in curves for point in points]
     percentile_axis(plot.axes, max(x for x, _ in drawn))
     svg.latency_axis(plot.axes, [y for _, y in drawn])
@@ -164,11 +165,9 @@ def differences(
     axes.set_xlim(low - pad, high + pad)
     if ratios:
         step = max(1, round((high - low) / 7))
-        axes.xaxis.set_major_locator(MultipleLocator(step))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(100 * (2**x - 1))))
+        svg.ticks(axes.xaxis, MultipleLocator(step), lambda x: _percent(100 * (2**x - 1)))
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(x)))
+        svg.ticks(axes.xaxis, MaxNLocator(7, steps=[1, 2, 5, 10]), _percent)
     band = [(AREA, svg.BAND, "noise floor")] if any(row.floor is not None for row in rows) else []
     return plot.svg([*marks.values(), *band])
 
@@ -193,10 +192,7 @@ def _difference(
         axes.plot([place(row.low), place(row.high)], [y, y], color=colour, linewidth=2.2)
     if row.value is not None:
         inside = svg.PAPER if sign == "○" else colour
-        axes.plot(
-            [place(row.value)], [y], color=colour, marker="o", markersize=6,
-            markerfacecolor=inside, linestyle="",
-        )  # fmt: skip
+        svg.dots(axes, [place(row.value)], [y], colour, "o", 6, markerfacecolor=inside)
     axes.text(
         1.02, y, row.conclusion, transform=axes.get_yaxis_transform(), va="center",
         fontsize=svg.FONT, color=svg.INK,

@@ -5,13 +5,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves_plot import AREA, LINE
 from loadlab.report.plots.levels_plot import CROSS, STROKE
 
-LEFT, LABEL, RIGHT, ABOVE, BELOW = 77.0, 56.0, 13.8, 29.9, 45.0  # px around the panels
+LEFT, LABEL = 77.0, 56.0  # px left of the panels, and from them to their labels
 FIRST, FURTHER, GAP = 140.0, 80.0, 26.0  # px: heights of the panels, and between them
 GRASP = 8.0  # px: how near to a line the pointer reads it
 COLOURS = {"slower": svg.VERMILION, "faster": svg.GREEN}
@@ -59,12 +59,9 @@ def over_runs(
     - changes: the number of a run -> what changed in the environment before it
     """
     heights = [FIRST, *([FURTHER] * (len(panels) - 1))]
-    tops = [ABOVE + sum(heights[:index]) + index * GAP for index in range(len(heights))]
-    whole = tops[-1] + heights[-1] + BELOW
-    frame = (LEFT, ABOVE, RIGHT, whole - ABOVE - heights[0])
-    plot = svg.Plot(name, label, "", panels[0].name, whole, frame)
-    places = list(zip(tops[1:], heights[1:], panels[1:], strict=True))
-    every = [plot.axes, *(plot.panel(top, high, "") for top, high, _ in places)]
+    plot, every = svg.stacked(
+        name, label, "Run, in the order of time", panels[0].name, heights, GAP, LEFT
+    )
     for axes, panel in zip(every[1:], panels[1:], strict=True):
         svg.title(axes, panel.name)
     for axes, panel in zip(every, panels, strict=True):
@@ -72,8 +69,6 @@ def over_runs(
         axes.grid(visible=False, axis="x")
         axes.set_xlim(0.5, len(runs) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
-        last = axes is every[-1]
-        axes.tick_params(axis="x", bottom=last, labelbottom=last)
         _scale(axes, panel)
         for band in bands:
             axes.axvspan(
@@ -82,18 +77,17 @@ def over_runs(
         for number in changes:
             axes.axvline(number - 0.5, color=svg.GREY, linewidth=1.4, linestyle=(0, (4, 3)))
         _values(axes, panel.values)
-    every[0].plot(
-        void, [0.06] * len(void), transform=every[0].get_xaxis_transform(), color=svg.VERMILION,
-        marker="x", markersize=6, markeredgewidth=2, linestyle="",
+    svg.dots(
+        every[0], void, [0.06] * len(void), svg.VERMILION, "x", 6, markeredgewidth=2,
+        transform=every[0].get_xaxis_transform(),
     )  # fmt: skip
-    every[-1].set_xlabel("Run, in the order of time")
-    every[-1].xaxis.set_label_coords(0.5, -26.9 / heights[-1])
     keys = [(LINE, svg.BLUE, "each run")]
     keys += [(STROKE, svg.GREY, "environment changed")] if changes else []
-    keys += [(AREA, colour, kind) for kind, colour in COLOURS.items() if _has(bands, kind)]
+    kinds = {band.kind for band in bands}
+    keys += [(AREA, colour, kind) for kind, colour in COLOURS.items() if kind in kinds]
     keys += [(CROSS, svg.VERMILION, "void")] if void else []
     step = plot.across / len(runs)
-    high = tops[-1] + heights[-1] - ABOVE
+    high = sum(heights) + (len(heights) - 1) * GAP
     areas = [
         _area(LEFT + (number - 1) * step, step, high, text)
         for number, text in enumerate(runs, start=1)
@@ -103,10 +97,6 @@ def over_runs(
         for number, text in changes.items()
     ]
     return plot.svg(keys, over=f'<g fill="none" pointer-events="all">{"".join(areas)}</g>')
-
-
-def _has(bands: Sequence[Band], kind: str) -> bool:
-    return any(band.kind == kind for band in bands)
 
 
 def _values(axes: svg.Axes, values: Sequence[Value]) -> None:
@@ -132,13 +122,12 @@ def _scale(axes: svg.Axes, panel: Panel) -> None:
         svg.latency_axis(axes, numbers)
         return
     axes.set_ylim(0, 1.12 * max(numbers, default=0.0) or 1.0)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.ticks(axes.yaxis, MaxNLocator(4))
 
 
 def _area(left: float, width: float, height: float, text: str) -> str:
     """Return an area that tells its text when the pointer is over it."""
     return (
-        f'<rect x="{left:.1f}" y="{ABOVE:g}" width="{width:.1f}" height="{height:g}">'
+        f'<rect x="{left:.1f}" y="{svg.FRAME[1]:g}" width="{width:.1f}" height="{height:g}">'
         f"<title>{html.escape(text)}</title></rect>"
     )

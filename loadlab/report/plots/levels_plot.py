@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from loadlab.model import SearchStep, SweepLevel
 from loadlab.report.plots import svg
@@ -27,12 +27,10 @@ def _levels(axes: svg.Axes, values: Sequence[float], by: str) -> None:
     if by == "connections":
         axes.set_xscale("log", base=2)
         axes.set_xlim(min(values) / 1.2, max(values) * 1.2)
-        axes.set_xticks(list(values), [svg.number(value) for value in values])
-        axes.xaxis.set_minor_locator(NullLocator())
+        svg.ticks(axes.xaxis, FixedLocator(values))
     else:
         axes.set_xlim(0, 1.05 * max(values))
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+        svg.ticks(axes.xaxis, MaxNLocator(6))
 
 
 def _stopped(axes: svg.Axes, at: float | None) -> list[tuple[str, str, str]]:
@@ -72,12 +70,10 @@ def throughput(
     axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=5)
     keys += _stopped(axes, stopped)
     if best is not None:
-        top = y[x.index(best)]
-        axes.plot([best], [top], color=svg.GREEN, marker="o", markersize=9, linestyle="")
+        svg.dots(axes, [best], [y[x.index(best)]], svg.GREEN, "o", 9)
         keys.append((DOTS, svg.GREEN, "most"))
     axes.set_ylim(0, 1.12 * max([*y, 1]))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.ticks(axes.yaxis, MaxNLocator(5))
     _levels(axes, x, by)
     return plot.svg(keys)
 
@@ -121,10 +117,7 @@ def trace(name: str, label: str, steps: Sequence[SearchStep], result: float | No
         if tried:
             x, y = zip(*tried, strict=True)
             inside = svg.PAPER if met is None else colour
-            axes.plot(
-                x, y, color=colour, marker=marker, markersize=7, markeredgewidth=2,
-                markerfacecolor=inside, linestyle="",
-            )  # fmt: skip
+            svg.dots(axes, x, y, colour, marker, 7, markeredgewidth=2, markerfacecolor=inside)
             keys.append((sign, colour, text))
     if result is not None:
         axes.axhline(result, color=svg.GREEN, linewidth=1.2, linestyle=(0, (4, 3)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator
 
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves_plot import READ, Curve, carried, percentile_axis, position
@@ -118,9 +118,7 @@ def p99_by_rate(
     axes.set_xlim(*shared.rate)
     axes.set_ylim(*shared.ms)
     for axis, (low, high) in ((axes.xaxis, shared.rate), (axes.yaxis, shared.ms)):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 60 * low else (1,)))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+        svg.ticks(axis, LogLocator(subs=(1, 2, 5) if high < 60 * low else (1,)), _short)
     for begin, end in _void(points, shared.rate):
         axes.axvspan(
             begin, end, facecolor="none", edgecolor=svg.GREY, hatch="////", linewidth=0, zorder=0
@@ -143,12 +141,11 @@ def p99_by_rate(
         own = [(p.rate, p.p99_us / 1000) for p in points if p.bound == bound and p.p99_us]
         if own:
             x, y = zip(*own, strict=True)
-            axes.plot(x, y, color=svg.BLUE, marker=marker, markersize=8, linestyle="")
+            svg.dots(axes, x, y, svg.BLUE, marker, 8)
     for rate, ms in ((p.rate, p.p99_us / 1000) for p in points if p.best and p.p99_us is not None):
-        axes.plot(
-            [rate], [ms], color=svg.INK, marker="D", markersize=8, markerfacecolor=svg.PAPER,
-            markeredgewidth=1.6, linestyle="",
-        )  # fmt: skip
+        svg.dots(
+            axes, [rate], [ms], svg.INK, "D", 8, markerfacecolor=svg.PAPER, markeredgewidth=1.6
+        )
     return plot.svg(read=READ_RATE)
 
 
@@ -180,8 +177,7 @@ def percentiles(name: str, label: str, stacks: Sequence[Percentiles]) -> str | N
         colour, dashes = _style(index)
         x, y = zip(*points, strict=True)
         style = (0, [float(part) for part in dashes.split()]) if dashes else "-"
-        (line,) = plot.axes.plot(x, y, color=colour, linewidth=1.8, linestyle=style)
-        plot.curve(line, stack.name)
+        plot.line(x, y, colour, stack.name, width=1.8, style=style)
         right = x[-1]
         band = [(position(p), low, high) for p, low, high in stack.band if position(p) <= right]
         if band:
@@ -209,25 +205,16 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
     )  # fmt: skip
     axes = plot.axes
     every = [value for values_of_stack in stacks for value in values_of_stack.values]
-    if max(every) > svg.LOG_FROM * min(every) > 0:
-        axes.set_xscale("log")
+    if svg.rate_axis(axes, every, _short):
         axes.set_xlim(min(every) / 1.3, max(every) * 1.3)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.set_xlim(0, 1.05 * max(every) or 1.0)  # an axis of no width is none
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axes.set_ylim(len(stacks) - 0.5, -0.5)
     axes.set_yticks(range(len(stacks)), [_cut(named_stack.name) for named_stack in stacks])
     axes.tick_params(axis="y", length=0)
     for row, stack in enumerate(stacks):
-        axes.plot(
-            stack.values, [row] * len(stack.values), color=svg.SKY, marker="o", markersize=6,
-            linestyle="",
-        )  # fmt: skip
-        axes.plot([stack.median], [row], color=svg.BLUE, marker="|", markersize=13, linestyle="",
-                  markeredgewidth=2.4)  # fmt: skip
+        svg.dots(axes, stack.values, [row] * len(stack.values), svg.SKY, "o", 6)
+        svg.dots(axes, [stack.median], [row], svg.BLUE, "|", 13, markeredgewidth=2.4)
         axes.annotate(
             stack.shown, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0),
             textcoords="offset points", va="center", color=svg.INK,
@@ -249,14 +236,14 @@ def trade(name: str, label: str, y: str, stacks: Sequence[Traded]) -> str:
     for stack in sorted(stacks, key=lambda stack: stack.number or 0):
         colour = svg.GREY if stack.number is None else _style(stack.number - 1)[0]
         goodput, cost = stack.goodput, stack.cost
-        axes.plot([goodput.low or goodput.value, goodput.high or goodput.value], [cost.value] * 2,
-                  color=colour, linewidth=2, alpha=0.6)  # fmt: skip
-        axes.plot([goodput.value] * 2, [cost.low or cost.value, cost.high or cost.value],
-                  color=colour, linewidth=2, alpha=0.6)  # fmt: skip
-        axes.plot(
-            [goodput.value], [cost.value], color=colour, marker="D" if stack.chosen else "o",
-            markersize=9 if stack.chosen else 7 if stack.number else 5, linestyle="",
-        )  # fmt: skip
+        for ends in (
+            ([goodput.low or goodput.value, goodput.high or goodput.value], [cost.value] * 2),
+            ([goodput.value] * 2, [cost.low or cost.value, cost.high or cost.value]),
+        ):
+            axes.plot(*ends, color=colour, linewidth=2, alpha=0.6)
+        size = 9 if stack.chosen else 7 if stack.number else 5
+        mark = "D" if stack.chosen else "o"
+        svg.dots(axes, [goodput.value], [cost.value], colour, mark, size)
         if stack.number is not None:
             # Neighbours on the front have their names above and below in turn.
             up = 7 if stack.number % 2 else -17
@@ -266,14 +253,8 @@ def trade(name: str, label: str, y: str, stacks: Sequence[Traded]) -> str:
             )  # fmt: skip
     goodputs = [x for stack in stacks for x in _known(stack.goodput)]
     svg.latency_axis(axes, [x for stack in stacks for x in _known(stack.cost)])
-    if max(goodputs) > svg.LOG_FROM * min(goodputs) > 0:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_minor_locator(NullLocator())
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+    svg.rate_axis(axes, goodputs)
     axes.set_xlim(min(goodputs) / 1.1, 1.1 * max(goodputs) or 1.0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
     return plot.svg()
 
 

@@ -8,7 +8,7 @@ import html
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import matplotlib
@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 from PIL import Image
 
 # matplotlib ships no type information.
 Axes: TypeAlias = Any
+Axis: TypeAlias = Any
 Artist: TypeAlias = Any
+Values: TypeAlias = Sequence[float] | npt.NDArray[np.float64]
 # Red, green, blue and alpha of each colour, 0 to 255.
 Palette: TypeAlias = Sequence[tuple[int, int, int, int]]
 
@@ -142,6 +144,26 @@ class Plot:
         """
         artist.set_gid(f"curve{len(self._curves)}")
         self._curves.append((name, panel))
+
+    def line(
+        self,
+        x: Values,
+        y: Values,
+        colour: str,
+        name: str,
+        panel: int = 0,
+        *,
+        width: float = 1.2,
+        style: object = "-",
+    ) -> None:
+        """Draw a curve that the script reads; a single known value is a dot, NaN a gap."""
+        is_dot = np.count_nonzero(~np.isnan(y)) == 1
+        axes = self._panels[panel][0]
+        (line,) = axes.plot(
+            x, y, color=colour, linewidth=width, linestyle=style,
+            marker="o" if is_dot else None, markersize=3 if panel else 4,
+        )  # fmt: skip
+        self.curve(line, name, panel)
 
     def image(self, pixels: npt.NDArray[np.uint8], palette: Palette, panel: int = 0) -> str:
         """Return an image that fills a panel, as SVG text for ``svg``.
@@ -285,30 +307,76 @@ def _short(value: float) -> str:
     return f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
 
 
+def stacked(
+    name: str,
+    label: str,
+    x: str,
+    y: str,
+    heights: Sequence[float],
+    gap: float,
+    left: float = FRAME[0],
+) -> tuple[Plot, list[Axes]]:
+    """Return a plot of panels, one below the other on one x axis, and their axes; lengths in px.
+
+    ``y``: the label of the first; the others have a title(). The rest is as for Plot.
+    """
+    _, above, right, below = FRAME
+    tops = [above + sum(heights[:index]) + index * gap for index in range(len(heights))]
+    whole = tops[-1] + heights[-1] + below
+    plot = Plot(name, label, "", y, whole, (left, above, right, whole - above - heights[0]))
+    places = list(zip(tops, heights, strict=True))
+    panels = [plot.axes, *(plot.panel(*place, "") for place in places[1:])]
+    for axes in panels:
+        last = axes is panels[-1]
+        axes.tick_params(axis="x", bottom=last, labelbottom=last)
+    panels[-1].set_xlabel(x)
+    panels[-1].xaxis.set_label_coords(0.5, -26.9 / heights[-1])
+    return plot, panels
+
+
+def dots(
+    axes: Axes,
+    x: Sequence[float | None],
+    y: Sequence[float | None],
+    colour: str,
+    marker: str,
+    size: float,
+    **style: object,
+) -> None:
+    """Draw marks of ``size`` px without a line."""
+    axes.plot(x, y, color=colour, marker=marker, markersize=size, linestyle="", **style)
+
+
 def number(value: float) -> str:
     """Format a tick's number without exponent and with thousands separators."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
+def ticks(axis: Axis, locator: Locator, text: Callable[[float], str] = number) -> None:
+    """Set where an axis has ticks, and how it writes their numbers."""
+    axis.set_major_locator(locator)
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+
+
 def latency_axis(axes: Axes, values_ms: Sequence[float]) -> None:
     """Scale the y axis for latencies in ms: logarithmic where they span a factor of LOG_FROM."""
     positive = [value for value in values_ms if value > 0]
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     if not positive or max(positive) < LOG_FROM * min(positive):
-        axes.yaxis.set_major_locator(MaxNLocator(5))
+        ticks(axes.yaxis, MaxNLocator(5))
         axes.set_ylim(0, 1.08 * max(positive, default=1))
         return
     axes.set_yscale("log")
     # Ticks at 1, 2 and 5 while there are few.
     subs = (1, 2, 5) if max(positive) < 1000 * min(positive) else (1,)
-    axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    ticks(axes.yaxis, LogLocator(subs=subs, numticks=20))
     axes.set_ylim(0.8 * min(positive), 1.3 * max(positive))
 
 
-def seconds_axis(axes: Axes, end: float) -> None:
-    """Scale the x axis from 0 to ``end`` seconds."""
-    axes.set_xlim(0, end)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+def rate_axis(axes: Axes, values: Sequence[float], text: Callable[[float], str] = number) -> bool:
+    """Give the x axis ticks; return whether it is logarithmic, as where values span LOG_FROM."""
+    is_log = max(values) > LOG_FROM * min(values) > 0
+    if is_log:
+        axes.set_xscale("log")
+    ticks(axes.xaxis, LogLocator(subs=(1, 2, 5)) if is_log else MaxNLocator(5), text)
+    return is_log

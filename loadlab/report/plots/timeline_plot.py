@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from loadlab.model import AcceptQueue, HostSeries, LatencyBins, PerSecond
 from loadlab.report.plots import svg
@@ -28,7 +28,6 @@ MODES = {
 }
 # Of the line of a service's accept queue.
 STYLES = {"reverse_proxy": "dotted", "application": "solid", "postgresql": "dashed"}
-LEFT, RIGHT, ABOVE, BELOW = 59.4, 13.8, 29.9, 45.0  # px around the panels
 LATENCY, STRIP, GAP = 170.0, 46.0, 20.0  # px: heights of the panels, and between them
 COLUMNS = 150  # most columns of the figure; a longer load has several seconds in each
 LEVELS = 50  # rows of an image of CPU
@@ -69,20 +68,15 @@ def timeline(
     queueing = [host for host in hosts if host.queues]
     strips = len(queueing) + len(hosts)
     heights = [*([LATENCY, STRIP] if series else []), *([STRIP] * strips)]
-    tops = [ABOVE + sum(heights[:index]) + index * GAP for index in range(len(heights))]
-    whole = tops[-1] + heights[-1] + BELOW
-    frame = (LEFT, ABOVE, RIGHT, whole - ABOVE - heights[0])
-    plot = svg.Plot(name, label, "", "Latency, ms" if series else "", whole, frame)
-    places = list(zip(tops, heights, strict=True))
-    panels = [plot.axes, *(plot.panel(*place, "") for place in places[1:])]
+    plot, panels = svg.stacked(
+        name, label, "Second of the load", "Latency, ms" if series else "", heights, GAP
+    )
     for axes in panels:
         axes.grid(visible=False)
         for begin, until in disturbed:
             axes.axvspan(begin, until, color=svg.BAND, linewidth=0, zorder=0)
-        svg.seconds_axis(axes, end)
-        axes.tick_params(axis="x", bottom=axes is panels[-1], labelbottom=axes is panels[-1])
-    panels[-1].set_xlabel("Second of the load")
-    panels[-1].xaxis.set_label_coords(0.5, -26.9 / heights[-1])
+        axes.set_xlim(0, end)
+        svg.ticks(axes.xaxis, MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     keys, more = [(AREA, svg.BAND, "disturbed")] if disturbed else [], ""
     if series:
         own_keys, more = _latency(plot, series, end)
@@ -138,12 +132,8 @@ def _latency(
             continue
         drawn += numbers
         x = _middles(len(ms), wide, seconds)
-        marker = "o" if len(numbers) == 1 else None
         style = (0, (4, 2)) if heat and text == "p99" else "-"
-        (line,) = plot.axes.plot(
-            x, ms, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=4
-        )
-        plot.curve(line, text)
+        plot.line(x, ms, colour, text, width=width, style=style)
         keys.append(("╍╍" if style != "-" else LINE, colour, text))
     if not heat:
         svg.latency_axis(plot.axes, drawn)
@@ -165,9 +155,7 @@ def _scale(axes: svg.Axes, heat: LatencyBins) -> tuple[int, int]:
     axes.set_yscale("log")
     axes.set_ylim(heat.edges_us[low - 1] / 1000, heat.edges_us[high] / 1000)
     ticks = [base * 10**power for power in range(-2, 6) for base in _bases(low, high)]
-    axes.yaxis.set_major_locator(FixedLocator(ticks))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.ticks(axes.yaxis, FixedLocator(ticks))
     return low, high
 
 
@@ -204,24 +192,19 @@ def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> No
 
     scheduled, ok, came = means(series.scheduled), means(series.ok), means(series.came or ())
     top = 1.15 * max([*scheduled, *ok, *came, 1])
-    marker = "o" if len(x) == 1 else None
     for text, values, colour, width, style in (
         ("begun" if batch else "asked", scheduled, svg.ASKED, 4.0, "-"),
         ("verified", ok, svg.INK, 1.2, "-"),
         *([("came", came, svg.BLUE, 1.2, (0, (1, 1)))] if came else []),
     ):
-        (line,) = axes.plot(
-            x, values, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=3
-        )
-        plot.curve(line, f"{text}, requests/s", 1)
+        plot.line(x, values, colour, f"{text}, requests/s", 1, width=width, style=style)
     if not batch:
         lost = [(at, a - b) for at, a, b in zip(x, scheduled, ok, strict=True) if a > b]
         if lost:
             at, height = zip(*lost, strict=True)
             axes.vlines(at, 0, height, color=svg.VERMILION, linewidth=max(1.0, 300 / len(x)))
     axes.set_ylim(0, top)
-    axes.yaxis.set_major_locator(MaxNLocator(2))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.ticks(axes.yaxis, MaxNLocator(2))
     svg.title(axes, "Requests/s")
 
 
@@ -240,15 +223,11 @@ def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
         if full(queue):
             limit = axes.axhline(queue.limit, color=svg.VERMILION, linewidth=1.0)
             plot.curve(limit, f"limit of {name}", panel)
-        (line,) = axes.plot(
-            x, _largest(queue.depth, wide), color=svg.INK, linewidth=1.2,
-            linestyle=STYLES.get(queue.service, "solid"),
-            marker="o" if len(x) == 1 else None, markersize=3,
-        )  # fmt: skip
-        plot.curve(line, f"accept queue of {name}", panel)
+        style = STYLES.get(queue.service, "solid")
+        depths = _largest(queue.depth, wide)
+        plot.line(x, depths, svg.INK, f"accept queue of {name}", panel, style=style)
     axes.set_ylim(0, 1.15 * max(1, *(deepest(queue) for queue in drawn)))
-    axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.ticks(axes.yaxis, MaxNLocator(2, integer=True))
     svg.title(axes, f"Accept queues of the {host.name}, connections")
 
 
@@ -281,11 +260,8 @@ def _cpu(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host, end: float) -> 
         foreign = _mean(host.series.t, host.series.foreign_cpu, edges)
         lines.append(("foreign CPU", foreign, "dotted"))
     for text, values, style in lines:
-        (line,) = axes.plot(
-            middles, 100 * values, color=svg.INK, linewidth=1.0, linestyle=style,
-            marker="o" if columns == 1 else None, markersize=3,
-        )  # fmt: skip
-        plot.curve(line, f"{text} of the {host.name}, %", panel)
+        named = f"{text} of the {host.name}, %"
+        plot.line(middles, 100 * values, svg.INK, named, panel, width=1.0, style=style)
     axes.set_ylim(0, 100)
     axes.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
     share = f"% of {host.cores} cores" if host.cores > 1 else "% of its core"

@@ -159,10 +159,6 @@ def voided(repetition: Repetition) -> Row:
     return Row("" if repetition.validity.valid else "void")
 
 
-def _latency(rep: Repetition, name: str) -> TableCell:
-    return latency_columns.of_repetition(rep.latency_us, name, rep.responses)
-
-
 def _outputs(rep: Repetition) -> list[str]:
     return [name for name in rep.raw_sha256 if Path(name).name in registry.outputs()]
 
@@ -185,7 +181,8 @@ _REPETITION: Sequence[Column[Repetition]] = [
     Number("repetition", lambda rep: str(rep.repetition)),
     Number("achieved", lambda rep: formatting.rate(rep.rate_achieved)),
     Number("goodput", lambda rep: formatting.rate(rep.goodput)),
-    *latency_columns.columns(latency_columns.COLUMNS, _latency),
+    *latency_columns.columns(latency_columns.COLUMNS, lambda rep, name: (
+        latency_columns.of_repetition(rep.latency_us, name, rep.responses))),
     Number("response time, ms", lambda rep: latency_columns.response_time(rep.response_time)),
     Number("errors", lambda rep: formatting.count(cell_outcome.total(rep.errors))),
     Number("unsent", lambda rep: formatting.count(rep.unsent)),
@@ -193,7 +190,7 @@ _REPETITION: Sequence[Column[Repetition]] = [
     Number("server CPU", lambda rep: server_cpu([rep])),
     Number("client CPU", lambda rep: client_cpu([rep])),
     Column("verdict", state),
-]
+]  # fmt: skip
 
 
 def _opened(rep: Repetition) -> str:
@@ -237,25 +234,22 @@ _ERROR: Sequence[Column[_Count]] = [
 ]
 
 
-def _kinds(cell: CellSummary) -> Table | None:
-    """Return the table of a mix's kinds of request; None without a mix, or a valid repetition."""
-    loads = cell.statistics.kinds
-    if not loads:
-        return None
+_KIND: Sequence[Column[KindStatistics]] = [
+    Column("request", lambda load: load.name),
+    Number("weight", lambda load: str(load.weight)),
+    Number("requests", lambda load: f"{load.requests:,}"),
+    Number("goodput", lambda load: formatting.rate(load.goodput.median)),
+    *latency_columns.columns(latency_columns.COLUMNS, lambda load, name: (
+        latency_columns.of_cell(load, name))),
+    Number("errors", lambda load: formatting.count(cell_outcome.total(load.errors))),
+    Number("unsent", lambda load: formatting.count(load.unsent)),
+]  # fmt: skip
+
+
+def _kinds(cell: CellSummary) -> Table:
+    """Return the table of a mix's kinds of request."""
+    loads = cell.statistics.kinds or []
     block = sum(load.weight for load in loads)
-
-    def latency(load: KindStatistics, name: str) -> TableCell:
-        return latency_columns.of_cell(load, name, load.responses)
-
-    columns: list[Column[KindStatistics]] = [
-        Column("request", lambda load: load.name),
-        Number("weight", lambda load: str(load.weight)),
-        Number("requests", lambda load: f"{load.requests:,}"),
-        Number("goodput", lambda load: formatting.rate(load.goodput.median)),
-        *latency_columns.columns(latency_columns.COLUMNS, latency),
-        Number("errors", lambda load: formatting.count(cell_outcome.total(load.errors))),
-        Number("unsent", lambda load: formatting.count(load.unsent)),
-    ]
     log = cell.cell.load.replay
     way = (
         f"{labels.replay(log)} Each is sent once, in order and at its time; the weight is the "
@@ -270,7 +264,7 @@ def _kinds(cell: CellSummary) -> Table | None:
     return table(
         f"{way} All share the connections: a slow kind delays the others. Goodput is the median "
         "of the repetitions." + latency_columns.NO_VALUE,
-        columns,
+        _KIND,
         loads,
         lambda load: Row("bad" if cell_outcome.total(load.errors) or load.unsent else ""),
     )
@@ -387,11 +381,9 @@ def _limit(limit: CellLimit | None) -> list[Block]:
     return present(Text(limits.whole(limit), css="limit"), _account(limit), _ruled_out(limit))
 
 
-def _account(limit: CellLimit) -> Table | None:
-    """Return the table of the parts of a mean request's time; None without any."""
+def _account(limit: CellLimit) -> Table:
+    """Return the table of the parts of a mean request's time."""
     whole = limit.mean_us
-    if not limit.account:
-        return None
     mean = f"{formatting.ms(whole)} ms" if whole else "not known"
     columns: list[Column[TimePart]] = [
         Column("part", lambda part: limits.PARTS[part.part]),
@@ -409,12 +401,10 @@ def _account(limit: CellLimit) -> Table | None:
     )
 
 
-def _ruled_out(limit: CellLimit) -> Table | None:
-    """Return the table of limits that were ruled out or not looked for; None without any."""
+def _ruled_out(limit: CellLimit) -> Table:
+    """Return the table of limits that were ruled out or not looked for."""
     evidence = {code: sentence for code, sentence in limits.ruled_out(limit) if sentence}
     evidence |= dict.fromkeys(limit.unrecorded, "not recorded")
-    if not evidence:
-        return None
     return table(
         "Limits that were looked for and not found, each with its evidence.",
         [Column("limit", str), Column("evidence", evidence.__getitem__)],
@@ -455,11 +445,8 @@ _LOOP: Sequence[Column[_Loop]] = [
 ]
 
 
-def closed_loop(entries: Sequence[Entry]) -> Table | None:
-    """Return the table of an endpoint's closed loops; None where there was none."""
-    loops = [_Loop(entry, rep) for entry in entries for rep in entry.cell.repetitions]
-    if not loops:
-        return None
+def closed_loop(entries: Sequence[Entry]) -> Table:
+    """Return the table of an endpoint's closed loops."""
     # Where there are several cells, a column names them.
     named: list[Column[_Loop]] = [Column("cell", lambda loop: loop.entry.title)]
     return table(
@@ -467,7 +454,7 @@ def closed_loop(entries: Sequence[Entry]) -> Table | None:
         "where the stack saturates. Latency counts from the actual send time of a request, so it "
         "cannot be compared with the latencies above.",
         [*named, *_LOOP] if len(entries) > 1 else _LOOP,
-        loops,
+        [_Loop(entry, rep) for entry in entries for rep in entry.cell.repetitions],
         lambda loop: voided(loop.rep),
     )
 
@@ -534,16 +521,13 @@ def framed(
     return CellSection(formatting.sentence(title), headline, blocks, frame.folded)
 
 
-def _check_latency(cell: CellSummary, name: str) -> TableCell:
-    return latency_columns.of_cell(cell.statistics, name, cell.statistics.responses)
-
-
 _CROSS_CHECK: Sequence[Column[CellSummary]] = [
     Column("generator", lambda cell: cell.cell.load.generator),
     Number("connections", lambda cell: f"{cell.cell.load.connections:,}"),
     Number("goodput, /s", lambda cell: formatting.count(
         cell_outcome.median(cell.statistics.goodput))),
-    *latency_columns.columns(("p50", "p99"), _check_latency),
+    *latency_columns.columns(("p50", "p99"), lambda cell, name: (
+        latency_columns.of_cell(cell.statistics, name))),
     Column("valid", lambda cell: f"{cell.statistics.n} of "
                                  f"{cell.statistics.n + cell.statistics.n_void}"),
 ]  # fmt: skip

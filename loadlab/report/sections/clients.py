@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loadlab.model import CellSummary, ClientLoad
-from loadlab.report.html import Column, Number, Row, Table, TableCell, table
+from loadlab.report.html import Column, Number, Row, Table, table
 from loadlab.report.sections import cell_outcome, latency_columns
 from loadlab.run import formatting
 
@@ -17,39 +17,30 @@ class _Part(NamedTuple):
     after_s: float
 
 
-def _asked(part: _Part) -> str:
-    rate = part.client.rate
-    return "closed loop" if rate is None else formatting.plain(rate)
-
-
-def _latency(part: _Part, name: str) -> TableCell:
-    return TableCell(formatting.bounded(part.client.latency_us, name))
-
-
 _PART: Sequence[Column[_Part]] = [
     Number("repetition", lambda part: str(part.repetition)),
     Column("client", lambda part: part.client.name),
-    Number("asked", _asked),
+    Number("asked", lambda part: (
+        "closed loop" if part.client.rate is None else formatting.plain(part.client.rate))),
     Number("connections", lambda part: f"{part.client.connections:,}"),
     Number("achieved", lambda part: formatting.rate(part.client.rate_achieved)),
-    *latency_columns.columns(("p50", "p99", "max"), _latency),
+    *latency_columns.columns(("p50", "p99", "max"), lambda part, name: (
+        formatting.bounded(part.client.latency_us, name))),
     Number("errors", lambda part: formatting.count(cell_outcome.total(part.client.errors))),
     Number("unsent", lambda part: formatting.count(part.client.unsent)),
     Number("CPU", lambda part: formatting.percent(part.client.telemetry.cpu_busy)),
     Number("began, ms", lambda part: formatting.significant(1000 * part.after_s)),
     Column("verdict", lambda part: cell_outcome.valid_or_void(part.client.validity)),
-]
+]  # fmt: skip
 
 
-def section(cell: CellSummary) -> Table | None:
-    """Return the table of the clients in each repetition; None where there was only one client."""
+def section(cell: CellSummary) -> Table:
+    """Return the table of the clients in each repetition that has more than one."""
     parts: list[_Part] = []
     for rep in cell.repetitions:
         clients = rep.clients or []
         first = min(map(_start, clients), default=0.0)
         parts += [_Part(rep.repetition, client, _start(client) - first) for client in clients]
-    if not parts:
-        return None
     return table(
         "Each client's part of the load. Counts and histograms of all are added. Began: after the "
         "first of them, by their clocks as the controller read them.",

@@ -33,7 +33,6 @@ from loadlab.report.html import (
     table,
 )
 from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, planned_words, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.results.comparisons import effect
@@ -372,11 +371,11 @@ def _short(row: MetricComparison) -> str:
     return _metric(row) if row.latency_of == "due" else quantities.short(row.metric)
 
 
-_TEXT: Sequence[TextColumn[MetricComparison]] = [
-    TextColumn("medians", _short, numeric=False),
-    TextColumn("base", lambda row: quantities.terse(row.metric, row.base.median)),
-    TextColumn("head", lambda row: quantities.terse(row.metric, row.head.median)),
-    TextColumn("difference", lambda row: formatting.difference(row.difference)),
-    TextColumn("noise floor", lambda row: formatting.percent(row.noise_floor)),
-    TextColumn("conclusion", _concluded, numeric=False),
+_TEXT: Sequence[Column[MetricComparison]] = [
+    Column("medians", _short),
+    Number("base", lambda row: quantities.terse(row.metric, row.base.median)),
+    Number("head", lambda row: quantities.terse(row.metric, row.head.median)),
+    Number("difference", lambda row: formatting.difference(row.difference)),
+    Number("noise floor", lambda row: formatting.percent(row.noise_floor)),
+    Column("conclusion", _concluded),
 ]

@@ -42,16 +42,14 @@ _HOST: Sequence[Column[_HostLoad]] = [
 ]  # fmt: skip
 
 
-def table_of(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table | None:
-    """Return the table of the most of each figure in any valid repetition; None without any."""
+def table_of(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> Table:
+    """Return the table of the most of each figure in any valid repetition."""
     loads = [
         _HostLoad(entry, host, telemetries)
         for entry in [*measured, *closed_loops]
         for host, telemetries in _hosts(entry).items()
         if telemetries
     ]
-    if not loads:
-        return None
     named = len(measured) > 1 or len(closed_loops) > 1
     return table(
         "The most in any valid repetition. Softirq: time of the core that spent most of it on "

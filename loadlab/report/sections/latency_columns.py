@@ -3,7 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from loadlab.model import KindStatistics, Latency, PercentileInterval, ResponseTime, Statistics
+from loadlab.model import (
+    KindStatistics,
+    Latency,
+    PercentileInterval,
+    Reason,
+    ResponseTime,
+    Statistics,
+)
 from loadlab.report import html, words
 from loadlab.report.html import Column, Number, Table, TableCell
 from loadlab.report.words import quantities
@@ -27,35 +34,34 @@ RESPONSE_TIME = (
 )
 
 
-def columns(names: Sequence[str], cell: Callable[[T, str], TableCell]) -> list[Column[T]]:
+def columns(names: Sequence[str], cell: Callable[[T, str], TableCell | str]) -> list[Column[T]]:
     """Return a column for each latency."""
     return html.columns(names, lambda name: f"{formatting.percentile(name)}, ms", cell)
 
 
-def of_cell(statistics: Statistics | KindStatistics, name: str, answers: int | None) -> TableCell:
+def of_cell(statistics: Statistics | KindStatistics, name: str) -> TableCell:
     """Return a latency of a cell, or of one kind of its requests, in ms; its title is its interval,
-    or why there is no value.
-
-    ``answers``: how many have a latency.
-    """
+    or why there is no value."""
     interval: PercentileInterval | None = getattr(statistics.latency_interval_us, name, None)
     bound = tail.p99(statistics)
     if name == "p99" and bound.bound == "at_most":
         title = words.reason(interval.reason) if interval and interval.reason else ""
         return TableCell(text(bound), title=title)
-    return _cell(statistics.latency_us, name, answers, interval)
+    return _cell(statistics.latency_us, name, interval.reason if interval else None, interval)
 
 
 def of_repetition(latency: Latency | None, name: str, answers: int | None) -> TableCell:
-    """Return a latency of a repetition in ms, which has no interval."""
-    return _cell(latency, name, answers, None)
+    """Return a latency of a repetition in ms, which has no interval, or why there is no value.
+
+    ``answers``: how many have a latency.
+    """
+    return _cell(latency, name, percentiles.refusal(answers, name), None)
 
 
 def _cell(
-    latency: Latency | None, name: str, answers: int | None, interval: PercentileInterval | None
+    latency: Latency | None, name: str, reason: Reason | None, interval: PercentileInterval | None
 ) -> TableCell:
     value = None if latency is None else getattr(latency, name)
-    reason = interval.reason if interval else percentiles.refusal(answers, name)
     if reason and (value is None or not interval):
         return TableCell(formatting.NONE, title=words.reason(reason))
     if latency is None:
@@ -102,14 +108,11 @@ def response_time(mean: ResponseTime | None) -> TableCell:
     )
 
 
-def intervals(statistics: Statistics) -> Table | None:
-    """Return the table of a cell's percentiles; None where it has no valid repetition."""
-    percentile_intervals = statistics.latency_interval_us
-    if not percentile_intervals or not statistics.n:
-        return None
+def intervals(statistics: Statistics) -> Table:
+    """Return the table of a cell's percentiles; without a row where no repetition is valid."""
 
     def interval(name: str) -> str:
-        between: PercentileInterval = getattr(percentile_intervals, name)
+        between: PercentileInterval = getattr(statistics.latency_interval_us, name)
         return words.reason(between.reason) if between.reason else quantities.in_ms(between)
 
     def own(name: str) -> str:
@@ -127,5 +130,5 @@ def intervals(statistics: Statistics) -> Table | None:
             Number("of which generator, ms", own),
             Column("interval, ms", interval),
         ],
-        list(histograms.PERCENTILES),
+        list(histograms.PERCENTILES) if statistics.n else [],
     )

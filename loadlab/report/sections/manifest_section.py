@@ -28,6 +28,7 @@ from loadlab.report.html import (
     Text,
     columns,
     link,
+    present,
     table,
 )
 from loadlab.report.words import cost_words, labels
@@ -62,18 +63,22 @@ def _blocks(manifest: Manifest, options: Mapping[str, OptionValue]) -> list[Bloc
         "cost": cost_words.sentence(manifest.instances) if manifest.instances else "",
         "controller": ", ".join(f"{name} {value}" for name, value in controller),
     }
-    return [
+    return present(
         Facts({name: value for name, value in facts.items() if name != "cost" or value}),
         Text("To repeat it:"),
         Code(shlex.join(manifest.command.argv)),
         Text("", sources=[link(MANIFEST)]),
-        *_warnings(hosts),
+        table(
+            "Warnings about this hardware, as it was when the load began.",
+            [Column("hosts, setting, effect and remedy", str)],
+            hardware.warnings(hosts),
+        ),
         _hosts(hosts),
-        *_instances(manifest),
+        table("The instances that were its hosts.", _INSTANCE, manifest.instances or []),
         _options(options),
         _pins(manifest),
         _packages(hosts),
-    ]
+    )
 
 
 def certificate(reference: CertificateReference | None) -> str:
@@ -92,14 +97,6 @@ def certificate(reference: CertificateReference | None) -> str:
     ]
     finished = formatting.minute(reference.finished)
     return f"{reference.run_id} of {finished}: {count}{''.join(parts) or ', all passed'}"
-
-
-def _warnings(hosts: Mapping[str, ManifestHost]) -> list[Table]:
-    lines = hardware.warnings(hosts)
-    if not lines:
-        return []
-    caption = "Warnings about this hardware, as it was when the load began."
-    return [table(caption, [Column("hosts, setting, effect and remedy", str)], lines)]
 
 
 class _Property(NamedTuple):
@@ -164,12 +161,6 @@ _INSTANCE: Sequence[Column[CloudInstance]] = [
     Column("hours", lambda instance: f"{instance.hours:.2f}"),
     Column("USD", lambda instance: "unknown" if instance.usd is None else f"{instance.usd:.2f}"),
 ]
-
-
-def _instances(manifest: Manifest) -> list[Table]:
-    instances = manifest.instances
-    caption = "The instances that were its hosts."
-    return [table(caption, _INSTANCE, instances)] if instances else []
 
 
 def _versions(hosts: Mapping[str, ManifestHost]) -> list[_Property]:

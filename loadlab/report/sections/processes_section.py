@@ -98,14 +98,11 @@ _PROCESSES: Sequence[Column[Entry]] = [
 ]
 
 
-def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
-    """Return the table of CPU time per request and service; None where nothing was recorded.
+def _processes(entries: Sequence[Entry], named: bool) -> Table:
+    """Return the table of CPU time per request and service.
 
     ``named``: whether to add a column naming the cell.
     """
-    recorded = [entry for entry in entries if _recorded(entry)]
-    if not recorded:
-        return None
     return table(
         "CPU time of the processes in µs for each request to the reverse proxy (without one, for "
         "each answer), and as a share of all the server's CPU. Medians over the valid "
@@ -114,7 +111,7 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
         "interrupts and softirq; most kernels charge it to the process that they interrupt as "
         "well.",
         [*load_columns(named, lambda entry: entry), *_PROCESSES],
-        recorded,
+        [entry for entry in entries if _recorded(entry)],
     )
 
 
@@ -149,8 +146,8 @@ _SERVICE: Sequence[Column[_Service]] = [
 ]  # fmt: skip
 
 
-def _details(entries: Sequence[Entry], named: bool) -> Table | None:
-    """Return the table of memory, threads and context switches; None where nothing was recorded."""
+def _details(entries: Sequence[Entry], named: bool) -> Table:
+    """Return the table of memory, threads and context switches."""
     services = [
         service
         for entry in entries
@@ -158,8 +155,6 @@ def _details(entries: Sequence[Entry], named: bool) -> Table | None:
         if service.median(lambda used, _: used.processes_max) is not None
         and service.median(lambda used, _: used.rss_max_bytes) is not None
     ]
-    if not services:
-        return None
     return table(
         "The most at any reading, once a second; in resident memory, what processes share counts "
         "in each. PSS, the proportional set size, counts it once: before and after the load. "
@@ -193,17 +188,13 @@ _STATEMENT: Sequence[Column[_Called]] = [
 ]
 
 
-def _database(entries: Sequence[Entry], named: bool) -> Table | None:
-    """Return the table of statements of each cell's last valid repetition; None without
-    a database."""
-    statements = [called for entry in entries for called in _statements(entry)]
-    if not statements:
-        return None
+def _database(entries: Sequence[Entry], named: bool) -> Table:
+    """Return the table of statements of each cell's last valid repetition."""
     return table(
         "The statements that took the database most time, from its own statistics, in the last "
         "valid repetition. Connections are the most at any reading, once a second.",
         [*load_columns(named, lambda called: called.entry), *_STATEMENT],
-        statements,
+        [called for entry in entries for called in _statements(entry)],
         title="Statements",
         open=False,
     )
@@ -227,9 +218,5 @@ def blocks(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> list[Blo
     # Add a column naming the cell when there is more than one.
     named = len(measured) > 1 or len(closed_loops) > 1
     entries = [*measured, *closed_loops]
-    processes = _processes(entries, named)
-    if processes is None:
-        return []
-    return titled(
-        "Server processes", processes, _details(entries, named), _database(entries, named)
-    )
+    tables = (_processes(entries, named), _details(entries, named), _database(entries, named))
+    return titled("Server processes", *tables) if tables[0].has_data else []

@@ -77,11 +77,6 @@ def _of_client(show: Callable[[ClientStatistics], str]) -> Callable[[Entry], str
     )
 
 
-def _latency(entry: Entry, name: str) -> TableCell:
-    statistics = entry.cell.statistics
-    return latency_columns.of_cell(statistics, name, statistics.ok)
-
-
 def _verdict(entry: Entry) -> TableCell:
     return TableCell(cells_section.outcome(headline(entry), entry.cell), css="reason")
 
@@ -99,7 +94,9 @@ _CLIENT: Sequence[Column[Entry]] = [
         "answers/s",
         lambda entry: formatting.rate(cell_outcome.median(entry.cell.statistics.rate_achieved)),
     ),
-    *latency_columns.columns(_LATENCIES, _latency),
+    *latency_columns.columns(
+        _LATENCIES, lambda entry, name: latency_columns.of_cell(entry.cell.statistics, name)
+    ),
     Number("peak memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
     Number(
         "CPU, s (of a core)",
@@ -109,10 +106,8 @@ _CLIENT: Sequence[Column[Entry]] = [
 ]
 
 
-def overview(entries: Sequence[Entry]) -> Table | None:
-    """Return the table of Python clients; None where there are none."""
-    if not entries:
-        return None
+def overview(entries: Sequence[Entry]) -> Table:
+    """Return the table of Python clients."""
     return table(
         "Python clients, which are the subject here and not the instrument. Over the valid "
         "repetitions: seconds, answers per second, memory and CPU are medians, latencies those of "
@@ -130,14 +125,6 @@ def _recorded(show: Callable[[Repetition, PythonClient], str]) -> Callable[[Repe
     return lambda rep: show(rep, rep.client) if rep.client else formatting.NONE
 
 
-def _latency_once(rep: Repetition, name: str) -> TableCell:
-    return latency_columns.of_repetition(rep.latency_us, name, rep.ok)
-
-
-def _cpu_once(client: PythonClient) -> str:
-    return _cpu(client.seconds, client.cpu_s.user + client.cpu_s.system)
-
-
 def _versions(client: PythonClient) -> str:
     return ", ".join(f"{name} {version}" for name, version in client.versions.items())
 
@@ -146,9 +133,14 @@ _REPETITION: Sequence[Column[Repetition]] = [
     Number("repetition", lambda rep: str(rep.repetition)),
     Number("seconds", _recorded(lambda _, client: formatting.significant(client.seconds))),
     Number("answers/s", _recorded(lambda rep, _: formatting.rate(rep.rate_achieved))),
-    *latency_columns.columns(_LATENCIES, _latency_once),
+    *latency_columns.columns(
+        _LATENCIES, lambda rep, name: latency_columns.of_repetition(rep.latency_us, name, rep.ok)
+    ),
     Number("peak memory", _recorded(lambda _, client: formatting.size(client.max_rss_bytes))),
-    Number("CPU, s (of a core)", _recorded(lambda _, client: _cpu_once(client))),
+    Number(
+        "CPU, s (of a core)",
+        _recorded(lambda _, client: _cpu(client.seconds, client.cpu_s.user + client.cpu_s.system)),
+    ),
     Number("server CPU", lambda rep: cells_section.server_cpu([rep])),
     Number("client CPU", lambda rep: cells_section.client_cpu([rep])),
     Number(

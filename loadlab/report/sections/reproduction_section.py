@@ -76,13 +76,11 @@ _DEVIATION: Sequence[Column[Deviation]] = [
 ]
 
 
-def _deviations(reproduction: Reproduction) -> Table | None:
+def _deviations(reproduction: Reproduction) -> Table:
     rows: list[Row | Deviation] = []
     for part in reproduction.parts:
         if part.deviations:
             rows += [Row(title=words.PLURALS[part.part]), *part.deviations]
-    if not rows:
-        return None
     count = sum(len(part.deviations) for part in reproduction.parts)
     return table(
         "Everything that differs, besides the figures.",

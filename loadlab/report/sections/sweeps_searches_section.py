@@ -22,7 +22,6 @@ from loadlab.report.html import (
     table,
 )
 from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
@@ -109,16 +108,16 @@ def _confirmed(search: SearchSummary) -> str:
     return f"{search.confirmed.met} of {search.confirmed.of}" if search.confirmed else ""
 
 
-_SEARCHES: Sequence[TextColumn[tuple[SearchSummary, str]]] = [
-    TextColumn("search", lambda own: own[1], numeric=False),
-    TextColumn("highest rate", lambda own: formatting.rate(own[0].highest_rate)),
-    TextColumn("confirmed", lambda own: _confirmed(own[0])),
-    TextColumn("bound", lambda own: words.reason(own[0].reasons[0]), numeric=False),
+_SEARCHES: Sequence[Column[tuple[SearchSummary, str]]] = [
+    Column("search", lambda own: own[1]),
+    Number("highest rate", lambda own: formatting.rate(own[0].highest_rate)),
+    Number("confirmed", lambda own: _confirmed(own[0])),
+    Column("bound", lambda own: words.reason(own[0].reasons[0])),
 ]
-_SWEEPS: Sequence[TextColumn[tuple[SweepSummary, str]]] = [
-    TextColumn("sweep", lambda own: own[1], numeric=False),
-    TextColumn("most", lambda own: formatting.rate(_most(own[0]))),
-    TextColumn("at", lambda own: level(own[0].best.value, own[0].by) if own[0].best else ""),
+_SWEEPS: Sequence[Column[tuple[SweepSummary, str]]] = [
+    Column("sweep", lambda own: own[1]),
+    Number("most", lambda own: formatting.rate(_most(own[0]))),
+    Number("at", lambda own: level(own[0].best.value, own[0].by) if own[0].best else ""),
 ]
 
 

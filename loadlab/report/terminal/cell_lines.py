@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from loadlab.model import (
     CellLimit,
@@ -11,10 +11,12 @@ from loadlab.model import (
     KindStatistics,
     RankingRow,
     Repetition,
+    Statistics,
     Summary,
     VisitLoad,
 )
 from loadlab.report import words
+from loadlab.report.html import Column, Number, columns
 from loadlab.report.sections import (
     cell_outcome,
     comparison_section,
@@ -26,12 +28,14 @@ from loadlab.report.sections import (
     sweeps_searches_section,
 )
 from loadlab.report.terminal import text_columns
-from loadlab.report.terminal.text_columns import TextColumn
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.run import formatting
 from loadlab.stats import percentiles
+
+# What a line is about.
+T = TypeVar("T")
 
 # Purposes that the name of a cell has.
 _PURPOSES = {
@@ -147,9 +151,9 @@ def _rows(cells: Sequence[CellSummary], summary: Summary, paths: Paths) -> list[
 
 def _signs(rows: Sequence[_Row]) -> list[str]:
     """Return what the signs in place of a percentile or before it say; empty without signs."""
-    columns = [[column.cell(row) for row in rows] for column in _LATENCIES]
+    figures = [[text_columns.text(column, row) for row in rows] for column in _LATENCIES]
     # The table leaves out a column without a figure.
-    shown = [text for texts in columns if {*texts} - {formatting.NONE} for text in texts]
+    shown = [text for texts in figures if {*texts} - {formatting.NONE} for text in texts]
     signs = {
         formatting.NONE: "too few answers for this percentile, or others may have made it",
         "≤": "at most, as the generator or others on the machine may have made it",
@@ -196,19 +200,12 @@ def _broken(visits: _Visits) -> str:
     return f"{visits.load.broken_sum:,} ({', '.join(steps)})" if steps else "0"
 
 
-def _kind_latency(name: str) -> TextColumn[_Kind]:
-    def ms(kind: _Kind) -> str:
-        return latency_columns.of_cell(kind.load, name, kind.load.responses).text
-
-    return TextColumn(formatting.percentile(name), ms)
-
-
-def _latency(name: str) -> TextColumn[_Row]:
-    def ms(row: _Row) -> str:
-        statistics = row.entry.cell.statistics
-        return latency_columns.of_cell(statistics, name, statistics.responses).text
-
-    return TextColumn(formatting.percentile(name), ms)
+def _latencies(statistics: Callable[[T], Statistics | KindStatistics]) -> list[Column[T]]:
+    return columns(
+        ("p50", "p99", "p99_9"),
+        formatting.percentile,
+        lambda record, name: latency_columns.of_cell(statistics(record), name),
+    )
 
 
 def _outcome(row: _Row) -> str:
@@ -265,53 +262,53 @@ def _errors(row: _Row) -> str:
     return formatting.count(errors) if errors else ""
 
 
-_PATH: TextColumn[_Row] = TextColumn("endpoint", lambda row: row.path, numeric=False)
-_NAME: TextColumn[_Row] = TextColumn("cell", lambda row: row.name, numeric=False)
-_VALID: TextColumn[_Row] = TextColumn("valid", _valid)
-_OUTCOME: TextColumn[_Row] = TextColumn("outcome", _outcome, numeric=False)
-_LATENCIES = [*map(_latency, ("p50", "p99", "p99_9"))]
-_COLUMNS: Sequence[TextColumn[_Row]] = [
-    TextColumn("rank", lambda row: ranking_section.rank(row.rank) if row.rank else ""),
+_PATH: Column[_Row] = Column("endpoint", lambda row: row.path)
+_NAME: Column[_Row] = Column("cell", lambda row: row.name)
+_VALID: Column[_Row] = Number("valid", _valid)
+_OUTCOME: Column[_Row] = Column("outcome", _outcome)
+_LATENCIES: list[Column[_Row]] = _latencies(lambda row: row.entry.cell.statistics)
+_COLUMNS: Sequence[Column[_Row]] = [
+    Number("rank", lambda row: ranking_section.rank(row.rank) if row.rank else ""),
     _PATH,
     _NAME,
-    TextColumn("load", lambda row: row.load, numeric=False),
-    TextColumn("goodput", _goodput),
+    Column("load", lambda row: row.load),
+    Number("goodput", _goodput),
     *_LATENCIES,
-    TextColumn("errors", _errors),
-    TextColumn("connections", _opened),
-    TextColumn("CPU", _cpu),
+    Number("errors", _errors),
+    Number("connections", _opened),
+    Number("CPU", _cpu),
     _VALID,
     _OUTCOME,
 ]
-_KIND_COLUMNS: Sequence[TextColumn[_Kind]] = [
-    TextColumn("cell", lambda kind: kind.row.name, numeric=False),
-    TextColumn("load", lambda kind: kind.row.load, numeric=False),
-    TextColumn("request", lambda kind: kind.load.name, numeric=False),
-    TextColumn("weight", lambda kind: str(kind.load.weight)),
-    TextColumn("goodput", lambda kind: formatting.rate(kind.load.goodput.median)),
-    *map(_kind_latency, ("p50", "p99", "p99_9")),
-    TextColumn("errors", lambda kind: formatting.count(cell_outcome.total(kind.load.errors))),
+_KIND_COLUMNS: Sequence[Column[_Kind]] = [
+    Column("cell", lambda kind: kind.row.name),
+    Column("load", lambda kind: kind.row.load),
+    Column("request", lambda kind: kind.load.name),
+    Number("weight", lambda kind: str(kind.load.weight)),
+    Number("goodput", lambda kind: formatting.rate(kind.load.goodput.median)),
+    *_latencies(lambda kind: kind.load),
+    Number("errors", lambda kind: formatting.count(cell_outcome.total(kind.load.errors))),
 ]
-_VISIT_COLUMNS: Sequence[TextColumn[_Visits]] = [
-    TextColumn("cell", lambda visits: visits.row.name, numeric=False),
-    TextColumn("load", lambda visits: visits.row.load, numeric=False),
-    TextColumn("visits", lambda visits: f"{visits.load.started:,}"),
-    TextColumn("completed", lambda visits: f"{visits.load.completed:,}"),
-    TextColumn("broken", _broken),
-    TextColumn("under way", lambda visits: f"{visits.load.cut:,}"),
-    TextColumn("visit p50", lambda visits: formatting.ms(visits.load.p50_us)),
-    TextColumn("visit p99", lambda visits: formatting.ms(visits.load.p99_us)),
+_VISIT_COLUMNS: Sequence[Column[_Visits]] = [
+    Column("cell", lambda visits: visits.row.name),
+    Column("load", lambda visits: visits.row.load),
+    Number("visits", lambda visits: f"{visits.load.started:,}"),
+    Number("completed", lambda visits: f"{visits.load.completed:,}"),
+    Number("broken", _broken),
+    Number("under way", lambda visits: f"{visits.load.cut:,}"),
+    Number("visit p50", lambda visits: formatting.ms(visits.load.p50_us)),
+    Number("visit p99", lambda visits: formatting.ms(visits.load.p99_us)),
 ]
-_CLIENT_COLUMNS: Sequence[TextColumn[_Row]] = [
+_CLIENT_COLUMNS: Sequence[Column[_Row]] = [
     _PATH,
     _NAME,
-    TextColumn("client", lambda row: row.entry.cell.cell.load.generator, numeric=False),
-    TextColumn("requests", lambda row: formatting.count(row.entry.cell.cell.load.requests)),
-    TextColumn("at once", lambda row: f"{row.entry.cell.cell.load.connections:,}"),
-    TextColumn("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
-    TextColumn("memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
-    TextColumn("CPU, s", _of_client(lambda client: formatting.significant(client.cpu_s.median))),
-    TextColumn("failed", _failed),
+    Column("client", lambda row: row.entry.cell.cell.load.generator),
+    Number("requests", lambda row: formatting.count(row.entry.cell.cell.load.requests)),
+    Number("at once", lambda row: f"{row.entry.cell.cell.load.connections:,}"),
+    Number("seconds", _of_client(lambda client: formatting.significant(client.seconds.median))),
+    Number("memory", _of_client(lambda client: formatting.size(client.max_rss_bytes.median))),
+    Number("CPU, s", _of_client(lambda client: formatting.significant(client.cpu_s.median))),
+    Number("failed", _failed),
     _VALID,
     _OUTCOME,
 ]

@@ -1,14 +1,15 @@
 """Aligned columns of the terminal."""
 
-from loadlab.report.terminal.text_columns import TextColumn, table
+from loadlab.report.html import Column, Number
+from loadlab.report.terminal.text_columns import table
 
 
 def test_columns_are_as_wide_as_their_texts_and_those_without_any_are_left_out() -> None:
-    columns: list[TextColumn[float]] = [
-        TextColumn("name", lambda number: f"n{number:g}", numeric=False),
-        TextColumn("rate", lambda number: f"{number:.2f}"),
-        TextColumn("absent", lambda number: "-" if number > 9 else ""),
-        TextColumn("note", lambda number: "high" if number > 9 else "", numeric=False),
+    columns: list[Column[float]] = [
+        Column("name", lambda number: f"n{number:g}"),
+        Number("rate", lambda number: f"{number:.2f}"),
+        Number("absent", lambda number: "-" if number > 9 else ""),
+        Column("note", lambda number: "high" if number > 9 else ""),
     ]
     assert table(columns, [1, 10.5]) == [
         "name    rate  note",
