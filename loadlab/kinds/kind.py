@@ -74,6 +74,7 @@ class Kind:
     #: Whether it judges without the cells that fail; then these are no failure.
     drops_failures: ClassVar[bool] = False
     expects_void: ClassVar[bool] = False  #: Whether it judges its void measurements itself.
+    cross_checks: ClassVar[bool] = False  #: Whether its cells may have a cross-check.
     reasons: ClassVar[ReasonPart | None] = None  #: The rows of the reasons that it alone returns.
 
     # The plan.
@@ -108,10 +109,6 @@ class Kind:
     def schedule(self, draft: Draft) -> PlannedCells:
         """Return the cells with the experiments and blocks of this kind. Raises PlanError."""
         return draft.cells
-
-    def has_cross_checks(self, study: Study | None) -> bool:
-        """Return whether cells may have a cross-check."""
-        return False
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
         """Return the comparisons, and an A/A control of the base of each."""

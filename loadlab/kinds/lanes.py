@@ -6,9 +6,11 @@ What slows the machine slows all of them alike, so it is not in the ratio of two
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from loadlab.generators import metronome
 from loadlab.model import Item, Load, Reason
+from loadlab.plan import cell_ids
 from loadlab.plan.experiments import Stacks
 from loadlab.reasons.validity_reasons import CAUSES
 from loadlab.stacks.contract import Contracts
@@ -25,6 +27,18 @@ def apart(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Reas
     ``planned``: the item of each, with its load. ``contracts``: endpoint -> its.
     """
     return next(_obstacles(planned, stacks, contracts), None)
+
+
+def with_load(item: Item, load: Load, expected_void: list[str]) -> Item:
+    """Return an item with its lane of a load, and the void reasons that are all lanes' alike."""
+    cell = replace(item.cell, load=load, expected_void=expected_void)
+    closed_s = load.lanes.closed_s if load.lanes else 0
+    return replace(
+        item,
+        cell_id=cell_ids.cell_id(cell, item.purpose),
+        cell=cell,
+        expected_s=(load.duration_s or 0) + load.warmup_s + closed_s,
+    )
 
 
 def _obstacles(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) -> Iterator[Reason]:

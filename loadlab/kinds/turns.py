@@ -60,16 +60,17 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
     ``setup``: what is set up on the hosts, None where that is not known. ``now``: unix seconds.
     """
     run = RunDir(run_dir)
+    item = last.item if last is not None else None
     result, results = None, dict[str, Result]()
-    if last is not None:
-        for item in last.item.measured:
-            repetition = run.repetition(item.cell_id, item.repetition)
+    if item is not None:
+        for lane in item.measured:
+            repetition = run.repetition(lane.cell_id, lane.repetition)
             # After a failed set-up a stack may have no record.
             if repetition.cell.exists():
                 derive_run.repetition(repetition.path)
-                results[item.cell_id] = documents.read(repetition.result, Result)
-        result = results[last.item.cell_id]
-        setup = None if result.error is not None else schedule.setup(last.item)
+                results[lane.cell_id] = documents.read(repetition.result, Result)
+        result = results[item.cell_id]
+        setup = None if result.error is not None else schedule.setup(item)
     with lock.alone(run.path):
         kept: Records = records.load(run.path)
         # The generators were calibrated after the run was planned.
@@ -93,10 +94,10 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
     return Turn(
         plan=plan,
         records=kept,
-        last=last.item if last is not None else None,
+        last=item,
         result=result,
-        results=results if last is not None and len(last.item.lanes) > 1 else {},
-        block=_ended(last.item if last is not None else None, following),
+        results=results if item is not None and len(item.lanes) > 1 else {},
+        block=_ended(item, following),
         disturbance=disturbance,
         notices=notices,
         following=replace(following, seconds_left=seconds_left) if following else None,

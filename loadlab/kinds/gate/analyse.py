@@ -11,7 +11,7 @@ from itertools import chain
 
 from msgspec.structs import asdict, replace
 
-from loadlab.kinds.gate import sides, void_shares
+from loadlab.kinds.gate import sides
 from loadlab.kinds.gate.sides import Cells
 from loadlab.model import (
     Answer,
@@ -104,7 +104,7 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
         rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
         rows = _crowded(rows, loads["constant"])
-        tables[head.name] = void_shares.undecided(rows, _voids(planned, head, kept))
+        tables[head.name] = sides.without_uneven(rows, _voids(planned, head, kept))
     return tables
 
 
@@ -114,7 +114,7 @@ def _voids(planned: PlannedGate, head: Variant, kept: Records) -> list[VoidCount
     compared: dict[VerdictSide, VariantCells] = {"base": planned.base.cells}
     if head.name in heads:
         compared["head"] = heads[head.name]
-    return void_shares.counts({**compared, "control": planned.control}, kept)
+    return sides.void_counts({**compared, "control": planned.control}, kept)
 
 
 def _loads(planned: PlannedGate, head: VariantCells, kept: Records) -> dict[str, Cells]:

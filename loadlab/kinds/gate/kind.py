@@ -32,6 +32,7 @@ class GateKind(StudyKind):
     subject = "base"
     example = "-e base=<variant> -e head=<variant>"
     playbook = "playbooks/ab.yml"
+    cross_checks = False
     tabulates = False
     # The verdict compares the variants.
     ranks = False
@@ -48,9 +49,6 @@ class GateKind(StudyKind):
         root = draft.request.root
         lanes = variants.with_lanes(root, draft.cells, filled(draft.run.options))
         return variants.with_blocks(root, lanes, latest)
-
-    def has_cross_checks(self, study: Study | None) -> bool:
-        return False
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
         # Student's t of the summary holds for one look only; verdict.json has the answers.

@@ -11,10 +11,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.kinds import budget, lanes
+from loadlab.kinds import budget, comparison, lanes
 from loadlab.kinds.gate import side_by_side, variants
 from loadlab.kinds.gate.variants import EXAMPLE
 from loadlab.kinds.kind import Draft
+from loadlab.kinds.study.study_files import without_file
 from loadlab.model import (
     Baseline,
     GivenOptions,
@@ -27,13 +28,11 @@ from loadlab.model import (
     Record,
     Study,
     StudyCell,
-    StudyPublication,
     Variant,
     VariantCells,
     Verdict,
 )
 from loadlab.model.base import Above0, NotNegative, Positive
-from loadlab.plan import connections
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
@@ -42,18 +41,10 @@ from loadlab.run.run_dir import VERDICT
 
 BASE, HEAD, BASELINE = "base", "head", "baseline"
 NAMES = (BASE, HEAD, BASELINE)
-# What the blocks and the one load of a comparison leave no room for.
+# What the blocks and the one load leave no room for, beside what a comparison does.
 _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
     "slo": "all variants are measured at one rate. Give -e rate=",
-    "mix": "variants are compared at one endpoint. Give one with -e endpoint=",
-    "replay": "variants are compared at one endpoint. Give one with -e endpoint=",
-    "sessions": "variants are compared at one endpoint. Give one with -e endpoint=",
-    "profile": "a flame graph belongs to one stack. Give it to lab.yml",
-    "trace": "a trace belongs to one stack. Give it to lab.yml",
-    "overload": "an overload belongs to one stack. Give it to lab.yml",
-    "study": "the variants are the cells. Give one of both",
-    "lesson": "the variants are the cells. Give one of both",
 }
 # Options that may have several values, of which a comparison has one; the endpoint must be named.
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
@@ -92,19 +83,11 @@ def study(root: Path, options: GivenOptions) -> Study:
             "baseline: it has no place beside base, which is measured in this run. Give one of "
             "both."
         )
-    for name, reason in _REFUSED.items():
-        if name in options:
-            raise PlanError(
-                f"{name}: '{options[name]}' has no place beside base and head: {reason}."
-            )
+    comparison.refuse_options(options, "variants", "beside base and head", _REFUSED)
     for name in _OF_ONE:
-        value = options.get(name)
+        value = options.get(name, [] if name == "endpoint" else "")
         values = value if isinstance(value, list) else str(value).split(",")
-        if (name == "endpoint" and value is None) or len(values) > 1:
-            raise PlanError(
-                f"{name}: variants are compared at one {name}. Give one with -e {name}=<value>."
-            )
-    connections.refuse_beside(options.get(connections.OPTION), "variants")
+        comparison.refuse_several("variants", name, values)
     generator = registry.GENERATORS.get(str(options.get("generator", "")))
     if generator is not None and generator.mode != "constant":
         raise PlanError(
@@ -123,18 +106,9 @@ def study(root: Path, options: GivenOptions) -> Study:
     else:
         compared = [variants.variant(root, BASE, str(options[BASE]), rest), *heads]
         load["rate"] = {"fraction": rule.gate_fraction, "of": [BASE]}
-    return Study(
-        kind="study",
-        name="gate",
-        scale=None,
-        description="variants, block by block, until the answer is clear",
-        options=load,
-        cells=[cell for variant in compared for cell in _cells(variant)],
-        claims=[],
-        aa_controls=True,
-        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-        variants=compared,
-    )
+    description = "variants, block by block, until the answer is clear"
+    cells = [cell for variant in compared for cell in _cells(variant)]
+    return replace(without_file("gate", description, load, cells), variants=compared)
 
 
 def _cells(variant: Variant) -> list[StudyCell]:

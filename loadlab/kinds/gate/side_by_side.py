@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from loadlab.kinds.lanes import OUTSIDE
+from loadlab.kinds.lanes import OUTSIDE, with_load
 from loadlab.model import Item, LaneTurns, Load
-from loadlab.plan import cell_ids
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import PlannedExperiment, items
@@ -50,10 +49,11 @@ def _shared(
     if not isinstance(experiment, Fixed | Scaled):
         return experiment
     item = experiment.item
-    item = replace(item, cell=replace(item.cell, expected_void=OUTSIDE))
     if not is_constant(item):
         # The saturation, of which all lanes have a fraction.
-        return replace(experiment, item=item)
+        return replace(
+            experiment, item=replace(item, cell=replace(item.cell, expected_void=OUTSIDE))
+        )
     load = item.cell.load
     load = replace(
         load,
@@ -62,13 +62,7 @@ def _shared(
         fraction=load.fraction and more * load.fraction / stacks,
         duration_s=duration_s or load.duration_s,
     )
-    cell = replace(item.cell, load=load)
-    item = replace(
-        item,
-        cell_id=cell_ids.cell_id(cell, item.purpose),
-        cell=cell,
-        expected_s=(load.duration_s or 0) + load.warmup_s + turns.closed_s,
-    )
+    item = with_load(item, load, OUTSIDE)
     if isinstance(experiment, Scaled):
         return replace(experiment, item=item, fraction=more * experiment.fraction / stacks)
     return replace(experiment, item=item)

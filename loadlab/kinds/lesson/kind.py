@@ -21,6 +21,7 @@ class LessonKind(StudyKind):
     subject = "lesson"
     example = "-e lesson=<name>"
     playbook = "playbooks/lesson.yml"
+    cross_checks = False
     tabulates = False
     has_own_pages = True
     # A remedy follows the failure.
@@ -49,9 +50,6 @@ class LessonKind(StudyKind):
 
     def schedule(self, draft: Draft) -> PlannedCells:
         return stages.with_checks(draft.cells, draft.study, draft.request.stage, draft.run.records)
-
-    def has_cross_checks(self, study: Study | None) -> bool:
-        return False
 
     def refuse_planned(self, request: Request, plan: Plan) -> None:
         stages.refuse_unfinished(request.stage, plan.remaining, plan.run_id)

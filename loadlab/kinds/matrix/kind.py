@@ -27,6 +27,7 @@ class MatrixKind(StudyKind):
     subject = "framework"
     example = "-e framework=<name>"
     playbook = "playbooks/matrix.yml"
+    cross_checks = False
     tabulates = False
     # The rounds chose the candidates, and the answer ranks them.
     ranks = False
@@ -41,9 +42,6 @@ class MatrixKind(StudyKind):
 
     def schedule(self, draft: Draft) -> PlannedCells:
         return candidates.as_matrix(draft)
-
-    def has_cross_checks(self, study: Study | None) -> bool:
-        return False
 
     def complete(self, draft: Draft, plan: Plan) -> Plan:
         return candidates.complete(draft, plan)

@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.generators import metronome, registry
-from loadlab.kinds import budget, lanes
+from loadlab.kinds import budget, comparison, lanes
 from loadlab.kinds.kind import Draft
 from loadlab.kinds.matrix.candidates import candidates
-from loadlab.kinds.study.study_files import filled
+from loadlab.kinds.study.study_files import filled, without_file
 from loadlab.model import (
     Candidate,
     GivenOptions,
@@ -26,10 +26,9 @@ from loadlab.model import (
     Record,
     Study,
     StudyCell,
-    StudyPublication,
 )
 from loadlab.model.base import Above0, Facts, NotNegative, Positive
-from loadlab.plan import cell_ids, check_options, connections
+from loadlab.plan import check_options
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.modes.matrix_order import Matrix, sizes
@@ -44,27 +43,20 @@ from loadlab.tuning.profiles import tuning_profile
 from loadlab.tuning.sizing import Pool, PooledStack
 
 NAME = "matrix"
-# What the candidates and their schedule leave no room for.
+# What the candidates and their schedule leave no room for, beside what a comparison does.
 _REFUSED = {
     "workers": "the candidates differ in it. Leave it out",
     "threads": "the candidates differ in it. Leave it out",
     "repetitions": "the budget decides how often each is measured. Give -e budget=",
     "rate": "the candidates are measured in a closed loop, which has none. Leave it out",
     "generator": "the candidates are measured in a closed loop. Leave it out",
-    "mix": "candidates are compared at one endpoint. Give one with -e endpoint=",
-    "replay": "candidates are compared at one endpoint. Give one with -e endpoint=",
-    "sessions": "candidates are compared at one endpoint. Give one with -e endpoint=",
     "slo": "it is for a rate. Give it to lab.yml, with the server that the matrix finds",
     "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
-    "profile": "a flame graph belongs to one stack. Give it to lab.yml",
-    "trace": "a trace belongs to one stack. Give it to lab.yml",
-    "overload": "an overload belongs to one stack. Give it to lab.yml",
-    "study": "the candidates are the cells. Give one of both",
     "scale": "it is of a study. Leave it out",
-    "lesson": "the candidates are the cells. Give one of both",
-    "base": "the candidates are the cells. Give variants to playbooks/ab.yml",
-    "head": "the candidates are the cells. Give variants to playbooks/ab.yml",
-    "baseline": "the candidates are the cells. Give variants to playbooks/ab.yml",
+    **dict.fromkeys(
+        ("base", "head", "baseline"),
+        "the candidates are the cells. Give variants to playbooks/ab.yml",
+    ),
 }
 # Options that may have several values, of which a matrix has one; the endpoint must be named
 # where the application is measured by several.
@@ -95,34 +87,20 @@ def study(ask: Request, options: GivenOptions) -> Study:
     ``options``: options that have a value. Where the cores are not known yet, the study is that of
     one core.
     """
-    for name, reason in _REFUSED.items():
-        if name in options:
-            raise PlanError(f"{name}: '{options[name]}' has no place in a matrix: {reason}.")
-    connections.refuse_beside(options.get(connections.OPTION), "candidates")
+    comparison.refuse_options(options, "candidates", "in a matrix", _REFUSED)
     rule = methods.read(MatrixRule, ask.root)
     chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:
-        if len(getattr(chosen, name)) > 1:
-            raise PlanError(
-                f"{name}: candidates are compared at one {name}. Give one with -e {name}=<value>."
-            )
+        comparison.refuse_several("candidates", name, getattr(chosen, name))
     proposed = candidates(ask.root, chosen, ask.python, chosen.matrix or 1)
     closed: GivenOptions = {"generator": registry.saturating(), "rate": None}
-    return Study(
-        kind="study",
-        name=NAME,
-        scale=None,
-        description="candidates to serve one application",
-        options={"duration": rule.matrix_duration_s, "warmup": rule.matrix_warmup_s},
-        cells=[
-            StudyCell(name=candidate.name, options={**candidate.options, **closed})
-            for candidate in proposed
-        ],
-        claims=[],
-        aa_controls=False,
-        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-        candidates=proposed,
-    )
+    load: GivenOptions = {"duration": rule.matrix_duration_s, "warmup": rule.matrix_warmup_s}
+    cells = [
+        StudyCell(name=candidate.name, options={**candidate.options, **closed})
+        for candidate in proposed
+    ]
+    named = without_file(NAME, "candidates to serve one application", load, cells)
+    return replace(named, candidates=proposed)
 
 
 class Timetable(Struct, kw_only=True, frozen=True):
@@ -281,13 +259,7 @@ def _in_lane(item: Item, rule: MatrixRule, options: GivenOptions) -> Item:
             if option not in options
         },
     )
-    cell = replace(item.cell, load=load, expected_void=lanes.OUTSIDE_CLOSED)
-    return replace(
-        item,
-        cell_id=cell_ids.cell_id(cell, item.purpose),
-        cell=cell,
-        expected_s=(load.duration_s or 0) + load.warmup_s,
-    )
+    return lanes.with_load(item, load, lanes.OUTSIDE_CLOSED)
 
 
 def _load_s(matrix: Matrix, rule: MatrixRule) -> float:

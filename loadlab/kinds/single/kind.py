@@ -11,6 +11,8 @@ from loadlab.run.errors import PlanError
 
 
 class SingleKind(Kind):
+    cross_checks = True
+
     def is_requested(self, request: Request, options: Mapping[str, OptionValue]) -> bool:
         return True
 
@@ -29,6 +31,3 @@ class SingleKind(Kind):
                 f"scale: '{options['scale']}' is of a study only. Give -e study=<name>."
             )
         return None
-
-    def has_cross_checks(self, study: Study | None) -> bool:
-        return True

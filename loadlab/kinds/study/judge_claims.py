@@ -11,13 +11,11 @@ its distance from a bound is within the noise floor, the difference between a ce
 control in that metric.
 """
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -52,8 +50,7 @@ OUTCOMES: tuple[Outcome, ...] = ("refuted", "inconclusive", "confirmed")
 Control = tuple[CellSummary, CellSummary]
 
 
-@dataclass(frozen=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     """What was measured of a statement's cells, each with at least one value."""
 
     statement: ClaimStatement
@@ -61,8 +58,7 @@ class _Evidence:
     samples: list[Measured]
 
 
-@dataclass(frozen=True)
-class _Judgement:
+class _Judgement(NamedTuple):
     """The outcome of a statement and what it follows from; see model.ClaimPart."""
 
     outcome: Outcome
@@ -138,13 +134,8 @@ def _judge(
             for name, sample in zip(statement.cells, samples, strict=True)
             for values in [[*sample.by_block.values()]]
         ],
-        value=judgement.value,
-        interval=judgement.interval,
-        level=judgement.level,
-        noise_floor=judgement.noise_floor,
         published=source_figures.of_statement(statement, published),
-        outcome=judgement.outcome,
-        reason=judgement.reason,
+        **judgement._asdict(),
     )
 
 
@@ -201,11 +192,11 @@ def _judge_ratio(evidence: _Evidence, kind: Kind, controls: Sequence[Control]) -
     if floor is not None and statement.against:
         # Each of the two ratios may be off by the noise floor.
         floor = (1 + floor) ** 2 - 1
-    judged = dataclasses.replace(judged, noise_floor=floor)
+    judged = judged._replace(noise_floor=floor)
     reason = reason or _near(estimate.value, statement, floor)
     if reason is None or judged.outcome == "inconclusive":
         return judged
-    return dataclasses.replace(judged, outcome="inconclusive", reason=reason)
+    return judged._replace(outcome="inconclusive", reason=reason)
 
 
 def _by_interval(

@@ -25,6 +25,7 @@ class StudyKind(Kind):
     subject = "study"
     example = "-e study=<name>"
     playbook = "playbooks/study.yml"
+    cross_checks = True
     reasons: ClassVar[ReasonPart | None] = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:
@@ -32,10 +33,6 @@ class StudyKind(Kind):
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         return study_files.find(request.root, run.options, request.kind)
-
-    def has_cross_checks(self, study: Study | None) -> bool:
-        # A certificate has none.
-        return study is not None and not any(cell.expectation for cell in study.cells)
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
         """Return the comparisons and controls of the study; where it compares nothing, a control

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from loadlab.kinds.study import words
+from loadlab.kinds.study.judge_claims import OUTCOMES
 from loadlab.model import (
     Calibration,
     ClaimFigure,
@@ -49,7 +50,7 @@ NOT_RECORDED = "not recorded"
 def headline(document: Claims) -> Headline:
     """Return the outcomes of the claims in a sentence."""
     outcomes = [claim.outcome for claim in document.claims]
-    worst = next(outcome for outcome in words.OUTCOMES if outcome in outcomes)
+    worst = next(outcome for outcome in OUTCOMES if outcome in outcomes)
     return Headline(STATES[worst], _text(document, outcomes), anchor="claims")
 
 

@@ -26,10 +26,9 @@ What was published elsewhere:
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from loadlab.kinds.lesson import definition
 from loadlab.model import (
@@ -57,13 +56,6 @@ _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "B": 1.0, "KiB": 1024.0, "MiB": 1048576.0,
     "%": 0.01,
 }  # fmt: skip
-
-
-class _Choice(Struct, frozen=True):
-    """The name of a study or lesson."""
-
-    kind: Literal["study", "lesson"]
-    name: str
 
 
 def filled(options: Mapping[str, OptionValue]) -> GivenOptions:
@@ -128,20 +120,20 @@ def find(root: Path, options: GivenOptions, kind: str | None) -> Study:
     ``kind``: study or lesson where one of that kind must be given. Raises PlanError.
     """
     options = filled(options)
-    choice = _choose(root, options, kind)
-    folder = root / "files" / FOLDERS[choice.kind]
-    known(choice.kind, choice.name, names(folder, "*.yml"))
-    file = read(folder / f"{choice.name}.yml")
+    kind, name = _choose(root, options, kind)
+    folder = root / "files" / FOLDERS[kind]
+    known(kind, name, names(folder, "*.yml"))
+    file = read(folder / f"{name}.yml")
     scale = str(options.get("scale", next(iter(file.scales), "")))
     if scale:
-        known(f"scale of {choice.kind} {choice.name}", scale, list(file.scales))
+        known(f"scale of {kind} {name}", scale, list(file.scales))
     own = {**file.options, **file.scales.get(scale, {})}
     if file.ablate is not None:
         keys = tuning_keys(root, file.ablate)
         own["tuning"] = [file.ablate, *(without(file.ablate, key) for key in keys)]
     return Study(
-        kind=choice.kind,
-        name=choice.name,
+        kind=kind,
+        name=name,
         scale=scale or None,
         description=file.description,
         options=own,
@@ -151,15 +143,15 @@ def find(root: Path, options: GivenOptions, kind: str | None) -> Study:
             for claim in file.claims
             if scale in (claim.scales or [scale])
         ],
-        aa_controls=choice.kind == "study" if file.aa_controls is None else file.aa_controls,
+        aa_controls=kind == "study" if file.aa_controls is None else file.aa_controls,
         ablate=file.ablate,
         lesson=file.lesson,
         publication=_publication(file, {**own, **options}, scale),
     )
 
 
-def _choose(root: Path, options: GivenOptions, kind: str | None) -> _Choice:
-    """Return the study or lesson that was given."""
+def _choose(root: Path, options: GivenOptions, kind: str | None) -> tuple[str, str]:
+    """Return whether a study or a lesson was given, and its name."""
     if kind and kind not in options:
         files = names(root / "files" / FOLDERS[kind], "*.yml")
         raise PlanError(
@@ -169,9 +161,24 @@ def _choose(root: Path, options: GivenOptions, kind: str | None) -> _Choice:
     study, lesson = options.get("study"), options.get("lesson")
     if study is not None and lesson is not None:
         raise PlanError(f"study: '{study}' and lesson: '{lesson}' were both given. Give one.")
-    if study is not None:
-        return _Choice("study", str(study))
-    return _Choice("lesson", str(lesson))
+    return ("lesson", str(lesson)) if study is None else ("study", str(study))
+
+
+def without_file(
+    name: str, description: str, options: GivenOptions, cells: list[StudyCell]
+) -> Study:
+    """Return a study that has no file: its cells, without claims or A/A controls of its own."""
+    return Study(
+        kind="study",
+        name=name,
+        scale=None,
+        description=description,
+        options=options,
+        cells=cells,
+        claims=[],
+        aa_controls=False,
+        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
+    )
 
 
 def _here(rate: FileRate, scale: str) -> float | SaturationRate | None:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from loadlab.kinds.study.judge_claims import OUTCOMES
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
 from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names
 from loadlab.report import words
 from loadlab.report.words.quantities import is_united, quantity
 from loadlab.run import formatting
 
-# The outcome of a claim is the first of these that any of its parts has.
-OUTCOMES = ("refuted", "inconclusive", "confirmed")
 _MORE = "Measure more repetitions (-e repetitions=)"
 
 

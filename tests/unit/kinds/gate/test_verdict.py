@@ -14,7 +14,7 @@ from loadlab.kinds import derive_run
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse as verdict
 from loadlab.kinds.gate import blocks_decided as blocks
-from loadlab.kinds.gate import show, void_shares, words
+from loadlab.kinds.gate import show, sides, words
 from loadlab.model import (
     Answer,
     Item,
@@ -353,7 +353,7 @@ def test_shares_of_void_repetitions_alike_decide_as_before() -> None:
             VoidCount(load="constant", side="head", void=head, measured=40),
             VoidCount(load="constant", side="base", void=rest, measured=80),
         ]
-        differ += void_shares.undecided([row], counted)[0] != row
+        differ += sides.without_uneven([row], counted)[0] != row
     assert differ / 300 <= 0.025
 
 
