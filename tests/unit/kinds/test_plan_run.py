@@ -61,67 +61,62 @@ def items(plan: Plan) -> list[Item]:
     return plan_json.items(plan.experiments)
 
 
-INTERFACES: dict[str, Any] = {
-    "sync": {
-        "default": "gunicorn",
-        "plural": "plain applications",
-        "refused": {"native": "it is no server"},
-    },
-    "loop": {"default": "native", "plural": "loops"},
-}
-SERVERS: dict[str, Any] = {
-    "gunicorn": {
-        "command": "gunicorn {arguments} {module}",
-        "notifies": True,
-        "stop": "SIGQUIT",
-        "stacks": {
-            "sync": [
-                {
-                    "transport": ["unix", "tcp"],
-                    "protocol": "http",
-                    "worker_class": "gthread",
-                    "upstream_keepalive": [True, False],
-                    "threads": True,
-                    "server_keepalive": True,
-                },
-                {
-                    "transport": "unix",
-                    "protocol": "http",
-                    "worker_class": "sync",
-                    "upstream_keepalive": False,
-                },
-            ]
-        },
-    },
-    "native": {
-        "command": "{arguments}",
-        "stacks": {
-            "loop": [
-                {
-                    "transport": "unix",
-                    "protocol": "http",
-                    "event_loop": ["uvloop", "asyncio"],
-                    "upstream_keepalive": True,
-                }
-            ]
-        },
-    },
-    "uwsgi": {
-        "command": "uwsgi {arguments} {module}",
-        "workers": 1,
-        "stacks": {
-            "sync": [
-                {
-                    "transport": "unix",
-                    "protocol": ["uwsgi", "fastcgi"],
-                    "upstream_keepalive": False,
-                    "python_below": "3.12",
-                    "python_reason": "it crashes there",
-                }
-            ]
-        },
-    },
-}
+# A lab with three frameworks, of which gamma is nginx alone: path -> content.
+FILES: dict[str, Any] = yaml.safe_load(
+    """
+    apps/alpha/app.yml: &app
+      {description: x, language: python, pool_size: 0, interface: sync,
+       endpoints: [index, agents, sleep, book]}
+    apps/beta/app.yml: &loop {<<: *app, interface: loop, endpoints: [index]}
+    apps/gamma/app.yml: {<<: *loop, language: none, endpoints: [sleep]}
+    files/interfaces.yml:
+      sync: {default: gunicorn, plural: plain applications, refused: {native: it is no server}}
+      loop: {default: native, plural: loops}
+    files/servers/gunicorn/server.yml:
+      command: gunicorn {arguments} {module}
+      notifies: true
+      stop: SIGQUIT
+      stacks:
+        sync:
+          - {transport: [unix, tcp], protocol: http, worker_class: gthread,
+             upstream_keepalive: [true, false], threads: true, server_keepalive: true}
+          - {transport: unix, protocol: http, worker_class: sync, upstream_keepalive: false}
+    files/servers/native/server.yml:
+      command: "{arguments}"
+      stacks:
+        loop:
+          - {transport: unix, protocol: http, event_loop: [uvloop, asyncio],
+             upstream_keepalive: true}
+    files/servers/uwsgi/server.yml:
+      command: uwsgi {arguments} {module}
+      workers: 1
+      stacks:
+        sync:
+          - {transport: unix, protocol: [uwsgi, fastcgi], upstream_keepalive: false,
+             python_below: "3.12", python_reason: it crashes there}
+    files/endpoints.yml:
+      index: &right {status: 200, content_type: application/json, path: /index, measured: true}
+      agents: {<<: *right, path: /agents, needs: [database]}
+      sleep: {<<: *right, measured: false, path: /sleep, json: {slept_ms: 50}, minimum_ms: 50}
+      book: {<<: *right, measured: false, path: /book, maximum_ms: 4000, needs: [book]}
+    files/python/work.py: {}
+    files/tuning/production.yml: {description: x, backlog: {value: 4096, reason: x}}
+    files/tuning/stock.yml: {description: x, backlog: {value: 511, reason: x}}
+    files/network/lan.yml: {}
+    files/methods.yml: {void_tries: 3}
+    """
+)
+# A tuning profile with a key of each kind.
+PROFILE = """
+    description: x
+    backlog: {value: 4096, reason: x}
+    sysctl:
+      - {key: a.b, value: 1, reason: x, hosts: [servers]}
+      - {key: a.c, value: 2, reason: x, hosts: [servers]}
+    machine: [{key: /sys/cpu*/governor, value: performance, reason: x, hosts: [servers]}]
+    reverse_proxies: {nginx: [{name: keepalive_timeout, value: 75s, reason: x}]}
+    postgresql: [{name: jit, value: "off", reason: x}]
+    """
 # What a refusal tells of the first of them.
 SYNC_RUNS = (
     "It runs with: server=gunicorn transport=unix|tcp protocol=http worker_class=gthread "
@@ -133,34 +128,8 @@ SYNC_RUNS = (
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """A lab with three frameworks, of which gamma is nginx alone."""
-    right = {"status": 200, "content_type": "application/json"}
-    contracts = {
-        "index": {**right, "path": "/index", "measured": True},
-        "agents": {**right, "path": "/agents", "measured": True, "needs": ["database"]},
-        "sleep": {**right, "path": "/sleep", "json": {"slept_ms": 50}, "minimum_ms": 50},
-        "book": {**right, "path": "/book", "maximum_ms": 4000, "needs": ["book"]},
-    }
-    app = {"description": "x", "language": "python", "pool_size": 0}
-    sync, loop = ({**app, "interface": name} for name in ("sync", "loop"))
-    documents = {
-        "apps/alpha/app.yml": {**sync, "endpoints": ["index", "agents", "sleep", "book"]},
-        "apps/beta/app.yml": {**loop, "endpoints": ["index"]},
-        "apps/gamma/app.yml": {**loop, "language": "none", "endpoints": ["sleep"]},
-        "files/interfaces.yml": INTERFACES,
-        **{f"files/servers/{name}/server.yml": server for name, server in SERVERS.items()},
-        NGINX: catalog.load_yaml(ROOT / NGINX),
-        "files/endpoints.yml": contracts,
-        "files/python/work.py": {},
-        "files/tuning/production.yml": {
-            "description": "x",
-            "backlog": {"value": 4096, "reason": "x"},
-        },
-        "files/tuning/stock.yml": {"description": "x", "backlog": {"value": 511, "reason": "x"}},
-        "files/network/lan.yml": {},
-        "files/methods.yml": {"void_tries": 3},
-    }
-    for name, document in documents.items():
+    """The lab of FILES, without runs."""
+    for name, document in {**FILES, NGINX: catalog.load_yaml(ROOT / NGINX)}.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(document))
@@ -295,44 +264,33 @@ def test_options_have_a_field_for_each_main_variable() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"server": "native", "transport": "tcp"}, "server=native transport=tcp: it is no server"),
         (
-            {"framework": "alpha", "server": "native", "transport": "tcp"},
-            f"alpha does not run with server=native transport=tcp: it is no server. {SYNC_RUNS}",
+            {"worker_class": "sync", "upstream_keepalive": "yes"},
+            "worker_class=sync upstream_keepalive=true",
         ),
-        (
-            {"framework": "alpha", "worker_class": "sync", "upstream_keepalive": "yes"},
-            f"alpha does not run with worker_class=sync upstream_keepalive=true. {SYNC_RUNS}",
-        ),
-        (
-            {"framework": "alpha", "event_loop": "uvloop"},
-            f"alpha does not run with event_loop=uvloop. {SYNC_RUNS}",
-        ),
-        (
-            {"framework": "alpha", "worker_class": "sync", "threads": 2},
-            f"alpha does not run with worker_class=sync threads=2. {SYNC_RUNS}",
-        ),
-        (
-            {"framework": "alpha", "worker_class": "sync", "server_keepalive": 2},
-            f"alpha does not run with worker_class=sync server_keepalive=2. {SYNC_RUNS}",
-        ),
-        (
-            {"framework": "alpha", "server": "uwsgi", "workers": 2},
-            f"alpha does not run with server=uwsgi workers=2. {SYNC_RUNS}",
-        ),
-        (
-            {"framework": "beta", "server": "gunicorn"},
-            "beta does not run with server=gunicorn: gunicorn runs no loops. It runs with: "
-            "server=native transport=unix protocol=http event_loop=uvloop|asyncio "
-            "upstream_keepalive=true.",
-        ),
+        ({"event_loop": "uvloop"}, "event_loop=uvloop"),
+        ({"worker_class": "sync", "threads": 2}, "worker_class=sync threads=2"),
+        ({"worker_class": "sync", "server_keepalive": 2}, "worker_class=sync server_keepalive=2"),
+        ({"server": "uwsgi", "workers": 2}, "server=uwsgi workers=2"),
     ],
 )
 def test_a_stack_that_is_not_there_is_refused_with_those_that_are(
     lab: Path, given: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(PlanError) as refusal:
-        make(lab, **given)
-    assert str(refusal.value) == words
+        make(lab, framework="alpha", **given)
+    assert str(refusal.value) == f"alpha does not run with {words}. {SYNC_RUNS}"
+
+
+def test_a_stack_of_another_interface_is_refused_with_its_own(lab: Path) -> None:
+    with pytest.raises(PlanError) as refusal:
+        make(lab, framework="beta", server="gunicorn")
+    assert str(refusal.value) == (
+        "beta does not run with server=gunicorn: gunicorn runs no loops. It runs with: "
+        "server=native transport=unix protocol=http event_loop=uvloop|asyncio "
+        "upstream_keepalive=true."
+    )
 
 
 @pytest.mark.parametrize("python", ["3.12", "3.12.0rc1", "3.13.5", "3.100.1", "4.0"])
@@ -803,27 +761,7 @@ def test_a_cell_that_a_sweep_has_too_is_not_compared_with_itself(lab: Path) -> N
 
 
 def test_a_profile_less_one_key(lab: Path) -> None:
-    profile: dict[str, Any] = {
-        "sysctl": [
-            {"key": "a.b", "value": 1, "reason": "x", "hosts": ["servers"]},
-            {"key": "a.c", "value": 2, "reason": "x", "hosts": ["servers"]},
-        ],
-        "machine": [
-            {
-                "key": "/sys/cpu*/governor",
-                "value": "performance",
-                "reason": "x",
-                "hosts": ["servers"],
-            }
-        ],
-        "reverse_proxies": {
-            "nginx": [{"name": "keepalive_timeout", "value": "75s", "reason": "x"}]
-        },
-        "postgresql": [{"name": "jit", "value": "off", "reason": "x"}],
-        "description": "x",
-        "backlog": {"value": 4096, "reason": "x"},
-    }
-    (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
+    (lab / "files/tuning/production.yml").write_text(PROFILE)
     whole = profiles.tuning_profile(lab, "production")
 
     def less(key: str) -> profiles.TuningProfile:
@@ -838,30 +776,27 @@ def test_a_profile_less_one_key(lab: Path) -> None:
         make(lab, framework="alpha", tuning="production-without-z")
 
 
-def test_wrk2_keeps_a_rate_beside_a_short_closed_loop(lab: Path) -> None:
-    found = make(lab, framework="alpha", endpoint="index", generator="wrk2")
-    assert found.generators == ["wrk", "wrk2"]
-    pairs = {(w.cell.load.generator, w.cell.load.mode) for w in items(found)}
-    assert pairs == {("wrk2", "constant"), ("wrk", "closed")}
-    assert any("-wrk2-1000rps-" in item.cell_id for item in items(found))
-
-
 def test_the_generator_of_cells_that_name_none_follows_their_http_version(lab: Path) -> None:
-    def generators(**given: Any) -> list[str]:
-        found: list[str] = make(lab, **given).generators
-        return found
-
-    assert generators(framework="alpha") == ["metronome", "wrk"]
-    assert generators(framework="alpha", generator="") == ["metronome", "wrk"]
-    assert generators(framework="alpha", generator="wrk2") == ["wrk", "wrk2"]
-    assert generators(framework="alpha", tls=True) == ["metronome", "wrk"]
-    assert generators(framework="alpha", tls=True, http2=True) == ["oha", "wrk"]
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({}, "metronome"),
+        ({"generator": ""}, "metronome"),
+        ({"generator": "wrk2"}, "wrk2"),
+        ({"tls": True}, "metronome"),
+        ({"tls": True, "http2": True}, "oha"),
+    ]
+    for changes, name in rows:
+        found = make(lab, framework="alpha", endpoint="index", **changes)
+        assert found.generators == sorted(["wrk", name])
+        # Each keeps a rate beside a short closed loop.
+        loads = [(item.cell.load.generator, item.cell.load.mode) for item in items(found)]
+        assert loads == [(name, "constant"), ("wrk", "closed")]
+        assert f"-{name}-1000rps-" in items(found)[0].cell_id
     with pytest.raises(PlanError, match=r"http2: generator=metronome .* Give -e generator=oha"):
-        generators(framework="alpha", tls=True, http2=True, generator="metronome")
+        make(lab, framework="alpha", tls=True, http2=True, generator="metronome")
     cells = [{"name": "old"}, {"name": "new", "options": {"tls": True, "http2": True}}]
     options = {"duration": 5, "framework": "alpha", "endpoint": "index"}
     write_study(lab, "lesson", cells=cells, options=options, claims=[], scales={})
-    assert generators(lesson="one") == ["metronome", "oha"]
+    assert make(lab, lesson="one").generators == ["metronome", "oha"]
 
 
 STUDY = {
@@ -936,13 +871,7 @@ def test_a_lesson_measures_once(lab: Path) -> None:
 
 
 def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
-    profile = {
-        "sysctl": [{"key": "a.b", "value": 1, "reason": "x", "hosts": ["servers"]}],
-        "postgresql": [{"name": "jit", "value": 0, "reason": "x"}],
-        "description": "x",
-        "backlog": {"value": 4096, "reason": "x"},
-    }
-    (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
+    (lab / "files/tuning/production.yml").write_text(PROFILE)
     folder = lab / "files/studies"
     folder.mkdir()
     file = {**STUDY, "ablate": "production", "claims": []}
@@ -950,20 +879,20 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     (folder / "ablation.yml").write_text(yaml.safe_dump(file, sort_keys=False))
     found = make(lab, study="ablation")
     without = "production-without-"
-    keys = ["a.b", "postgresql.jit", "backlog"]
+    keys = ["a.b", "a.c", "sys.cpu.governor", "nginx.keepalive_timeout", "postgresql.jit"]
+    keys += ["backlog"]
     assert list(found.tunings) == ["production", *(f"{without}{key}" for key in keys)]
-    assert len(found.comparisons) == 3
-    assert found.measurements == 5
+    assert (len(found.comparisons), found.measurements) == (6, 8)
     # A key that no host takes is not measured once the ledger says so.
     lacking = builders.present(found.study).left_out_keys
-    assert lacking == {f"{without}{key}": key for key in ("a.b", "postgresql.jit", "backlog")}
+    assert lacking == {f"{without}{key}": key for key in keys}
     ledger = builders.ledger()
     row = replace(next(iter(ledger.hosts.values()))[0], key="a.b", state="absent")
     ledger = replace(ledger, profile="production", hosts={"server": [row], "client": [row]})
     run_dir = Path(found.run_dir)
     run_dir.mkdir(parents=True)
     (run_dir / "tuning.json").write_bytes(documents.encode(ledger))
-    assert make(lab, study="ablation", run_id=found.run_id).measurements == 4
+    assert make(lab, study="ablation", run_id=found.run_id).measurements == 7
 
 
 @pytest.mark.parametrize(
