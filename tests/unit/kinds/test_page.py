@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from loadlab.hosts import hardware
@@ -66,15 +67,27 @@ def page(run: Path) -> str:
     return render(TEMPLATE, report.build(run)).decode()
 
 
-def repetition(run: Path, cell: str, number: int, change: Change) -> None:
-    """Write repetition ``number`` as a changed copy of the first, and the summary anew."""
-    result = json.loads((run / cell / "rep-1" / "result.json").read_text())
+def summarize(run: Path) -> Summary:
+    """Write summary.json anew, and return it."""
+    written = summaries.summary(run)
+    documents.write(run / "summary.json", documents.encode(written))
+    return written
+
+
+def copy(run: Path, cell: str, change: Change, number: int, of: Path | None = None) -> None:
+    """Write repetition ``number`` as a changed copy of the first; ``of``: the run with that."""
+    result = json.loads(((of or run) / cell / "rep-1" / "result.json").read_text())
     result["repetition"] = number
     change(result)
-    folder = run / cell / f"rep-{number}"
-    folder.mkdir(exist_ok=True)
-    documents.write(folder / "result.json", documents.dump(result))
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    path = RunDir(run).repetition(result["cell_id"], number).result
+    path.parent.mkdir(parents=True, exist_ok=True)
+    documents.write(path, documents.dump(result))
+
+
+def repetition(run: Path, cell: str, number: int, change: Change) -> None:
+    """Write repetition ``number`` as a changed copy of the first, and the summary anew."""
+    copy(run, cell, change, number)
+    summarize(run)
 
 
 def void(result: dict[str, Any]) -> None:
@@ -94,6 +107,12 @@ def failed(words: str) -> Change:
     return change
 
 
+def beside(result: dict[str, Any], purpose: str, changes: dict[str, Any]) -> None:
+    """Make the result one of a cell beside its own, of this purpose."""
+    name = result["cell_id"]
+    result |= {"base": name, "cell_id": f"{name}-{purpose}", "purpose": purpose, **changes}
+
+
 def same(result: dict[str, Any]) -> None:
     """A further repetition like the first."""
 
@@ -102,20 +121,9 @@ def test_cell_shows_the_trace_of_its_server(run: Path) -> None:
     text = (ROOT / "tests/fixtures/kernel_trace/bpftrace-0.23.jsonl").read_text()
     again = '{"type": "map", "data": {"@retransmits": {"80": 1200}}}\n'
     found = kernel_trace.figures(text + again, "<not supported>,,cycles,0,100.00,,\n")
-    first = documents.read(run / INDEX / "rep-1" / "result.json", Result)
-    for trace, error in ((found, None), (None, "trace.jsonl is not there")):
-        result = replace(
-            first,
-            purpose="trace",
-            base=first.cell_id,
-            cell_id=f"{first.cell_id}-trace",
-            trace=trace,
-            error=error,
-        )
-        repetition = RunDir(run).repetition(result.cell_id, result.repetition)
-        repetition.path.mkdir(parents=True, exist_ok=True)
-        documents.write(repetition.result, documents.encode(result))
-        documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
+    for trace, error in ((to_builtins(found), None), (None, "trace.jsonl is not there")):
+        traced = {"trace": trace, "error": error}
+        repetition(run, INDEX, 1, lambda result, traced=traced: beside(result, "trace", traced))  # type: ignore[misc]
         shown = " ".join(page(run).split())
         assert shown.count("Trace of the kernel") == 1
         if error:
@@ -478,21 +486,14 @@ def test_each_repetition_tells_how_its_arrivals_were_kept(run: Path) -> None:
 
 def overload(run: Path, recovery: dict[str, Any]) -> str:
     """Add the overload of a cell, and return the page."""
-    result = json.loads((run / INDEX / "rep-1" / "result.json").read_text())
     stages = [(0, 10, 500, 500, 1100), (10, 20, 2000, 940, 9_960_000), (20, 45, 500, 700, 1200)]
     fields = ("begin_s", "end_s", "rate", "goodput", "p99_us")
     counts = {"scheduled": 5000, "failed": 3, "p50_us": 700}
-    result |= {
-        "base": result["cell_id"],
-        "cell_id": f"{result['cell_id']}-overload",
-        "purpose": "overload",
+    changes = {
         "stages": [dict(zip(fields, stage, strict=True)) | counts for stage in stages],
         "recovery": {"limit_us": 1210, "window_s": 3, "waiting": 10_600, **recovery},
     }
-    place = RunDir(run).repetition(result["cell_id"], 1)
-    place.path.mkdir(parents=True, exist_ok=True)
-    documents.write(place.result, documents.dump(result))
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    repetition(run, INDEX, 1, lambda result: beside(result, "overload", changes))
     return " ".join(page(run).split())
 
 
@@ -686,26 +687,22 @@ def compare(run: Path, factor: float = 1.3, count: int = 5, control: bool = True
     for suffix, times in heads.items():
 
         def change(result: dict[str, Any], suffix: str = suffix, times: float = times) -> None:
-            result["cell_id"] += suffix
             if suffix == "-aa_control":
-                result |= {"purpose": "aa_control", "base": name}
+                beside(result, "aa_control", {})
+            else:
+                result["cell_id"] += suffix
             result["cell"]["tuning"] = "stock" if suffix == "-stock" else "production"
             # The same five values, each cell's in another order.
             turn = {"-aa_control": 1, "-stock": 2}.get(suffix, 0)
             result["goodput"] *= times * (1 + ((result["repetition"] + turn - 1) % 5 + 1) / 1000)
 
         for number in range(1, count + 1):
-            result = json.loads((RUN / INDEX / "rep-1" / "result.json").read_text())
-            result["repetition"] = number
-            change(result)
-            folder = run / f"{INDEX}{suffix}" / f"rep-{number}"
-            folder.mkdir(parents=True, exist_ok=True)
-            documents.write(folder / "result.json", documents.dump(result))
+            copy(run, INDEX, change, number, of=RUN)
     compared = PlannedComparison(by="tuning", base=name, head=f"{name}-stock")
     controls = [(name, f"{name}-aa_control")] if control else []
     plan = replace(builders.plan(), comparisons=[compared], aa_controls=controls)
     builders.write_plan(run, plan)
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    summarize(run)
 
 
 def compared(run: Path) -> Section:
@@ -802,7 +799,7 @@ def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
         result = documents.load(path)
         result["errors"]["timeout"] = 300
         documents.write(path, documents.dump(result))
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    summarize(run)
     assert compared_headlines(run)[0].text.endswith("; failed requests 5.0 % against 0 %.")
     last = blocks.find(Table, compared(run))[0].rows[-1]
     assert (last.css, last.cells[2].text) == ("bad", "5.0 %")
@@ -837,26 +834,28 @@ def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
     name = INDEX.removeprefix("cells/")
     controls = [(name, f"{name}-aa_control")]
     builders.write_plan(run, replace(builders.plan(), aa_controls=controls))
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    summarize(run)
     found = compared(run)
     assert (found.title, blocks.find(Figure, found)) == ("Noise floor", [])
     assert compared_headlines(run) == []
     _Balance().feed(page(run))
 
 
+def without_holes(text: str) -> str:
+    """Return the words of a page that have no absent value among them."""
+    words = re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null", "{}"):
+        assert not re.search(rf"(?<!\w){re.escape(hole)}(?!\w)", words), hole
+    return words
+
+
 @pytest.mark.parametrize(("count", "control"), [(1, True), (4, False)])
 def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, control: bool) -> None:
     compare(run, count=count, control=control)
-    for path in run.glob(f"{INDEX}-stock/rep-1/result.json"):
-        result = documents.load(path)
-        void(result)
-        documents.write(path, documents.dump(result))
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    repetition(run, f"{INDEX}-stock", 1, void)
     text = page(run)
     _Balance().feed(text)
-    words = re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
-    for hole in ("None", "nan", "NaN", "null"):
-        assert not re.search(rf"\b{hole}\b", words), hole
+    words = without_holes(text)
     assert ("the noise floor is not known" in words) is not control
     lost = f"repetitions: {count - 1} valid of {count} (1 void: steal) against {count} valid"
     assert lost in words
@@ -926,7 +925,7 @@ def clients(run: Path) -> Path:
     documents.write(
         folder / "result.json", documents.encode(results.build(folder, thresholds, None))
     )
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    summarize(run)
     return run
 
 
@@ -973,9 +972,8 @@ def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> 
 def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
     repetition(clients, CLIENT, 2, void)
     repetition(clients, CLIENT, 3, failed("python-async ended with 137: Killed"))
-    words = re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", page(clients), flags=re.DOTALL)
-    for hole in ("None", "nan", "NaN", "null", "closed loop of", "{}"):
-        assert not re.search(rf"\b{re.escape(hole)}\b", words), hole
+    words = without_holes(page(clients))
+    assert "closed loop of" not in words
     for words_ in (
         "Failures by cause",
         "985 failed, 1 valid of 3 (1 void: steal; 1 failed)",
@@ -1038,47 +1036,38 @@ def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (0.0451, "0.0451"), (0.457, "0.457"), (9.996, "10.0"), (10.43, "10.4"),
-     (533.9, "534"), (15_012, "15,012")],
+    ("show", "texts"),
+    [
+        (
+            formatting.significant,
+            {0: "0", 0.0451: "0.0451", 0.457: "0.457", 9.996: "10.0", 10.43: "10.4", 533.9: "534",
+             15_012: "15,012"},
+        ),
+        (
+            formatting.signed,
+            {0.414: "+41 %", -0.032: "-3.2 %", 0.0: "0.0 %", -0.0001: "0.0 %", 2.5: "+250 %",
+             0.0996: "+10 %", 12.345: "+1,234 %", 1.0: "+100 %", None: "-"},
+        ),
+        # Both bounds have as many decimals.
+        (
+            lambda bounds: formatting.span(*bounds),
+            {(0.35, 0.48): "35 to 48 %", (-0.01, 0.021): "-1.0 to 2.1 %",
+             (-0.43, 0.04): "-43 to 4 %", (-0.0001, 0.0): "0.0 to 0.0 %", (None, None): "-"},
+        ),
+        (
+            lambda counts: formatting.share(*counts),
+            {(0, 0): "-", (0, 5): "0 %", (1, 1_000_000): "< 0.01 %", (12, 30_000): "0.04 %"},
+        ),
+        (formatting.percent, {0.004: "0.4 %", None: "-"}),
+    ],
 )  # fmt: skip
-def test_three_significant_digits(value: float, text: str) -> None:
-    assert formatting.significant(value) == text
-
-
-@pytest.mark.parametrize(
-    ("fraction", "text"),
-    [(0.414, "+41 %"), (-0.032, "-3.2 %"), (0.0, "0.0 %"), (-0.0001, "0.0 %"), (2.5, "+250 %"),
-     (0.0996, "+10 %"), (12.345, "+1,234 %"), (1.0, "+100 %"), (None, "-")],
-)  # fmt: skip
-def test_differences_have_a_sign(fraction: float | None, text: str) -> None:
-    assert formatting.signed(fraction) == text
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [(0.35, 0.48, "35 to 48 %"), (-0.01, 0.021, "-1.0 to 2.1 %"), (-0.43, 0.04, "-43 to 4 %"),
-     (-0.0001, 0.0, "0.0 to 0.0 %"), (None, None, "-")],
-)  # fmt: skip
-def test_both_bounds_have_as_many_decimals(
-    low: float | None, high: float | None, text: str
-) -> None:
-    assert formatting.span(low, high) == text
-
-
-def test_shares_and_percents() -> None:
-    assert formatting.share(0, 0) == "-"
-    assert formatting.share(0, 5) == "0 %"
-    assert formatting.share(1, 1_000_000) == "< 0.01 %"
-    assert formatting.share(12, 30_000) == "0.04 %"
-    assert formatting.percent(0.004) == "0.4 %"
-    assert formatting.percent(None) == "-"
+def test_numbers_are_rounded_for_reading(show: Callable[[Any], str], texts: dict[Any, str]) -> None:
+    assert {number: show(number) for number in texts} == texts
 
 
 def test_stacks_are_ranked_in_the_page(run: Path) -> None:
     """A second stack like the first, with half its goodput, five repetitions each."""
-    other = run / INDEX.replace("aiohttp", "flask")
-    shutil.copytree(run / INDEX, other)
+    name = Path(INDEX.replace("aiohttp", "flask")).name
 
     def vary(result: dict[str, Any]) -> None:
         result["goodput"] *= 0.4 + 0.001 * result["repetition"]
@@ -1087,17 +1076,13 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
     def another(result: dict[str, Any]) -> None:
         vary(result)
         result["goodput"] /= 2
-        result["cell_id"] = other.name
+        result["cell_id"] = name
         result["cell"]["framework"] = "flask"
 
-    for number in range(5, 0, -1):
-        for folder, change in ((INDEX, vary), (str(other.relative_to(run)), another)):
-            result = json.loads((run / folder / "rep-1" / "result.json").read_text())
-            result["repetition"] = number
-            change(result)
-            (run / folder / f"rep-{number}").mkdir(exist_ok=True)
-            documents.write(run / folder / f"rep-{number}" / "result.json", documents.dump(result))
-    documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
+    for number in range(1, 6):
+        for change in (vary, another):
+            copy(run, INDEX, change, number, of=RUN)
+    summarize(run)
     (table,) = blocks.tables("Ranking on", *report.build(run).sections)
     assert [row[:3] for row in cells_of(table)] == [
         ["1", "/index (aiohttp)", "403"],
@@ -1109,12 +1094,8 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
     assert "Ranking on /index" in text
     assert text.index("Ranking on") < text.index('id="endpoint-1"')
     # A median of survivors says so, in the page and on the terminal.
-    path = other / "rep-2" / "result.json"
-    lost = documents.load(path)
-    void(lost)
-    documents.write(path, documents.dump(lost))
-    again = summaries.summary(run)
-    documents.write(run / "summary.json", documents.encode(again))
+    repetition(run, f"cells/{name}", 2, void)
+    again = summary(run)
     (table,) = blocks.tables("Ranking on", *report.build(run).sections)
     assert cells_of(table)[1][4] == "4 valid of 5 (1 void: steal)"
     assert re.search(r"4 of 5 .*void: steal", cell_lines.table(again, {}))

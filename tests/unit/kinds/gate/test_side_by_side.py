@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from loadlab.kinds.gate import words
 from loadlab.model import Result
 from loadlab.plan import schedule
-from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.plan_document import Plan, Setup, items
 from loadlab.plan.records import Records, cell_records
+from loadlab.plan.schedule import NextMeasurement
 from tests.unit import builders
+from tests.unit.builders import present
 
 VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2", "rate": 900}
 
@@ -21,14 +23,11 @@ def plan(**given: object) -> Plan:
 
 def test_lanes_share_the_rate_and_the_load() -> None:
     planned = plan()
-    assert planned.gate is not None
-    assert planned.gate.apart is None
+    gate = present(planned.gate)
+    assert gate.apart is None
     (lanes,) = planned.lanes
-    assert lanes == [
-        planned.gate.base.cells.constant,
-        planned.gate.control.constant,
-        planned.gate.heads[0].cells.constant,
-    ]
+    cells = (gate.base.cells, gate.control, gate.heads[0].cells)
+    assert lanes == [own.constant for own in cells]
     loads = [item.cell.load for item in items(planned.experiments) if item.cell_id in lanes]
     assert {load.rate for load in loads} == {300}
     assert all(load.lanes for load in loads)
@@ -56,10 +55,8 @@ def test_variants_that_cannot_share_a_load_are_told_why(
     given: dict[str, object], words_of_reason: str
 ) -> None:
     planned = plan(**given)
-    assert planned.gate is not None
-    assert planned.gate.apart is not None
     assert not planned.lanes
-    told = words.apart(planned.gate)
+    told = words.apart(present(planned.gate))
     assert told.startswith("The variants are measured one after the other, which takes longer: ")
     assert words_of_reason in told
 
@@ -114,14 +111,11 @@ def test_all_are_measured_again_where_one_is_void() -> None:
 
 def test_the_set_up_is_that_of_all_places() -> None:
     planned = plan()
-    item = schedule.next_item(planned, {}, {}, None, 0, keeps_order=True)
-    assert item is not None
-    before = schedule.setup(item)
+
+    def following(setup: Setup | None) -> NextMeasurement:
+        return present(schedule.next_item(planned, {}, {}, setup, 0, keeps_order=True))
+
+    before = schedule.setup(following(None))
     assert len(before.stack.split("+")) == 3
-    again = schedule.next_item(planned, {}, {}, before, 0, keeps_order=True)
-    assert again is not None
-    assert again.switch.stack is None
-    other = replace(before, stack="other")
-    alone = schedule.next_item(planned, {}, {}, other, 0, keeps_order=True)
-    assert alone is not None
-    assert alone.switch.stack == before.stack
+    assert following(before).switch.stack is None
+    assert following(replace(before, stack="other")).switch.stack == before.stack

@@ -9,8 +9,10 @@ import pytest
 from loadlab.kinds.gate import plan as study
 from loadlab.kinds.gate import variants
 from loadlab.plan.modes.levels import Scaled
+from loadlab.plan.plan_document import items
 from loadlab.run.errors import PlanError
 from tests.unit import builders
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[4]
 VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2,tuning=stock"}
@@ -18,19 +20,19 @@ VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2,tuning=
 
 def test_each_variant_has_a_constant_and_a_closed_load_and_the_base_a_control() -> None:
     plan = builders.plan(**VARIANTS)
-    assert plan.gate is not None
-    cells = {item.cell_id: item for one in plan.experiments for item in one.items}
-    for named in (plan.gate.base, *plan.gate.heads):
+    gate = present(plan.gate)
+    cells = {item.cell_id: item for item in items(plan.experiments)}
+    for named in (gate.base, *gate.heads):
         constant, saturated = cells[named.cells.constant], cells[named.cells.saturated]
         assert (constant.cell.variant, saturated.cell.variant) == (named.name, named.name)
         assert constant.cell.load.mode == "constant"
         assert saturated.cell.load.mode == "closed"
         assert constant.cell.workers == saturated.cell.workers
-    assert cells[plan.gate.heads[0].cells.constant].cell.tuning == "stock"
-    assert cells[plan.gate.base.cells.constant].cell.workers == 1
-    control = cells[plan.gate.control.constant]
-    assert (control.purpose, control.base) == ("aa_control", plan.gate.base.cells.constant)
-    assert cells[plan.gate.control.saturated].base == plan.gate.base.cells.saturated
+    assert cells[gate.heads[0].cells.constant].cell.tuning == "stock"
+    assert cells[gate.base.cells.constant].cell.workers == 1
+    control = cells[gate.control.constant]
+    assert (control.purpose, control.base) == ("aa_control", gate.base.cells.constant)
+    assert cells[gate.control.saturated].base == gate.base.cells.saturated
     # Student's t of the summary is of one look.
     assert plan.comparisons == []
 
@@ -49,8 +51,8 @@ def test_both_variants_get_the_same_fraction_of_the_bases_saturation() -> None:
 
 def test_equal_variants_are_two_cells_of_one_stack() -> None:
     plan = builders.plan(endpoint="hello", base="workers=1", head="workers=1")
-    assert plan.gate is not None
-    assert plan.gate.base.cells != plan.gate.heads[0].cells
+    gate = present(plan.gate)
+    assert gate.base.cells != gate.heads[0].cells
     assert len(plan.stacks) == 1
 
 
@@ -133,8 +135,7 @@ def test_variant_may_be_an_application_as_of_a_git_ref(tmp_path: Path) -> None:
     again = variants.variant(ROOT, "base", f"app={folder},ref={before}", {"framework": "aiohttp"})
     assert again.options == found.options
     plan = builders.plan(endpoint="hello", base=f"app={folder},ref={before}", head=f"app={folder}")
-    assert plan.gate is not None
-    assert plan.gate.base.commit == before
+    assert present(plan.gate).base.commit == before
     assert {one.source for one in plan.stacks.values()} == {found.options["app"], str(folder)}
 
 
@@ -153,9 +154,8 @@ def test_pin_replaces_that_of_an_application_from_outside_the_tree(tmp_path: Pat
 def test_variant_may_have_settings_of_postgresql() -> None:
     head = "postgresql.work_mem=64MB,postgresql.jit=on"
     plan = builders.plan(endpoint="agents", base="workers=1", head=head)
-    assert plan.gate is not None
     name = "production-with-postgresql.jit-on-with-postgresql.work_mem-64MB"
-    assert plan.gate.heads[0].options == {"tuning": name}
+    assert present(plan.gate).heads[0].options == {"tuning": name}
     settings = {one["name"]: one["value"] for one in plan.tunings[name]["postgresql"]}
     before = {one["name"]: one["value"] for one in plan.tunings["production"]["postgresql"]}
     assert settings == before | {"work_mem": "64MB", "jit": "on"}
@@ -164,23 +164,20 @@ def test_variant_may_have_settings_of_postgresql() -> None:
 
 def test_several_heads_are_compared_with_one_base() -> None:
     plan = builders.plan(endpoint="hello", base="workers=1", head="workers=2; tuning=stock")
-    assert plan.gate is not None
-    assert [one.name for one in plan.gate.heads] == ["head1", "head2"]
-    assert [one.definition for one in plan.gate.heads] == ["workers=2", "tuning=stock"]
-    cells = {item.cell_id for one in plan.experiments for item in one.items}
-    assert len(cells) == 9
-    assert len({head.cells.constant for head in plan.gate.heads}) == 2
+    heads = present(plan.gate).heads
+    assert [(one.name, one.definition) for one in heads] == [
+        ("head1", "workers=2"), ("head2", "tuning=stock"),
+    ]  # fmt: skip
+    assert len({item.cell_id for item in items(plan.experiments)}) == 9
+    assert len({head.cells.constant for head in heads}) == 2
 
 
 def test_resumed_run_keeps_its_variants() -> None:
     first, longer, other = (
-        builders.plan(**{**VARIANTS, **changes}).gate
+        present(builders.plan(**{**VARIANTS, **changes}).gate)
         for changes in ({}, {"budget": "1h"}, {"head": "workers=3"})
     )
-    assert first is not None
-    assert longer is not None
     study.refuse_other("one", first, longer)
-    assert other is not None
     with pytest.raises(PlanError, match="run_id: 'one' compares other variants"):
         study.refuse_other("one", first, other)
 
@@ -192,15 +189,13 @@ def test_application_may_be_another_folder(tmp_path: Path) -> None:
     base, head = (f"app={folder}" for folder in folders)
     plan = builders.plan(endpoint="hello", base=base, head=head)
     assert {stack.source for stack in plan.stacks.values()} == {str(one) for one in folders}
-    items = [item for one in plan.experiments for item in one.items]
-    assert {item.cell.app for item in items} == {str(one) for one in folders}
+    assert {item.cell.app for item in items(plan.experiments)} == {str(one) for one in folders}
     (folders[1] / "app.py").write_text("changed")
     again = builders.plan(endpoint="hello", base=base, head=head)
     hashes = [
         {
-            item.cell.variant: builders.present(item.input_hashes).application
-            for one in several.experiments
-            for item in one.items
+            item.cell.variant: present(item.input_hashes).application
+            for item in items(several.experiments)
         }
         for several in (plan, again)
     ]

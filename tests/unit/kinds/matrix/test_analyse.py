@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from loadlab.kinds import all_kinds, derive_run, page, run_end
 from loadlab.kinds.matrix import analyse
 from loadlab.kinds.matrix import words as matrix_words
-from loadlab.model import MatrixVerdict
+from loadlab.model import MatrixVerdict, Summary
 from loadlab.plan import schedule
+from loadlab.plan.plan_document import Plan
 from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import Figure, Headline
 from loadlab.report.render import render
@@ -16,15 +17,30 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
 from tests.unit import builders
+from tests.unit.builders import present
 from tests.unit.report import blocks
 
 ROOT = Path(__file__).parents[4]
 
 
+def equal(made: Plan, goodput: float, **better: float) -> dict[str, float]:
+    """Return a true goodput of all candidates, and others of Gunicorn's: gthread_1x4."""
+    names = [one.name for one in present(made.matrix).candidates]
+    others = {f"gunicorn-{name.replace('_', '-')}": value for name, value in better.items()}
+    return dict.fromkeys(names, goodput) | others
+
+
+def stored(run_dir: Path, machine: Machine, **changes: object) -> Summary:
+    """Write the run that a machine measured, with these changes of each result."""
+    builders.write_plan(run_dir, machine.plan)
+    results = (one for several in machine.found.values() for one in several)
+    builders.store(run_dir, *(replace(one, **changes) for one in results))
+    return derive_run.summary(run_dir)
+
+
 def test_24_candidates_fit_into_half_an_hour_and_the_best_is_found() -> None:
     made, runs = plan(budget="30m"), 10
-    assert made.matrix is not None
-    assert len(made.matrix.candidates) == 24
+    assert len(present(made.matrix).candidates) == 24
     machines = [Machine(made, spread(made, seed), seed=seed) for seed in range(runs)]
     answers = [(machine, machine.run()) for machine in machines]
     assert sum(nearly(machine, found, found.chosen) for machine, found in answers) == runs
@@ -33,32 +49,23 @@ def test_24_candidates_fit_into_half_an_hour_and_the_best_is_found() -> None:
 
 def test_of_equal_candidates_the_simplest_is_taken() -> None:
     made = plan(budget="1h")
-    assert made.matrix is not None
-    truth = {one.name: 1000.0 for one in made.matrix.candidates}
-    found = Machine(made, truth, noise=0.01).run()
+    found = Machine(made, equal(made, 1000.0), noise=0.01).run()
     rows = {row.name: row for row in found.candidates}
-    assert found.chosen is not None
+    chosen = rows[present(found.chosen)]
     near = [found.best or "", *(lead.name for lead in found.leads if lead.within_noise)]
     assert len(near) > 1
     least = min(rows[name].workers * rows[name].threads for name in near)
-    assert rows[found.chosen].workers * rows[found.chosen].threads == least
+    assert chosen.workers * chosen.threads == least
 
 
 def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() -> None:
     made = plan(budget="1h")
-    assert made.matrix is not None
-    truth = {one.name: 500.0 for one in made.matrix.candidates}
-    truth |= {"gunicorn-gthread-1x4": 1000.0, "gunicorn-gthread-3x1": 800.0}
-    found = Machine(made, truth).run()
+    found = Machine(made, equal(made, 500.0, gthread_1x4=1000.0, gthread_3x1=800.0)).run()
     assert found.best == found.chosen == "gunicorn-gthread-1x4"
-    default, rule = found.over_own_default, found.over_rule
-    assert default is not None
-    assert rule is not None
+    default, rule = present(found.over_own_default), present(found.over_rule)
     assert (default.name, rule.name) == ("gunicorn-sync-1x1", "gunicorn-gthread-3x1")
     for lead, true in ((default, 1.0), (rule, 0.25)):
-        assert lead.low is not None
-        assert lead.high is not None
-        assert lead.low < true < lead.high
+        assert present(lead.low) < true < present(lead.high)
         assert lead.answer == "faster"
     assert "Take it: +" in matrix_words.sentence(found)
 
@@ -71,9 +78,7 @@ def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:
     rows = {row.name: row for row in found.candidates}
     assert found.best not in (None, *failing)
     for name in failing:
-        out = rows[name].out
-        assert out is not None
-        assert out.code == "candidate_failed"
+        assert present(rows[name].out).code == "candidate_failed"
         assert len(machine.found[rows[name].cell_id]) == 2
     assert "Dropped: Granian, 1 worker: failed twice in a row: server: Start it" in "\n".join(
         matrix_words.lines(found)
@@ -87,9 +92,7 @@ def test_contender_that_fails_late_is_dropped_and_the_others_keep_their_blocks()
     machine = Machine(made, spread(made, 3), seed=3, failing=(first,), from_block=12)
     found = machine.run()
     rows = {row.name: row for row in found.candidates}
-    out = rows[first].out
-    assert out is not None
-    assert out.code == "candidate_failed"
+    assert present(rows[first].out).code == "candidate_failed"
     assert not rows[first].contends
     assert found.blocks >= 7
     assert found.best not in (None, first)
@@ -127,16 +130,13 @@ def test_candidate_that_nothing_is_left_to_compare_with_is_taken() -> None:
 
 def test_default_that_is_chosen_is_compared_with_its_rule() -> None:
     made = plan(server="gunicorn", budget="1h")
-    assert made.matrix is not None
-    truth = {one.name: 500.0 for one in made.matrix.candidates}
     # Two of gthread and one of gevent lead the rounds; the default is as good and simpler.
-    truth |= {f"gunicorn-gthread-{name}": 1000.0 for name in ("1x4", "2x4", "1x16")}
-    truth |= {"gunicorn-sync-1x1": 995.0}
+    best = {f"gthread_{name}": 1000.0 for name in ("1x4", "2x4", "1x16")}
+    truth = equal(made, 500.0, **best, sync_1x1=995.0)
     found = Machine(made, truth, noise=0.01, void=0.0).run()
     assert found.chosen == "gunicorn-sync-1x1"
     assert found.over_own_default is None
-    assert found.over_rule is not None
-    assert found.over_rule.name == "gunicorn-sync-3x1"
+    assert present(found.over_rule).name == "gunicorn-sync-3x1"
 
 
 def test_run_of_which_every_candidate_fails_has_no_answer() -> None:
@@ -151,10 +151,7 @@ def test_run_of_which_every_measurement_is_void_has_no_best(tmp_path: Path) -> N
     made = plan(server="gunicorn", budget="30m")
     machine = Machine(made, spread(made, 2))
     machine.run()
-    several = [one for found in machine.found.values() for one in found]
-    builders.write_plan(tmp_path, made)
-    builders.store(tmp_path, *(replace(one, validity=builders.void("steal")) for one in several))
-    derive_run.summary(tmp_path)
+    stored(tmp_path, machine, validity=builders.void("steal"))
     assert len(derive_run.unmeasured(tmp_path)) == 11
     kind = all_kinds.of_plan(made)
     assert kind.unmeasured(RunDir(tmp_path), ["a cell"], ["all cells"]) == ["all cells"]
@@ -172,8 +169,7 @@ def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
 
 def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> None:
     made = plan(budget="30m")
-    assert made.matrix is not None
-    late = replace(made, matrix=replace(made.matrix, budget_s=400.0))
+    late = replace(made, matrix=replace(present(made.matrix), budget_s=400.0))
     machine = Machine(late, spread(made, 5))
     found = machine.run()
     assert (found.blocks, found.leads) == (0, [])
@@ -188,8 +184,7 @@ def test_interrupted_run_goes_on_where_it_was() -> None:
     made = plan(budget="30m", server="gunicorn")
     whole, cut = (Machine(made, spread(made, 1), void=0.0) for _ in range(2))
     for position in range(1, 25):
-        item = schedule.next_item(made, cut.kept, {}, None, 0)
-        assert item is not None
+        item = present(schedule.next_item(made, cut.kept, {}, None, 0))
         assert item.position == position
         cut.measure(item.measured, item.block or 0, item.blocks or 0)
         if position == 12:
@@ -205,9 +200,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     truth = {**spread(made, 2), "gunicorn-gthread-1x4": 2000.0}
     machine = Machine(made, truth, failing=("gunicorn-gevent-3x1",))
     machine.run()
-    builders.write_plan(tmp_path, made)
-    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
-    derive_run.summary(tmp_path)
+    stored(tmp_path, machine)
     found = documents.read(RunDir(tmp_path).matrix, MatrixVerdict)
     assert found.chosen == "gunicorn-gthread-1x4"
     rows = {row.name: row for row in found.candidates}
@@ -245,9 +238,7 @@ def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) ->
     made = plan(server="gunicorn", budget="30m")
     machine = Machine(made, spread(made, 2))
     machine.run()
-    builders.write_plan(tmp_path, made)
-    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
-    summary = derive_run.summary(tmp_path)
+    summary = stored(tmp_path, machine)
     # The control is known from the results alone.
     assert {floor.metric for floor in summary.noise_floor} >= {"goodput"}
     assert run_end.derived(tmp_path, summary) == ""

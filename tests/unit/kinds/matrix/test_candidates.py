@@ -1,6 +1,7 @@
 """The candidates of a matrix: servers, workers and threads that make sense on so many cores."""
 
 import datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,15 @@ from tests.unit import builders
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 
-def made(framework: str, cores: int, python: str = "3.13", **given: object) -> list[Candidate]:
+def planned(root: Path, options: Mapping[str, object], user: Sequence[str] = ()) -> Plan:
+    given = check_options.given_of(options)
+    ask = Request(root=root, specs=builders.SPECS, given_options=given, now=NOW, user=[*user])
+    return planning.plan(ask)
+
+
+def made(
+    framework: str, cores: int, python: str | None = "3.13", **given: object
+) -> list[Candidate]:
     asked = check_options.given_of({"framework": framework, **given})
     chosen = check_options.options(builders.SPECS, asked)
     return candidates(builders.ROOT, chosen, python, cores)
@@ -70,18 +79,16 @@ def test_every_candidate_has_its_servers_own_default_and_the_rule_beside_it() ->
 
 def test_default_that_may_be_chosen_has_its_rule_beside_it_too() -> None:
     plan = builders.plan(framework="flask", endpoint="hello", matrix=2)
-    assert plan.matrix is not None
     (one,) = plan.experiments
     assert isinstance(one, Matrix)
-    cells = {each.name: each.cell_id for each in plan.matrix.candidates}
+    cells = {each.name: each.cell_id for each in builders.present(plan.matrix).candidates}
     beside = {cells[f"gunicorn-{name}"] for name in ("sync-1x1", "gevent-5x1", "sync-5x1")}
     assert set(one.references[cells["gunicorn-gevent-1x1"]]) == beside
 
 
 def test_load_sets_up_each_candidate_whatever_was_deployed() -> None:
     plan = builders.plan(framework="flask", endpoint="hello", matrix=1)
-    first = schedule.next_item(plan, {}, {}, plan.current_setup, 0)
-    assert first is not None
+    first = builders.present(schedule.next_item(plan, {}, {}, plan.current_setup, 0))
     assert first.switch == Switch(stack=schedule.setup(first).stack, tuning=None, network=None)
 
 
@@ -94,11 +101,7 @@ def test_candidates_without_nginx_are_planned(server: str | None) -> None:
 
 def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
     user = {"framework": "flask", "endpoint": "hello", "server": "gunicorn", "transport": "tcp"}
-    given = check_options.given_of({**user, "matrix": 1})
-    request = Request(
-        root=builders.ROOT, specs=builders.SPECS, given_options=given, now=NOW, user=[*user]
-    )
-    plan = planning.plan(request)
+    plan = planned(builders.ROOT, {**user, "matrix": 1}, [*user])
     assert {(one.server, one.transport) for one in plan.stacks.values()} == {("gunicorn", "tcp")}
 
 
@@ -113,13 +116,9 @@ def test_candidates_with_more_database_connections_than_admitted_are_left_out() 
 
 
 def test_stack_with_an_upper_bound_of_python_counts_only_by_name_where_python_is_unknown() -> None:
-    def found(**given: object) -> list[Candidate]:
-        asked = check_options.given_of({"framework": "tornado", **given})
-        return candidates(builders.ROOT, check_options.options(builders.SPECS, asked), None, 1)
-
-    assert not names(found(), "uwsgi")
-    assert names(found(), "native")
-    assert names(found(server="uwsgi"), "uwsgi")
+    assert not names(made("tornado", 1, None), "uwsgi")
+    assert names(made("tornado", 1, None), "native")
+    assert names(made("tornado", 1, None, server="uwsgi"), "uwsgi")
 
 
 def test_candidates_have_the_default_transport_unless_another_is_given() -> None:
@@ -147,11 +146,10 @@ def test_server_that_this_python_is_too_new_for_is_left_out() -> None:
 
 def test_each_candidate_is_one_closed_loop_of_a_stack_of_its_own() -> None:
     plan = builders.plan(framework="fastapi", endpoint="hello", matrix=2)
-    assert plan.matrix is not None
     (one,) = plan.experiments
-    assert len(plan.stacks) == len(one.items) == len(plan.matrix.candidates)
+    assert len(plan.stacks) == len(one.items)
     assert {item.cell.load.mode for item in one.items} == {"closed"}
-    for named, item in zip(plan.matrix.candidates, one.items, strict=True):
+    for named, item in zip(builders.present(plan.matrix).candidates, one.items, strict=True):
         assert (named.cell_id, named.stack) == (item.cell_id, item.stack)
         assert (named.workers, named.threads) == (item.cell.workers, item.cell.threads)
     assert msgspec.json.decode(msgspec.json.encode(plan), type=type(plan)) == plan
@@ -195,18 +193,12 @@ def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_p
     for name in ("apps", "files", "roles"):
         (tmp_path / name).symlink_to(builders.ROOT / name)
 
-    def plan(**changes: str | int) -> Plan:
-        given = {"framework": "flask", "endpoint": "hello", "matrix": 1, "run_id": "a", **changes}
-        asked = check_options.given_of(given)
-        return planning.plan(
-            Request(root=tmp_path, specs=builders.SPECS, given_options=asked, now=NOW)
-        )
-
-    first = plan()
+    given = {"framework": "flask", "endpoint": "hello", "matrix": 1, "run_id": "a"}
+    first = planned(tmp_path, given)
     builders.write_plan(tmp_path / "results" / "a", first)
-    again = plan(budget="10m")
+    again = planned(tmp_path, {**given, "budget": "10m"})
     assert again.experiments == first.experiments
     # A block is a load of 16 s, after ten set-ups of 15 s.
     assert again.options.repetitions == 7 + (600 - 150) // 16
     with pytest.raises(PlanError, match="run_id: 'a' has other candidates than these"):
-        plan(matrix=2)
+        planned(tmp_path, {**given, "matrix": 2})
