@@ -9,7 +9,7 @@ import pytest
 
 from loadlab.kinds import plan_run as planning
 from loadlab.kinds.lesson import plan as stages
-from loadlab.model import Reader
+from loadlab.model import Item, Reader, Result
 from loadlab.plan import records, schedule
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.user_options import Request
@@ -58,23 +58,29 @@ def keep(made: Plan) -> Plan:
     return made
 
 
+def result_of(item: Item, **changed: Any) -> Result:
+    return builders.result(
+        cell_id=item.cell_id,
+        cell=item.cell,
+        purpose=item.purpose,
+        base=item.base,
+        input_hashes=item.input_hashes,
+        **changed,
+    )
+
+
+def checks_of(made: Plan) -> list[Item]:
+    return [item for item in items(made.experiments) if item.purpose == "check"]
+
+
 def measure(made: Plan, **changed: Any) -> list[str]:
     """Measure what is left; return the cell_ids."""
     run_dir, found = Path(made.run_dir), []
     while following := schedule.next_item(
         made, records.load(run_dir), {}, None, 0, keeps_order=True
     ):
-        result = builders.result(
-            cell_id=following.cell_id,
-            cell=following.cell,
-            purpose=following.purpose,
-            base=following.base,
-            input_hashes=following.input_hashes,
-            repetition=following.repetition,
-            block=following.block,
-            **changed,
-        )
-        builders.store(run_dir, result)
+        own = {"repetition": following.repetition, "block": following.block}
+        builders.store(run_dir, result_of(following, **own, **changed))
         found.append(following.cell_id)
     return found
 
@@ -111,7 +117,7 @@ def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
 
 def test_check_injects_what_belongs_to_the_load_and_no_neighbour(lab: Path) -> None:
     taught(lab, "syn_queue")
-    (check,) = (item for item in items(plan(lab, "check").experiments) if item.purpose == "check")
+    (check,) = checks_of(plan(lab, "check"))
     assert builders.present(check.cell.load.injection).half_open
 
 
@@ -120,7 +126,7 @@ def test_check_injects_no_neighbour(lab: Path) -> None:
     made = plan(lab, "check")
     beside = builders.present(run.study).cells["beside"][0]
     loads = {item.cell_id: item.cell.load for item in items(made.experiments)}
-    (check,) = (item for item in items(made.experiments) if item.purpose == "check")
+    (check,) = checks_of(made)
     assert builders.present(loads[beside].injection).neighbour
     assert check.cell.load.injection is None
     # The neighbour that the reader has to find does not void it.
@@ -130,18 +136,10 @@ def test_check_injects_no_neighbour(lab: Path) -> None:
 def test_a_check_that_failed_is_made_again(lab: Path) -> None:
     taught(lab, "keepalive")
     first = keep(plan(lab, "check"))
-    (check,) = (item for item in items(first.experiments) if item.purpose == "check")
-    failed = builders.result(
-        cell_id=check.cell_id,
-        cell=check.cell,
-        purpose=check.purpose,
-        base=check.base,
-        input_hashes=check.input_hashes,
-        repetition=1,
-        error="nginx did not start",
-    )
+    (check,) = checks_of(first)
+    failed = result_of(check, repetition=1, error="nginx did not start")
     builders.store(Path(first.run_dir), failed)
-    again = [item for item in items(plan(lab, "check").experiments) if item.purpose == "check"]
+    again = checks_of(plan(lab, "check"))
     assert [item.cell_id for item in again] == [check.cell_id]
 
 
@@ -178,8 +176,7 @@ def test_the_hosts_get_the_set_up_of_the_stage(lab: Path, stage: str, tuning: st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) -> None:
-    run = taught(lab, name)
-    study = builders.present(run.study)
+    study = builders.present(taught(lab, name).study)
     exercise = builders.present(study.lesson).exercise
     if exercise is None:
         with pytest.raises(
@@ -198,8 +195,7 @@ def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_every_transfer_measures_one_more_cell(lab: Path, name: str) -> None:
     run = taught(lab, name)
-    lesson = builders.present(builders.present(run.study).lesson)
-    transfer = builders.present(lesson.transfer)
+    transfer = builders.present(builders.present(builders.present(run.study).lesson).transfer)
     made = keep(plan(lab, "transfer"))
     assert made.remaining == 1
     following = builders.present(

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from loadlab.kinds.lesson import words
-from loadlab.model import CheckResult, Claim, Exercise, Prediction, Reason, UnmeasuredCell
+from loadlab.model import CheckResult, Claim, Exercise, Prediction, Reason, Solution, UnmeasuredCell
 from tests.unit import builders
 
 CHOICE, NUMBER = msgspec.convert(builders.lesson("one")["predictions"], list[Prediction])
@@ -42,18 +42,8 @@ def test_a_login_is_a_command_for_the_shell() -> None:
 
 
 def test_hints_come_one_at_a_time() -> None:
-    asked = msgspec.convert(
-        {
-            "cell": "one",
-            "task": "t",
-            "hints": ["look", "change"],
-            "cured": [
-                {"statement": "s", "all": [{"metric": "goodput", "cell": "check", "at_least": 1}]}
-            ],
-            "solution": {"cell": "two"},
-        },
-        Exercise,
-    )
+    hints, solution = ["look", "change"], Solution(cell="two")
+    asked = Exercise(cell="one", task="t", hints=hints, cured=[], solution=solution)
     assert words.hint(asked, 1) == "Hint 1 of 2: look"
     assert words.hint(asked, 3).startswith("There are only 2 hints.")
 
