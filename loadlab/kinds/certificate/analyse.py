@@ -22,6 +22,7 @@ from loadlab.model import (
     Truth,
 )
 from loadlab.plan import plan_document as plans
+from loadlab.reasons.row import names
 from loadlab.run import documents, formatting
 from loadlab.run.errors import ResultError, SchemaError
 from loadlab.run.run_dir import RunDir
@@ -79,13 +80,14 @@ def newest(run_dir: Path) -> CertificateReference | None:
         except SchemaError:
             continue
         if certificate.finished is not None and certified_hosts == hosts:
+            tests = certified(certificate)
             certificates.append(
                 CertificateReference(
                     run_id=certificate.run_id,
                     finished=certificate.finished,
-                    tests=len(certified(certificate)),
-                    failed=[test.name for test in certified(certificate) if not test.passed],
-                    void=[test.name for test in certified(certificate) if is_void(test)],
+                    tests=len(tests),
+                    failed=[test.name for test in tests if not test.passed],
+                    void=[test.name for test in tests if is_void(test)],
                 )
             )
     return max(certificates, key=lambda reference: reference.finished, default=None)
@@ -173,14 +175,11 @@ def _is_as_expected(expected: Expectation, rep: Repetition | None) -> bool:
 def _figure(truth: Truth, rep: Repetition | None, log: Injected | None) -> CertifiedFigure:
     reported = _reported(truth.metric, rep) if rep and rep.error is None else None
     true = _true(truth, rep, log)
-    limit = None if true is None else truth.within * true + truth.slack
+    limit, within = None, False
+    if true is not None:
+        limit = truth.within * true + truth.slack
+        within = reported is not None and abs(reported - true) <= limit
     withheld = rep is not None and _is_withheld(truth.metric, rep)
-    within = (
-        reported is not None
-        and true is not None
-        and limit is not None
-        and abs(reported - true) <= limit
-    )
     return CertifiedFigure(
         metric=truth.metric,
         reported=reported,
@@ -192,13 +191,11 @@ def _figure(truth: Truth, rep: Repetition | None, log: Injected | None) -> Certi
 
 
 def _is_withheld(metric: str, rep: Repetition) -> bool:
-    groups = [
-        finding.facts["percentiles"]
-        for finding in rep.validity.findings
-        if finding.code == "own_part"
-    ]
     percentile = metric.removeprefix("latency_us.")
-    return any(isinstance(group, list) and percentile in group for group in groups)
+    return any(
+        finding.code == "own_part" and percentile in names(finding, "percentiles")
+        for finding in rep.validity.findings
+    )
 
 
 def _reported(metric: str, rep: Repetition) -> float | None:

@@ -41,7 +41,7 @@ class GateKind(StudyKind):
     def is_planned(self, plan: Plan) -> bool:
         return plan.gate is not None
 
-    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+    def study(self, request: Request, run: ResolvedRun) -> Study:
         return variants.study(request.root, filled(run.options))
 
     def schedule(self, draft: Draft) -> PlannedCells:

@@ -12,6 +12,7 @@ from loadlab.model import GivenOptions, OptionValue, Reader, Record, Study, Summ
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.user_options import Request
+from loadlab.run import catalog
 from loadlab.run.run_dir import RunDir
 
 
@@ -34,7 +35,7 @@ class LessonKind(StudyKind):
         return plan.study is not None and plan.study.kind == self.name
 
     def refuse_request(self, request: Request) -> None:
-        stages.refuse_unknown(request.stage)
+        catalog.known("stage", request.stage, stages.STAGES)
 
     def own_options(self, request: Request, run_id: str, recorded: Run | None) -> GivenOptions:
         if request.stage == stages.RUN:
@@ -44,7 +45,7 @@ class LessonKind(StudyKind):
         reader.refuse_before(request.stage, reader.read(request.root / "results" / run_id))
         return {**request.given_options, "lesson": None}
 
-    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+    def study(self, request: Request, run: ResolvedRun) -> Study:
         answers = reader.read(request.root / "results" / run.run_id) if run.run_id else Reader()
         return stages.at_stage(super().study(request, run), request.stage, answers)
 

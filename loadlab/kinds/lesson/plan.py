@@ -12,7 +12,6 @@ All but run go on with the run of the lesson.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 from msgspec.structs import astuple, replace
 
@@ -28,20 +27,13 @@ RUN = "run"
 STAGES = (RUN, "exercise", "hint", "check", "solve", "transfer")
 
 
-def refuse_unknown(stage: str) -> None:
-    """Raise PlanError for a name that is no stage."""
-    catalog.known("stage", stage, STAGES)
-
-
 def refuse_other(
     stage: str, run_id: str, recorded: Run | None, options: GivenOptions, lessons: Path
 ) -> None:
-    """Raise PlanError where the stage needs the run of a lesson, and the run is not of it.
+    """Raise PlanError where the run is not of the lesson that a stage other than run goes on with.
 
     ``lessons``: folder with the files of all lessons, for those that have the stage.
     """
-    if stage == RUN:
-        return
     study = recorded.plan.study if recorded else None
     if study is None or study.lesson is None:
         raise PlanError(
@@ -53,12 +45,8 @@ def refuse_other(
             f"lesson: the run {run_id} is of the lesson {study.name}, and not of "
             f"'{options['lesson']}'. Name another run with -e run_id=<run_id>."
         )
-    part, present = (
-        ("transfer", study.lesson.transfer)
-        if stage == "transfer"
-        else ("exercise", study.lesson.exercise)
-    )
-    if present is None:
+    part = TRANSFER if stage == TRANSFER else "exercise"
+    if getattr(study.lesson, part) is None:
         raise PlanError(
             f"stage: the lesson {study.name} has no {part}. These have one: "
             f"{', '.join(_with(part, lessons))}. Begin one of them with "
@@ -68,25 +56,23 @@ def refuse_other(
 
 def _with(part: str, lessons: Path) -> list[str]:
     """Return the names of the lessons whose files have a part: exercise or transfer."""
-    lessons_of_folder = catalog.names(lessons, "*.yml")
-    return [name for name in lessons_of_folder if part in _lesson(lessons / f"{name}.yml")]
+    return [
+        name
+        for name in catalog.names(lessons, "*.yml")
+        if part in catalog.load_yaml(lessons / f"{name}.yml")["lesson"]
+    ]
 
 
-def _lesson(path: Path) -> Mapping[str, object]:
-    whole = cast(Mapping[str, Mapping[str, object]], catalog.load_yaml(path))
-    return whole["lesson"]
-
-
-def at_stage(study: Study | None, stage: str, reader: Reader) -> Study | None:
+def at_stage(study: Study, stage: str, reader: Reader) -> Study:
     """Return the study with the cell first that the stage sets up, and with the transfer's cell
     from that stage on."""
     exercise = _exercise(study)
-    transfer = study.lesson.transfer if study and study.lesson else None
-    if study and transfer and (stage == TRANSFER or reader.transfer is not None):
+    transfer = study.lesson.transfer if study.lesson else None
+    if transfer and (stage == TRANSFER or reader.transfer is not None):
         (like,) = (cell for cell in study.cells if cell.name == transfer.cell)
         changed = replace(like, name=TRANSFER, options={**like.options, **transfer.options})
         study = replace(study, cells=[*study.cells, changed])
-    if study is None or exercise is None or stage not in ("exercise", "solve"):
+    if exercise is None or stage not in ("exercise", "solve"):
         return study
     solution = exercise.solution.cell if stage == "solve" else None
     first = solution or exercise.cell
@@ -100,25 +86,23 @@ def with_checks(
     exercise = _exercise(study)
     if exercise is None or planned.study is None:
         return planned
-    cells = dict(planned.study.cells)
-    checked = [
+    cells = planned.study.cells
+    checked = next(
         experiment
         for experiment in planned.experiments
         if experiment.items[0].cell_id in cells[exercise.cell]
-    ]
-    more = _checks(checked[0], stage, records)
-    for number, experiment in enumerate(more, 1):
-        cells[name(number)] = [experiment.items[0].cell_id]
+    )
+    more = _checks(checked.map_items(_as_it_is), stage, records)
+    named = {name(number): [own.items[0].cell_id] for number, own in enumerate(more, 1)}
     return replace(
         planned,
         experiments=[*planned.experiments, *more],
-        study=replace(planned.study, cells=cells),
+        study=replace(planned.study, cells={**cells, **named}),
     )
 
 
 def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[PlannedExperiment]:
     experiments: list[PlannedExperiment] = []
-    checked = checked.map_items(_as_it_is)
     while True:
         again = repeated(checked, "check", str(len(experiments) + 1))
         assert again is not None

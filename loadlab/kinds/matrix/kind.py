@@ -37,7 +37,7 @@ class MatrixKind(StudyKind):
     def is_planned(self, plan: Plan) -> bool:
         return plan.matrix is not None
 
-    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+    def study(self, request: Request, run: ResolvedRun) -> Study:
         return candidates.study(request, filled(run.options))
 
     def schedule(self, draft: Draft) -> PlannedCells:

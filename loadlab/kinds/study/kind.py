@@ -31,7 +31,7 @@ class StudyKind(Kind):
     def is_planned(self, plan: Plan) -> bool:
         return plan.study is not None
 
-    def study(self, request: Request, run: ResolvedRun) -> Study | None:
+    def study(self, request: Request, run: ResolvedRun) -> Study:
         return study_files.find(request.root, run.options, request.kind)
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
