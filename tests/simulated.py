@@ -16,8 +16,7 @@ from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Latency, Load, Validity
-from loadlab.results.repetitions import response_time
-from loadlab.results.repetitions.latencies_due import over_due, withheld
+from loadlab.results.repetitions.latencies_due import Due
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from tests.unit import builders
@@ -161,26 +160,15 @@ def judged(offered: Offered) -> Judged:
         oha.keep(folder, load, thresholds, False)
         measured, _ = oha.measure(folder, load, Answer(BODY_BYTES, None), thresholds)
     evidence = ClientEvidence(
-        measurement=measured,
+        due=Due.of(measured, load, thresholds),
         cell=builders.cell(load=load),
         server=builders.telemetry(samples=10**6, cpu_busy=0.95),
-        thresholds=thresholds,
         reverse_proxy_requests=measured.requests,
         client=builders.telemetry(samples=10**6),
         calibration=builders.calibration_at(1e9),
         exit_code=0,
     )
-    censored = response_time.censored(measured, load, thresholds)
-    lateness, scheduled = measured.lateness, measured.scheduled
-    assert lateness is not None
-    assert scheduled
-    latency = over_due(
-        measured.latency_us,
-        measured.histogram,
-        censored,
-        withheld(lateness.late / scheduled, thresholds.late_max),
-    )
-    return Judged(measured, latency, judge(evidence))
+    return Judged(measured, evidence.due.latency_us, judge(evidence))
 
 
 def capacity(per_second: float, change_at: float = math.inf, factor: float = 1.0) -> Server:

@@ -16,8 +16,10 @@ from loadlab.generators.measurement import Measurement
 from loadlab.generators.tally import Seconds
 from loadlab.model import Load, PerSecond, Validity
 from loadlab.results.comparisons.ranking import held
+from loadlab.results.repetitions.latencies_due import Due
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
+from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.results.validity.judging import OVERLOADED
 
@@ -101,10 +103,9 @@ def measured(schedule: Schedule, workers: int, works: list[float]) -> Measuremen
 
 def is_held(offered: Offered) -> bool:
     evidence = LoadEvidence(
-        offered.measurement,
+        Due(offered.measurement, histograms.empty(), builders.thresholds()),
         msgspec.structs.replace(builders.cell(), load=offered.load),
         builders.telemetry(),
-        builders.thresholds(),
     )
     findings = [*schedule_rules.backlog(evidence)]
     repetition = builders.repetition(

@@ -3,29 +3,23 @@
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.generators import merge, registry
 from loadlab.generators.generator import Generator
-from loadlab.generators.measurement import Measurement
 from loadlab.model import (
     Calibration,
     ClientLoad,
-    EncodedHistogram,
-    ErrorCounts,
     HostTelemetry,
     KindLoad,
     Latency,
     Load,
-    OwnPart,
     Reason,
     RepetitionSetup,
     ResponseTime,
@@ -36,8 +30,7 @@ from loadlab.model import (
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions import client_part, queue, response_time, stages, visits
 from loadlab.results.repetitions.client_part import ClientPart
-from loadlab.results.repetitions.latencies_due import exceeding, over_due, own_part, withheld
-from loadlab.results.repetitions.response_time import encoded
+from loadlab.results.repetitions.latencies_due import Due
 from loadlab.results.validity import disturbance, schedule_rules
 from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
@@ -56,76 +49,11 @@ from loadlab.telemetry import (
     services,
 )
 
-# Fields that a result has from its setup, and from its measurement, under the same names.
+# Fields that a result has from its setup under the same names.
 _IDENTITY = (
     *("cell_id", "repetition", "block", "blocks", "purpose", "base", "cell", "server"),
     "input_hashes",
 )
-_MEASURED = (
-    *("requests", "responses", "ok", "rate_achieved", "goodput", "saturated", "aborted"),
-    *("scheduled", "unsent", "duration_s", "opened", "stops", "per_second", "client"),
-)
-# Those that it has over all requests that were due.
-_OVER_DUE = ("errors", "latency_us", "own_us", "histogram", "ideal", "censored")
-
-
-@dataclass(frozen=True)
-class _Due:
-    """A measurement over all requests that were due: of a client, of several, or of a kind."""
-
-    measurement: Measurement
-    waits: Histogram  #: Those that are certain, of the requests that have no answer.
-    thresholds: Thresholds
-    disturbed: Sequence[str] = ()  #: Percentiles that others on a host may have made.
-
-    @cached_property
-    def whole_us(self) -> Latency:
-        """The latencies, nothing withheld."""
-        return over_due(self.measurement.latency_us, self.measurement.histogram, self.waits, [])
-
-    @cached_property
-    def own_us(self) -> OwnPart | None:
-        """The generator's part of these; None where it does not report its part."""
-        ideal = self.measurement.ideal
-        return None if ideal is None else own_part(self.whole_us, ideal, self.waits)
-
-    @property
-    def latency_us(self) -> Latency:
-        """The latencies without the percentiles that the generator or others may have made."""
-        lateness, scheduled = self.measurement.lateness, self.measurement.scheduled
-        late = lateness.late / scheduled if lateness and scheduled else 0.0
-        names = [*self.disturbed, *withheld(late, self.thresholds.late_max)]
-        names += exceeding(self.whole_us, self.own_us, self.thresholds)
-        return over_due(self.measurement.latency_us, self.measurement.histogram, self.waits, names)
-
-    @property
-    def waits_s(self) -> float:
-        """The sum of the waits, seconds."""
-        return (histograms.summary(self.waits)["mean"] or 0.0) * int(self.waits.total_count) / 1e6
-
-    @property
-    def errors(self) -> ErrorCounts:
-        return msgspec.convert(self.measurement.errors, ErrorCounts)
-
-    @property
-    def histogram(self) -> EncodedHistogram:
-        return encoded(self.measurement.histogram)
-
-    @property
-    def ideal(self) -> EncodedHistogram | None:
-        return None if self.measurement.ideal is None else encoded(self.measurement.ideal)
-
-    @property
-    def censored(self) -> EncodedHistogram | None:
-        return encoded(self.waits) if self.waits.total_count else None
-
-    def fields(self, record: type[Struct]) -> dict[str, Any]:
-        """Return the fields of a record that it has under the names of a result."""
-        names = record.__struct_fields__
-        return {
-            **{name: getattr(self.measurement, name) for name in _MEASURED if name in names},
-            **{name: getattr(self, name) for name in _OVER_DUE if name in names},
-        }
 
 
 def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | None) -> Result:
@@ -220,28 +148,24 @@ def _measured(
     counted = client_part.counted(offered)
     cells = [visits.in_requests(part.setup.cell, part.measurement) for part in offered]
     loads = [
-        _due(part.measurement, cell.load, thresholds)
+        Due.of(part.measurement, cell.load, thresholds)
         for part, cell in zip(offered, cells, strict=True)
     ]
     validities = [
         judge(
             ClientEvidence(
-                measurement=part.measurement,
+                due=own,
                 cell=cell,
                 server=part.server,
-                thresholds=thresholds,
                 client=part.client,
                 calibration=calibration,
                 exit_code=part.exit_code,
                 emulated=setup.emulated or [],
                 # Of several clients the reverse proxy counts the sum.
                 reverse_proxy_requests=counted if len(offered) == 1 else None,
-                latency=due.whole_us,
-                own=due.own_us,
-                censored_s=due.waits_s,
             )
         )
-        for part, cell, due, calibration in zip(offered, cells, loads, calibrations, strict=True)
+        for part, cell, own, calibration in zip(offered, cells, loads, calibrations, strict=True)
     ]
     waited = [
         response_time.summarise(part.measurement.waited, cell.load.rate, thresholds)
@@ -253,7 +177,7 @@ def _measured(
         result = replace(_result(setup, whole, validities[0], waited[0]), finished=first.finished)
     else:
         merged = merge.merge([part.measurement for part in offered])
-        whole = _Due(merged, histograms.merge(due.waits for due in loads), thresholds, disturbed)
+        whole = Due(merged, histograms.merge(own.waits for own in loads), thresholds, disturbed)
         result = _together(setup, offered, whole, loads, validities, calibrations, waited)
     return replace(
         result,
@@ -269,10 +193,6 @@ def _measured(
         ),
         **_observed(rep_dir, setup, offered),
     )
-
-
-def _due(measurement: Measurement, load: Load, thresholds: Thresholds) -> _Due:
-    return _Due(measurement, response_time.censored(measurement, load, thresholds), thresholds)
 
 
 def _observed(
@@ -297,7 +217,7 @@ def _observed(
 
 
 def _result(
-    setup: RepetitionSetup, due: _Due, validity: Validity, waited: ResponseTime | None
+    setup: RepetitionSetup, due: Due, validity: Validity, waited: ResponseTime | None
 ) -> Result:
     """Return the result with what comes from a load."""
     measurement, load = due.measurement, setup.cell.load
@@ -321,20 +241,17 @@ def _result(
     )
 
 
-def _kinds(
-    offered: Sequence[ClientPart], whole: _Due, weights: Mapping[str, int]
-) -> list[KindLoad]:
+def _kinds(offered: Sequence[ClientPart], whole: Due, weights: Mapping[str, int]) -> list[KindLoad]:
     """Return what came of each kind of request of a mix."""
 
     def waits(client: ClientPart, name: str) -> Histogram:
         load = visits.in_requests(client.setup.cell, client.measurement).load
         rate = load.rate and load.rate * weights[name] / sum(weights.values())
-        return _due(
-            client.measurement.kinds[name], replace(load, rate=rate), whole.thresholds
-        ).waits
+        measured = client.measurement.kinds[name]
+        return response_time.censored(measured, replace(load, rate=rate), whole.thresholds)
 
     kinds = {
-        name: _Due(
+        name: Due(
             own,
             histograms.merge(waits(client, name) for client in offered),
             whole.thresholds,
@@ -365,8 +282,8 @@ def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
 def _together(
     setup: RepetitionSetup,
     offered: Sequence[ClientPart],
-    whole: _Due,
-    loads: Sequence[_Due],
+    whole: Due,
+    loads: Sequence[Due],
     validities: Sequence[Validity],
     calibrations: Sequence[Calibration | None],
     waited: Sequence[ResponseTime | None],
@@ -374,14 +291,10 @@ def _together(
     """Return the merged result of several clients. Times are by the first's clock."""
     first = offered[0]
     evidence = LoadEvidence(
-        measurement=whole.measurement,
+        due=whole,
         cell=visits.in_requests(setup.cell, whole.measurement),
         server=first.server,
-        thresholds=whole.thresholds,
         reverse_proxy_requests=client_part.counted(offered),
-        latency=whole.whole_us,
-        own=whole.own_us,
-        censored_s=whole.waits_s,
     )
     validity = judge_together(
         {part.name: own for part, own in zip(offered, validities, strict=True)},

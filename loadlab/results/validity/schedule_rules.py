@@ -114,12 +114,12 @@ def own_part(evidence: LoadEvidence) -> Iterator[Reason]:
 
 def _own(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield the generator's part of each percentile of which it made too much, µs, as a reason."""
-    latency, thresholds = evidence.latency, evidence.thresholds
-    for name in exceeding(latency, evidence.own, thresholds) if latency else ():
-        us: float = getattr(latency, name)
+    due, thresholds = evidence.due, evidence.thresholds
+    for name in exceeding(due.whole_us, due.own_us, thresholds):
+        us: float = getattr(due.whole_us, name)
         yield Reason(
             code="own_part",
-            value=getattr(evidence.own, name),
+            value=getattr(due.own_us, name),
             limit=max(thresholds.own_fraction_max * us, thresholds.own_least_us),
             facts={"latency_us": us, "percentile": name},
         )
@@ -318,7 +318,7 @@ def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
     elif load.mode == "constant":
         answered_s = (measurement.latency_us["mean"] or 0.0) * measurement.responses / 1e6
         by_latency = answered_s / measurement.duration_s
-        counted = by_latency + evidence.censored_s / measurement.duration_s
+        counted = by_latency + evidence.due.waits_s / measurement.duration_s
     else:
         return
     apart, limit = by_latency / counted - 1, thresholds.littles_law_max

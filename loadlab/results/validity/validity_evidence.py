@@ -4,43 +4,35 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import msgspec
-
 from loadlab.generators.measurement import Measurement
-from loadlab.model import (
-    Calibration,
-    Cell,
-    ErrorCounts,
-    Facts,
-    HostTelemetry,
-    Latency,
-    OwnPart,
-    Reason,
-)
+from loadlab.model import Calibration, Cell, ErrorCounts, Facts, HostTelemetry, Reason
 from loadlab.reasons.validity_reasons import Thresholds
+from loadlab.results.repetitions.latencies_due import Due
 
 
 @dataclass(frozen=True)
 class LoadEvidence:
     """What a load is judged by: of one client, or of several together."""
 
-    measurement: Measurement
+    due: Due
     cell: Cell  #: With the load offered.
     server: HostTelemetry  #: The server's telemetry during the load.
-    thresholds: Thresholds
     #: Requests that the reverse proxy counted; None where it did not, or for one of several
     #: clients.
     reverse_proxy_requests: int | None = None
-    latency: Latency | None = None  #: Over all requests that were due, nothing withheld.
-    #: The generator's part of it. None where the generator does not report its part.
-    own: OwnPart | None = None
-    #: How long the requests without an answer certainly waited, in all, seconds.
-    censored_s: float = 0.0
+
+    @property
+    def measurement(self) -> Measurement:
+        return self.due.measurement
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return self.due.thresholds
 
     @property
     def errors(self) -> ErrorCounts:
         """Failed requests by class."""
-        return msgspec.convert(self.measurement.errors, ErrorCounts)
+        return self.due.errors
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from loadlab.generators.measurement import ERROR_CLASSES, Measurement
 from loadlab.model import Calibration, Cell, HostTelemetry, Load, PerSecond, Reason, Validity
+from loadlab.results.repetitions.latencies_due import Due
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms
@@ -72,20 +73,17 @@ def judged(
     load: Load = CONSTANT,
     cell: Cell | None = None,
     nginx: int | None = None,
-    **measured: Any,
 ) -> Validity:
     return judge(
         ClientEvidence(
-            measurement=measurement,
+            due=Due(measurement, histograms.empty(), builders.thresholds()),
             cell=msgspec.structs.replace(cell or builders.cell(), load=load),
             server=server or host(),
-            thresholds=builders.thresholds(),
             client=client or host(),
             calibration=calibration,
             exit_code=exit_code,
             emulated=emulated,
             reverse_proxy_requests=nginx,
-            **measured,
         )
     )
 

@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 
 from loadlab.generators.measurement import Lateness, Measurement
-from loadlab.model import OwnPart, Stops, Validity
+from loadlab.model import OwnPart, Stops
 from loadlab.report import words
 from loadlab.results.repetitions import latencies_due
 from loadlab.stats import histograms
-from tests.unit import builders
-from tests.unit.results.validity import judging
-from tests.unit.results.validity.judging import CONSTANT, GOOD, NONE, codes
-
-NOTHING = histograms.empty()
+from tests.unit.results.validity.judging import GOOD, NONE, codes, judged
 
 
 def measurement(latency_us: list[int], ideal_us: list[int], **changes: object) -> Measurement:
@@ -30,16 +26,6 @@ def measurement(latency_us: list[int], ideal_us: list[int], **changes: object) -
         lateness=Lateness(0, 0, 0, hidden=False),
         stops=Stops(total_s=0.0, longest_s=0.0, causes={}),
         **changes,  # type: ignore[arg-type]
-    )
-
-
-def judged(measured: Measurement) -> Validity:
-    latency = latencies_due.over_due(measured.latency_us, measured.histogram, NOTHING, [])
-    return judging.judged(
-        measured,
-        load=CONSTANT,
-        latency=latency,
-        own=latencies_due.own_part(latency, builders.present(measured.ideal), NOTHING),
     )
 
 

@@ -10,9 +10,10 @@ from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement, SentShape
 from loadlab.model import Arrivals, Opened
 from loadlab.report import words
+from loadlab.results.repetitions.latencies_due import Due
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
-from loadlab.stats import latency_bins
+from loadlab.stats import histograms, latency_bins
 from tests.unit import builders
 from tests.unit.builders import telemetry as host
 from tests.unit.results.validity.judging import (
@@ -268,9 +269,9 @@ def test_cell_says_what_the_latencies_of_a_closed_loop_leave_out() -> None:
 def test_cell_says_what_the_latencies_of_a_rate_leave_out(censored_s: float, told: bool) -> None:
     """30,000 answers of 1 ms are 30 s."""
     failing = replace(GOOD, responses=29_998)
-    evidence = LoadEvidence(
-        failing, builders.cell(), host(), builders.thresholds(), censored_s=censored_s
-    )
+    waits = histograms.from_values(np.array([1_000_000 * censored_s]).astype(int))
+    due = Due(failing, waits, builders.thresholds())
+    evidence = LoadEvidence(due, builders.cell(), host())
     found = [*schedule_rules.littles_law(evidence)]
     assert codes(found) == ["littles_law"] * told
     if told:
