@@ -53,6 +53,10 @@ class _Maps(msgspec.Struct):
     retransmits: dict[str, int] = {}
 
 
+# The name of a map, as bpftrace prints it -> its type.
+_TYPES = {f"@{field.name}": field.type for field in msgspec.structs.fields(_Maps)}
+
+
 def _read(text: str) -> _Maps:
     """Return the maps of a trace. Raises ResultError for a line that is not understood."""
     maps = _Maps()
@@ -67,15 +71,8 @@ def _read(text: str) -> _Maps:
                 }
                 continue
             for name, raw in parsed.data.items():
-                match name:
-                    case "@run_queue":
-                        maps.run_queue = msgspec.json.decode(raw, type=dict[str, list[_Bin]])
-                    case "@run_queue_us":
-                        maps.run_queue_us = msgspec.json.decode(raw, type=dict[str, _Sum])
-                    case "@waited_us":
-                        maps.waited_us = msgspec.json.decode(raw, type=dict[str, int])
-                    case "@retransmits":
-                        maps.retransmits = msgspec.json.decode(raw, type=dict[str, int])
+                if name in _TYPES:
+                    setattr(maps, name[1:], msgspec.json.decode(raw, type=_TYPES[name]))
         except msgspec.MsgspecError as error:
             raise ResultError(f"{TRACE} line {number} not understood: {error}") from error
     return maps

@@ -7,7 +7,7 @@ line `# scrape <t> failed: <reason>`. Gzip members may be appended one after ano
 
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -88,16 +88,12 @@ def parse(text: str, name: str) -> list[Sample]:
 
     Raises TelemetryError, naming the file ``name``, for a malformed line or page.
     """
-    return list(_samples(text, name))
-
-
-def _samples(text: str, name: str) -> Iterator[Sample]:
+    samples: list[Sample] = []
     marker: re.Match[str] | None = None
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("# scrape "):
-            if marker:
-                yield _sample(marker, lines, name)
+            samples += [_sample(marker, lines, name)] if marker else []
             marker, lines = _MARKER.match(line), []
             if marker is None:
                 raise TelemetryError(f"{name} line {number} not understood: {line!r}")
@@ -108,8 +104,7 @@ def _samples(text: str, name: str) -> Iterator[Sample]:
         # A page has some 500 lines; parse only the families used here.
         elif line.startswith(_USED):
             lines.append(line)
-    if marker:
-        yield _sample(marker, lines, name)
+    return [*samples, *([_sample(marker, lines, name)] if marker else [])]
 
 
 def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:

@@ -341,7 +341,7 @@ def test_what_is_said_of_any_output_is_printable(text: str) -> None:
 @given(st.text())
 def test_a_recording_of_anything_is_refused_in_printable_words(text: str) -> None:
     with pytest.raises(TelemetryError) as refusal:
-        list(node_exporter._samples(node_exporter.block(1.0, text), "telemetry-server.prom.gz"))
+        node_exporter.parse(node_exporter.block(1.0, text), "telemetry-server.prom.gz")
     assert str(refusal.value).isprintable()
 
 
