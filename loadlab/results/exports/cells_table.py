@@ -5,9 +5,9 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from msgspec.structs import asdict, astuple
+from msgspec.structs import astuple
 
-from loadlab.model import CellSummary, HostTelemetry, Reason, Repetition, RepetitionRow, Summary
+from loadlab.model import CellSummary, ErrorCounts, Reason, Repetition, RepetitionRow, Summary
 from loadlab.model.table import COST_COLUMNS
 from loadlab.results import metrics
 from loadlab.run import documents
@@ -23,7 +23,43 @@ _COUNTS = ("duration_s", "requests", "responses", "ok", "aborted", "scheduled", 
 _LATENCIES = (
     "mean", "stdev", "min", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max",
 )  # fmt: skip
-_MIB = 1 << 20
+_HOST = {
+    "cpu_fraction": "cpu_busy",
+    "steal_fraction": "cpu.steal",
+    "foreign_cpu_fraction": "foreign_cpu",
+    "retransmits": "tcp.retransmits",
+}
+# Column -> path into the repetition.
+_READ = {
+    "repetition": "repetition",
+    "block": "block",
+    "valid": "validity.valid",
+    "host": "server",
+    "started_unix_s": "started",
+    **{name: name for name in _COUNTS},
+    "goodput_per_s": "goodput",
+    "rate_achieved_per_s": "rate_achieved",
+    **{f"errors_{name}": f"errors.{name}" for name in ErrorCounts.__struct_fields__},
+    "latency_basis": "latency_basis",
+    **{f"{name}_ms": f"latency_us.{name}" for name in _LATENCIES},
+    "censored": "latency_us.censored",
+    **{f"response_time_{name}_ms": f"response_time.{name}_us" for name in ("mean", "p50", "p99")},
+    "service_time_mean_ms": "mean_service_time_us",
+    "send_delay_p99_ms": "send_delay_us.p99",
+    "gap_error_p99_us": "shape.gap_error_p99_us",
+    **{f"generator_{name}_ms": f"own_us.{name}" for name in ("p50", "p99")},
+    **{f"server_{name}": f"telemetry.server.{path}" for name, path in _HOST.items()},
+    "server_listen_overflows": "telemetry.server.tcp.listen_overflows",
+    **{f"client_{name}": f"telemetry.client.{path}" for name, path in _HOST.items()},
+    "batch_s": "client.seconds",
+    "batch_memory_mib": "client.max_rss_bytes",
+    "visits_started": "visits.started",
+    "visits_completed": "visits.completed",
+    "visits_broken": "visits.broken_sum",
+    **{f"visit_{name}_ms": f"visits.{name}_us" for name in ("p50", "p99")},
+}
+# What a column's unit, at the end of its name, has of the unit that is measured.
+_UNITS = {"ms": 1000, "mib": 1 << 20}
 
 Columns: TypeAlias = Mapping[str, object]
 
@@ -51,19 +87,19 @@ def text(rows: Sequence[RepetitionRow]) -> str:
 
 
 def _columns(cell: CellSummary, rep: Repetition) -> Columns:
-    load = cell.cell.load
+    load, client = cell.cell.load, rep.client
     return {
+        **{column: _in_unit(column, _at(rep, path)) for column, path in _READ.items()},
+        **{
+            column: _in_unit(column, metrics.value(rep, load, reading.path))
+            for column, reading in COST_COLUMNS.items()
+        },
+        **{name: getattr(cell.cell, name) for name in _STACK},
         "cell_id": cell.cell_id,
         "purpose": cell.purpose,
         "base": cell.base,
-        "repetition": rep.repetition,
-        "block": rep.block,
-        "valid": rep.validity.valid,
         "void_reasons": _codes(rep.validity.reasons),
         "findings": _codes(rep.validity.findings),
-        "host": rep.server,
-        "started_unix_s": rep.started,
-        **{name: getattr(cell.cell, name) for name in _STACK},
         "generator": load.generator,
         "mode": load.mode,
         "rate_per_s": load.rate,
@@ -77,21 +113,21 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "keepalive": load.reuse if load.keepalive is None else load.keepalive,
         "tls": bool(load.tls),
         "http2": bool(load.http2),
-        **{name: getattr(rep, name) for name in _COUNTS},
-        "goodput_per_s": rep.goodput,
-        "rate_achieved_per_s": rep.rate_achieved,
-        **_errors(rep),
-        **_latencies(rep),
-        **{
-            column: _cost(reading.path, metrics.value(rep, load, reading.path))
-            for column, reading in COST_COLUMNS.items()
-        },
-        **_host("server", rep.telemetry.server if rep.telemetry else None),
-        "server_listen_overflows": rep.telemetry and rep.telemetry.server.tcp.listen_overflows,
-        **_host("client", rep.telemetry.client if rep.telemetry else None),
-        **_batch(rep),
-        **_visits(rep),
+        "at_least": rep.latency_us and _words(rep.latency_us.at_least),
+        "batch_cpu_s": client and client.cpu_s.user + client.cpu_s.system,
     }
+
+
+def _at(record: object, path: str) -> object:
+    """Return the value at a path; None where a record on the way is absent."""
+    for name in path.split("."):
+        record = None if record is None else getattr(record, name)
+    return record
+
+
+def _in_unit(column: str, value: object) -> object:
+    unit = _UNITS.get(column.rpartition("_")[2])
+    return value / unit if unit and isinstance(value, int | float) else value
 
 
 def _words(names: Sequence[str]) -> str | None:
@@ -101,65 +137,3 @@ def _words(names: Sequence[str]) -> str | None:
 def _codes(reasons: Sequence[Reason]) -> str | None:
     """Return each code once, as a link or a host may give the same reason several times."""
     return _words(list(dict.fromkeys(reason.code for reason in reasons)))
-
-
-def _ms(us: float | None) -> float | None:
-    return None if us is None else us / 1000
-
-
-def _cost(path: str, value: float | None) -> float | None:
-    """Return a reading in the unit of its column: memory in MiB."""
-    return value / _MIB if value is not None and path.endswith("_bytes") else value
-
-
-def _errors(rep: Repetition) -> Columns:
-    classes = [name for name in COLUMNS if name.startswith("errors_")]
-    counts = asdict(rep.errors) if rep.errors else {}
-    return {name: counts.get(name.removeprefix("errors_")) for name in classes}
-
-
-def _latencies(rep: Repetition) -> Columns:
-    latency, waits, delay = rep.latency_us, rep.response_time, rep.send_delay_us
-    return {
-        "latency_basis": rep.latency_basis,
-        **{f"{name}_ms": _ms(getattr(latency, name, None)) for name in _LATENCIES},
-        "censored": latency and latency.censored,
-        "at_least": latency and _words(latency.at_least),
-        "response_time_mean_ms": waits and _ms(waits.mean_us),
-        "response_time_p50_ms": waits and _ms(waits.p50_us),
-        "response_time_p99_ms": waits and _ms(waits.p99_us),
-        "service_time_mean_ms": _ms(rep.mean_service_time_us),
-        "send_delay_p99_ms": delay and _ms(delay.p99),
-        "gap_error_p99_us": rep.shape and rep.shape.gap_error_p99_us,
-        "generator_p50_ms": rep.own_us and _ms(rep.own_us.p50),
-        "generator_p99_ms": rep.own_us and _ms(rep.own_us.p99),
-    }
-
-
-def _host(name: str, host: HostTelemetry | None) -> Columns:
-    return {
-        f"{name}_cpu_fraction": host and host.cpu_busy,
-        f"{name}_steal_fraction": host and host.cpu.steal,
-        f"{name}_foreign_cpu_fraction": host and host.foreign_cpu,
-        f"{name}_retransmits": host and host.tcp.retransmits,
-    }
-
-
-def _visits(rep: Repetition) -> Columns:
-    visits = rep.visits
-    return {
-        "visits_started": visits and visits.started,
-        "visits_completed": visits and visits.completed,
-        "visits_broken": visits and visits.broken_sum,
-        "visit_p50_ms": visits and _ms(visits.p50_us),
-        "visit_p99_ms": visits and _ms(visits.p99_us),
-    }
-
-
-def _batch(rep: Repetition) -> Columns:
-    client = rep.client
-    return {
-        "batch_s": client and client.seconds,
-        "batch_cpu_s": client and client.cpu_s.user + client.cpu_s.system,
-        "batch_memory_mib": client and client.max_rss_bytes / _MIB,
-    }
