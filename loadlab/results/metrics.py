@@ -14,7 +14,7 @@ of:
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -199,14 +199,16 @@ def reading(metric: str, reps: Sequence[Repetition]) -> Reading:
     Raises KeyError for a metric without a row.
     """
     *better, last = ROWS[metric].readings
-    return next((row for row in better if all(_has(rep, row.needs) for rep in reps)), last)
+    return next(
+        (row for row in better if all(at(rep, row.needs) is not None for rep in reps)), last
+    )
 
 
-def _has(rep: Repetition, path: str) -> bool:
-    field: object = rep
+def at(record: object, path: str) -> Any:
+    """Return the value at a path of fields; None where a record on the way is absent."""
     for name in path.split("."):
-        field = getattr(field, name, None)
-    return field is not None
+        record = None if record is None else getattr(record, name)
+    return record
 
 
 def reading_of(metric: str, sides: Sides) -> Reading:

@@ -89,7 +89,7 @@ def text(rows: Sequence[RepetitionRow]) -> str:
 def _columns(cell: CellSummary, rep: Repetition) -> Columns:
     load, client = cell.cell.load, rep.client
     return {
-        **{column: _in_unit(column, _at(rep, path)) for column, path in _READ.items()},
+        **{column: _in_unit(column, metrics.at(rep, path)) for column, path in _READ.items()},
         **{
             column: _in_unit(column, metrics.value(rep, load, reading.path))
             for column, reading in COST_COLUMNS.items()
@@ -116,13 +116,6 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "at_least": rep.latency_us and _words(rep.latency_us.at_least),
         "batch_cpu_s": client and client.cpu_s.user + client.cpu_s.system,
     }
-
-
-def _at(record: object, path: str) -> object:
-    """Return the value at a path; None where a record on the way is absent."""
-    for name in path.split("."):
-        record = None if record is None else getattr(record, name)
-    return record
 
 
 def _in_unit(column: str, value: object) -> object:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.metrics_core import SummaryMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from loadlab.model import CellSummary, Comparison, Summary
+from loadlab.model import CellSummary, Comparison, ErrorCounts, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.results import metrics
 from loadlab.run import formatting
@@ -19,22 +19,37 @@ _CELL = (
 )  # fmt: skip
 _LOAD = ("generator", "mode", "rate")
 _LABELS = ("cell", *_CELL, *_LOAD)
-# Name -> (meaning, further labels) of each gauge of a cell.
-_GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "lab_valid_repetitions": ("Repetitions that count", ()),
-    "lab_void_repetitions": ("Repetitions that do not count", ()),
-    **{row.gauge[0]: (row.gauge[1], ()) for row in ROWS.values() if row.gauge},
-    "lab_rate_achieved_requests_per_second": ("Median of answers a second", ()),
-    "lab_response_time_seconds": (
-        "Mean wait of all requests that were due, those without a right answer as their timeout",
+# Gauge -> metric whose median it is.
+_MEDIANS = {row.gauge[0]: row.name for row in ROWS.values() if row.gauge}
+# Gauge of a cell -> (meaning, path into its statistics, further labels, by which that has values).
+_GAUGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "lab_valid_repetitions": ("Repetitions that count", "n", ()),
+    "lab_void_repetitions": ("Repetitions that do not count", "n_void", ()),
+    **{row.gauge[0]: (row.gauge[1], "", ()) for row in ROWS.values() if row.gauge},
+    "lab_rate_achieved_requests_per_second": (
+        "Median of answers a second",
+        "rate_achieved.median",
         (),
     ),
-    "lab_errors": ("Failed requests of all valid repetitions", ("class",)),
-    "lab_unsent_requests": ("Scheduled and never sent, all valid repetitions", ()),
-    "lab_client_seconds": ("Median time of a Python client's batch", ()),
-    "lab_client_cpu_seconds": ("Median CPU time of a Python client", ()),
-    "lab_client_resident_memory_max_bytes": ("Median peak memory of it", ()),
-    "lab_client_failures": ("Its failed requests, all valid repetitions", ("cause",)),
+    "lab_response_time_seconds": (
+        "Mean wait of all requests that were due, those without a right answer as their timeout",
+        "response_time.mean_us",
+        (),
+    ),
+    "lab_errors": ("Failed requests of all valid repetitions", "errors", ("class",)),
+    "lab_unsent_requests": ("Scheduled and never sent, all valid repetitions", "unsent", ()),
+    "lab_client_seconds": ("Median time of a Python client's batch", "client.seconds.median", ()),
+    "lab_client_cpu_seconds": ("Median CPU time of a Python client", "client.cpu_s.median", ()),
+    "lab_client_resident_memory_max_bytes": (
+        "Median peak memory of it",
+        "client.max_rss_bytes.median",
+        (),
+    ),
+    "lab_client_failures": (
+        "Its failed requests, all valid repetitions",
+        "client.failures",
+        ("cause",),
+    ),
 }
 _LATENCY = "lab_latency_seconds"
 _COMPARED = ("metric", "base", "head")
@@ -73,7 +88,7 @@ def text(summary: Summary) -> str:
     registry = CollectorRegistry()
     gauges = {
         name: Gauge(name, words, [*_LABELS, *more], registry=registry)
-        for name, (words, more) in _GAUGES.items()
+        for name, (words, _, more) in _GAUGES.items()
     }
     latencies = _Latencies()
     registry.register(latencies)
@@ -81,9 +96,10 @@ def text(summary: Summary) -> str:
         if cell.purpose == "measure":
             labels = _labels(cell)
             latencies.add(cell)
-            for (name, *more), value in _values(cell).items():
-                if value is not None:
-                    gauges[name].labels(*labels, *more).set(value)
+            for name in _GAUGES:
+                for more, value in _values(cell, name).items():
+                    if value is not None:
+                        gauges[name].labels(*labels, *more).set(value)
     _compare(summary.comparisons, registry)
     page: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return page.decode()
@@ -101,35 +117,17 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _values(cell: CellSummary) -> dict[tuple[str, ...], float | None]:
-    """Return (gauge, values of its further labels) -> value."""
-    statistics = cell.statistics
-    values: dict[tuple[str, ...], float | None] = {
-        ("lab_valid_repetitions",): statistics.n,
-        ("lab_void_repetitions",): statistics.n_void,
-    }
-    for row in ROWS.values():
-        if row.gauge:
-            path = metrics.reading(row.name, metrics.valid(cell)).path
-            values[(row.gauge[0],)] = metrics.sample(metrics.values(cell, path)).median
-    if statistics.rate_achieved and statistics.errors:
-        values |= {
-            ("lab_rate_achieved_requests_per_second",): statistics.rate_achieved.median,
-            ("lab_unsent_requests",): statistics.unsent,
-        }
-        for name, count in asdict(statistics.errors).items():
-            values["lab_errors", name] = count
-    if statistics.response_time is not None:
-        values[("lab_response_time_seconds",)] = statistics.response_time.mean_us / 1e6
-    if statistics.client is not None:
-        values |= {
-            ("lab_client_seconds",): statistics.client.seconds.median,
-            ("lab_client_cpu_seconds",): statistics.client.cpu_s.median,
-            ("lab_client_resident_memory_max_bytes",): statistics.client.max_rss_bytes.median,
-        }
-        for name, count in statistics.client.failures.items():
-            values["lab_client_failures", name] = count
-    return values
+def _values(cell: CellSummary, gauge: str) -> dict[tuple[str, ...], float | None]:
+    """Return values of further labels -> value."""
+    if metric := _MEDIANS.get(gauge):
+        path = metrics.reading(metric, metrics.valid(cell)).path
+        return {(): metrics.sample(metrics.values(cell, path)).median}
+    _, path, labels = _GAUGES[gauge]
+    value = metrics.at(cell.statistics, path)
+    if labels:
+        counts = asdict(value) if isinstance(value, ErrorCounts) else value or {}
+        return {(name,): count for name, count in counts.items()}
+    return {(): value / 1e6 if value is not None and path.endswith("_us") else value}
 
 
 def _compare(comparisons: list[Comparison], registry: CollectorRegistry) -> None:

@@ -59,7 +59,7 @@ def test_cells_have_gauges_in_base_units() -> None:
 
 def test_void_cells_and_probes_have_no_figures() -> None:
     void = builders.cell_summary("void", [builders.repetition(validity=builders.void("steal"))])
-    nothing = {"goodput": None, "rate_achieved": None, "response_time": None}
+    nothing = dict.fromkeys(("goodput", "rate_achieved", "response_time", "unsent"))
     void = replace(void, statistics=replace(void.statistics, **nothing))
     probe = builders.cell_summary("probe", [builders.repetition()], purpose="closed_loop")
     summary = builders.summary_of(void, probe)
