@@ -2,11 +2,11 @@
 
 import re
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias
 
-from loadlab.model import Reason
+from loadlab.model import Facts, Reason
 from loadlab.run import formatting
 
 # What voids a repetition, which decides whether a repeat may help.
@@ -76,6 +76,15 @@ def names(reason: Reason, fact: str) -> list[str]:
     if not isinstance(listed, list):
         raise TypeError(f"{listed!r} is not a list")
     return listed
+
+
+def over(
+    code: str, value: float, limit: float, **facts: float | str | list[str] | None
+) -> Iterator[Reason]:
+    """Yield a reason where a value is over its limit."""
+    if value > limit:
+        own: Facts = {**facts}
+        yield Reason(code=code, value=value, limit=limit, facts=own)
 
 
 # What a template says behind a colon, besides the formats of Python: how a number is shown, or

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from loadlab.model import Answer, Facts, Load, MetricComparison, Reason, Repetition
 from loadlab.model.metric_rows import ROWS, LatencyOf
+from loadlab.reasons.row import over
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import percentiles
 
@@ -51,10 +52,7 @@ def failed_more(side: str, more: float) -> Reason | None:
 
     ``more``: the fraction of its requests that failed, less that of the other side.
     """
-    limit = comparison_rule().failed_max
-    if more <= limit:
-        return None
-    return Reason(code="better_failed_more", value=more, limit=limit, facts={"side": side})
+    return next(over("better_failed_more", more, comparison_rule().failed_max, side=side), None)
 
 
 def answer(row: MetricComparison) -> Answer:

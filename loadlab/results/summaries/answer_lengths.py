@@ -7,6 +7,7 @@ those of the others: a page of an error with status 200 counts as right.
 from collections.abc import Sequence
 
 from loadlab.model import Reason, Repetition
+from loadlab.reasons.row import over
 from loadlab.run.methods import comparison_rule
 
 # With fewer answers, bodies that differ by nature have other means by chance.
@@ -22,19 +23,9 @@ def changed(repetitions: Sequence[Repetition]) -> Reason | None:
         return None
     shortest, longest = (pick(bytes_by, key=bytes_by.__getitem__) for pick in (min, max))
     change, limit = bytes_by[longest] / bytes_by[shortest] - 1, comparison_rule().answers_change
-    if change <= limit:
-        return None
-    return Reason(
-        code="answers_changed",
-        value=change,
-        limit=limit,
-        facts={
-            "longest": longest,
-            "bytes": bytes_by[longest],
-            "shortest": shortest,
-            "least_bytes": bytes_by[shortest],
-        },
-    )
+    own = {"longest": longest, "bytes": bytes_by[longest]}
+    own |= {"shortest": shortest, "least_bytes": bytes_by[shortest]}
+    return next(over("answers_changed", change, limit, **own), None)
 
 
 def _bytes(rep: Repetition) -> float | None:

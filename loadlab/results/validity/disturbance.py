@@ -9,14 +9,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason
+from loadlab.reasons.row import over
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions.latencies_due import withheld
-from loadlab.results.validity.validity_evidence import (
-    ClientEvidence,
-    ClientRule,
-    LoadEvidence,
-    over,
-)
+from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
 from loadlab.stats import percentiles
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters

@@ -8,12 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from loadlab.model import PythonClient, Reason
-from loadlab.results.validity.validity_evidence import (
-    ClientEvidence,
-    ClientRule,
-    LoadEvidence,
-    over,
-)
+from loadlab.reasons.row import over
+from loadlab.results.validity.validity_evidence import ClientEvidence, ClientRule, LoadEvidence
 
 
 def generator_failed(client: ClientEvidence) -> Iterator[Reason]:

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Facts, Load, Reason, Shape
+from loadlab.reasons.row import over
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
-from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence, over
+from loadlab.results.validity.validity_evidence import ClientRule, LoadEvidence
 from loadlab.stats import latency_bins
 
 # Growth is a slope with an error, which needs so many seconds.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from loadlab.generators.measurement import Measurement
-from loadlab.model import Calibration, Cell, ErrorCounts, Facts, HostTelemetry, Reason
+from loadlab.model import Calibration, Cell, ErrorCounts, HostTelemetry, Reason
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions.latencies_due import Due
 
@@ -48,15 +48,6 @@ class ClientEvidence(LoadEvidence):
     def hosts(self) -> dict[str, HostTelemetry]:
         """Telemetry of both hosts, by role."""
         return {"server": self.server, "client": self.client}
-
-
-def over(
-    code: str, value: float, limit: float, **facts: float | str | list[str] | None
-) -> Iterator[Reason]:
-    """Yield a reason where a value is over its limit."""
-    if value > limit:
-        own: Facts = {**facts}
-        yield Reason(code=code, value=value, limit=limit, facts=own)
 
 
 LoadRule: TypeAlias = Callable[[LoadEvidence], Iterator[Reason]]
