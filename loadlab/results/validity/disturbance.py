@@ -253,17 +253,8 @@ def _on_hosts(code: str, counts: Mapping[str, int | None]) -> Iterator[Reason]:
         yield Reason(code=code, value=max(some.values()), facts={"hosts": list(some)})
 
 
-def swapping(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason where the client swapped."""
-    yield from _swapped(client, "client")
-
-
-def server_swapping(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a finding where the server swapped, for the stack may need more than its memory."""
-    yield from _swapped(client, "server")
-
-
-def _swapped(client: ClientEvidence, role: str) -> Iterator[Reason]:
+def swapping(client: ClientEvidence, role: str = "client") -> Iterator[Reason]:
+    """Yield a reason where a host swapped: the server's stack may need more than its memory."""
     limit = client.thresholds.swap_pages_max
     yield from over("swapping", client.hosts[role].swap_pages, limit, host=role)
 

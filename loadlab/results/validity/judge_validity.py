@@ -1,6 +1,7 @@
 """Decide whether a repetition is valid. loadlab/reasons/validity_reasons.py has the words."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -90,7 +91,7 @@ VOIDING: tuple[ClientRule, ...] = (
 # Rules whose reasons are findings.
 FINDING: tuple[ClientRule, ...] = (
     disturbance.both_full,
-    disturbance.server_swapping,
+    partial(disturbance.swapping, role="server"),
     disturbance.killed,
     disturbance.full_core,
     disturbance.retransmits,
@@ -118,7 +119,5 @@ COUNTING: tuple[LoadRule, ...] = (
     schedule_rules.littles_law,
 )
 
-COUNTED = frozenset({
-    *("saturated", "own_part", "late_tail", "late_hidden", "unsent", "aborted", "errors"),
-    *("counts_differ", "littles_law", "backlog", "connections_limit"),
-})  # fmt: skip
+# Each of these has the name of its code.
+COUNTED = frozenset(rule.__name__ for rule in COUNTING)
