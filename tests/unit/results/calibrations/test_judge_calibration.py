@@ -1,4 +1,3 @@
-import gzip
 import json
 import re
 import shutil
@@ -20,9 +19,9 @@ from loadlab.run.run_dir import CalibrationDir
 from loadlab.telemetry.iperf3 import Iperf3Error
 from tests.unit import builders
 from tests.unit.builders import present
+from tests.unit.results import recorded
+from tests.unit.results.recorded import FIXTURES
 
-ROOT = Path(__file__).parents[4]
-FIXTURES = ROOT / "tests" / "fixtures"
 ORIGIN = {"run_id": "first", "measured": 1795195774.0}
 PING = """\
 PING 10.77.1.11 (10.77.1.11) 56(84) bytes of data.
@@ -36,24 +35,11 @@ rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The third calibration of a run: wrk's recording as its ceiling, oha's as its floor."""
-    shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "ceiling" / "rep-3")
+    ceiling = recorded.copy("wrk", tmp_path / "ceiling" / "rep-3")
     # As the plan of a calibration has it: the generator's maximum fills the client.
-    setup = tmp_path / "ceiling" / "rep-3" / "cell.json"
-    document = json.loads(setup.read_text())
-    document["cell"]["expected_void"] = ["generator_cpu"]
-    setup.write_text(json.dumps(document))
-    floor = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "floor" / "rep-3"))
-    requests = gzip.decompress((floor / oha_database.KEPT).read_bytes())
-    (floor / oha_database.DATABASE).write_bytes(requests)
-    (floor / oha_database.KEPT).unlink()
-    # The server's clock is 1000 s ahead.
-    scrapes = tmp_path / "ceiling" / "rep-3" / "telemetry-server.prom.gz"
-    pages = re.sub(
-        r"(?m)^(node_time_seconds) (.*)$",
-        lambda line: f"{line[1]} {float(line[2]) + 1000!r}",
-        gzip.decompress(scrapes.read_bytes()).decode(),
-    )
-    scrapes.write_bytes(gzip.compress(pages.encode()))
+    recorded.change_cell(ceiling, expected_void=["generator_cpu"])
+    recorded.copy("oha", tmp_path / "floor" / "rep-3")
+    recorded.put_clock_ahead(ceiling / "telemetry-server.prom.gz")
     link = tmp_path / "link" / "rep-3"
     link.mkdir(parents=True)
     for name, recording in {"client_to_server": "forward", "server_to_client": "reverse"}.items():

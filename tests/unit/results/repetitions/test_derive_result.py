@@ -4,9 +4,8 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -23,9 +22,10 @@ from loadlab.run.run_dir import CELL, QUEUES
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import present
+from tests.unit.results import recorded
+from tests.unit.results.recorded import FIXTURES, change, change_cell
+from tests.unit.results.validity.judging import codes
 
-ROOT = Path(__file__).parents[4]
-FIXTURES = ROOT / "tests" / "fixtures"
 # The recordings come from a shared machine with some steal, and wrk filled its core in one of four
 # seconds, which is not what is tested here.
 LIMITS = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late_max=0.02)
@@ -33,38 +33,17 @@ LIMITS = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late
 
 @pytest.fixture
 def oha_dir(tmp_path: Path) -> Path:
-    directory = recorded("oha", tmp_path)
-    kept = directory / oha_database.KEPT
-    (directory / oha_database.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
-    kept.unlink()
-    return directory
-
-
-def recorded(name: str, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(FIXTURES / f"rep-{name}", tmp_path / "rep-1"))
+    return recorded.copy("oha", tmp_path / "rep-1")
 
 
 @pytest.fixture
 def wrk_dir(tmp_path: Path) -> Path:
-    return recorded("wrk", tmp_path)
+    return recorded.copy("wrk", tmp_path / "rep-1")
 
 
 @pytest.fixture
 def python_dir(tmp_path: Path) -> Path:
-    return recorded("python", tmp_path)
-
-
-def change(path: Path, **fields: Any) -> None:
-    """Change fields of a JSON document."""
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
-
-
-def change_cell(
-    directory: Path, load: Mapping[str, Any] = MappingProxyType({}), **cell: Any
-) -> None:
-    """Change fields of the load and of the cell of cell.json."""
-    old = json.loads((directory / CELL).read_text())["cell"]
-    change(directory / CELL, cell={**old, **cell, "load": {**old["load"], **load}})
+    return recorded.copy("python", tmp_path / "rep-1")
 
 
 def reduce(directory: Path, found: Result) -> None:
@@ -80,18 +59,13 @@ def build(directory: Path) -> Result:
     return found
 
 
-def codes(reasons: list[Reason]) -> list[str]:
-    return [reason.code for reason in reasons]
-
-
-def test_a_mix_has_a_result_of_each_kind(tmp_path: Path) -> None:
-    directory = recorded("oha", tmp_path)
-    shutil.copytree(FIXTURES / "metronome/mix", directory, dirs_exist_ok=True)
-    began = json.loads((directory / "run.json").read_text())["started"]
-    change(directory / "metronome.json", started=began, finished=began + 2.2)
+def test_a_mix_has_a_result_of_each_kind(oha_dir: Path) -> None:
+    shutil.copytree(FIXTURES / "metronome/mix", oha_dir, dirs_exist_ok=True)
+    began = json.loads((oha_dir / "run.json").read_text())["started"]
+    change(oha_dir / "metronome.json", started=began, finished=began + 2.2)
     asked = {"generator": "metronome", "rate": 100, "connections": 3, "duration_s": 2}
-    change_cell(directory, asked, endpoint="fast:14,slow:5,flaky:1")
-    found = build(directory)
+    change_cell(oha_dir, asked, endpoint="fast:14,slow:5,flaky:1")
+    found = build(oha_dir)
     assert found.error is None
     fast, slow, flaky = present(found.kinds)
     assert [kind.name for kind in (fast, slow, flaky)] == ["fast", "slow", "flaky"]
@@ -441,13 +415,7 @@ def server(directory: Path) -> HostTelemetry:
 def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
     """A server whose clock is 1000 s ahead has the same figures."""
     first = server(oha_dir)
-    path = oha_dir / "telemetry-server.prom.gz"
-    text = re.sub(
-        r"(?m)^(node_time_seconds) (.*)$",
-        lambda line: f"{line[1]} {float(line[2]) + 1000!r}",
-        gzip.decompress(path.read_bytes()).decode(),
-    )
-    path.write_bytes(gzip.compress(text.encode()))
+    recorded.put_clock_ahead(oha_dir / "telemetry-server.prom.gz")
     ahead = server(oha_dir)
     assert ahead.cpu == first.cpu
     assert present(ahead.per_second).t == pytest.approx(present(first.per_second).t, abs=1e-3)
