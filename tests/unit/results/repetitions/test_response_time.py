@@ -32,41 +32,43 @@ def counted(*values: int) -> tuple[histograms.Integers, histograms.Integers]:
     return histograms.count_values(np.array(values, dtype=np.int64))
 
 
-def test_without_losses_it_is_the_latency() -> None:
+# Three of four came at once, 40 s before the end; spaced evenly they were 1 to 4 s before.
+AT_ONCE = (np.array([2_000_000, 40_000_000]), np.array([1, 3]))
+
+
+@pytest.mark.parametrize(
+    ("waited", "rate", "sum_us", "requests", "failed"),
+    [
+        # Without losses it is the latency.
+        (Waited(counted(*[1000] * 98, 3000, 3000)), 100.0, 98 * 1000 + 2 * 3000, 100, 0),
+        # A refusal is no fast answer; one that came later than the timeout is not shortened.
+        (Waited(counted(1000), counted(200, 40_000_000), unanswered=1), 100.0,
+         1000 + 40e6 + 2 * TIMEOUT_US, 4, 3),
+        # At 1 a second 50 never sent waited 1 to 50 s: 30 of them count as 30 s.
+        (Waited(counted(1000), unsent=50), 1.0,
+         1000 + 1e6 * sum(max(TIMEOUT_S, wait) for wait in range(1, 51)), 51, 50),
+        # At 1000 a second the last 10 were due in the last 10 ms: the generator's own lateness.
+        (Waited(counted(1000), unsent=10), 1000.0, 1000, 1, 0),
+        (Waited(counted(1000), unsent=11), 1000.0, 1000 + TIMEOUT_US, 2, 1),
+        # Of 300 answers 200 have a latency: of 30 never sent 20 stand beside them.
+        (Waited(counted(*[1000] * 200), unsent=30, known_fraction=200 / 300), 10.0,
+         200 * 1000 + 20 * TIMEOUT_US, 220, 20),
+        # Of other arrivals the unsent have the waits of their own due times.
+        (Waited(counted(1000), unsent=4, left_out=0, unsent_us=AT_ONCE), 1.0,
+         1000 + TIMEOUT_US + 3 * 40e6, 5, 4),
+    ],
+)  # fmt: skip
+def test_response_time_counts_every_request_that_was_due(
+    waited: Waited, rate: float, sum_us: float, requests: int, failed: int
+) -> None:
+    found = summarise(waited, rate)
+    assert found.mean_us == pytest.approx(sum_us / requests)
+    assert (found.requests, found.failed) == (requests, failed)
+
+
+def test_without_losses_it_has_the_percentiles_of_the_latency() -> None:
     found = summarise(Waited(counted(*[1000] * 98, 3000, 3000)))
-    assert found.mean_us == (98 * 1000 + 2 * 3000) / 100
-    assert found.p50_us == 1000
-    assert found.p99_us == pytest.approx(3000, rel=1e-3)
-    assert (found.requests, found.failed) == (100, 0)
-
-
-def test_whatever_gets_no_right_answer_counts_as_the_timeout() -> None:
-    """A refusal is no fast answer; one that came later than the timeout is not shortened."""
-    found = summarise(Waited(counted(1000), counted(200, 40_000_000), unanswered=1))
-    assert found.mean_us == (1000 + TIMEOUT_US + 40e6 + TIMEOUT_US) / 4
-    assert (found.requests, found.failed) == (4, 3)
-
-
-def test_what_was_never_sent_waited_until_the_end_and_counts_as_the_timeout_at_least() -> None:
-    """At 1 a second 50 never sent waited 1 to 50 s: 30 of them count as 30 s."""
-    found = summarise(Waited(counted(1000), unsent=50), rate=1.0)
-    waits = [max(TIMEOUT_S, wait) for wait in range(1, 51)]
-    assert found.mean_us == pytest.approx((1000 + 1e6 * sum(waits)) / 51)
-    assert found.failed == 50
-
-
-def test_the_generators_own_lateness_at_the_end_is_nobodys_wait() -> None:
-    """At 1000 a second the last 10 were due in the last 10 ms."""
-    for unsent, lost in ((10, 0), (11, 1)):
-        found = summarise(Waited(counted(1000), unsent=unsent), rate=1000.0)
-        assert (found.requests, found.failed) == (1 + lost, lost)
-
-
-def test_what_is_lost_counts_in_proportion_to_the_latencies_known() -> None:
-    """Of 300 answers 200 have a latency: of 30 never sent 20 stand beside them."""
-    waited = Waited(counted(*[1000] * 200), unsent=30, known_fraction=200 / 300)
-    found = summarise(waited, rate=10.0)
-    assert (found.requests, found.failed) == (220, 20)
+    assert (found.p50_us, found.p99_us) == pytest.approx((1000, 3000), rel=1e-3)
 
 
 def test_response_time_is_none_without_waits_rate_or_answers() -> None:
@@ -171,11 +173,3 @@ def test_wrk2s_unsent_count_in_proportion() -> None:
     assert found.requests == known + found.failed
     unsent = (present(measured.unsent) - 20) / measured.responses
     assert found.failed / known == pytest.approx(unsent, rel=0.01)
-
-
-def test_of_other_arrivals_the_unsent_have_the_waits_of_their_own_due_times() -> None:
-    """Three of four came at once, 40 s before the end; spaced evenly they were 1 to 4 s before."""
-    waits = (np.array([2_000_000, 40_000_000]), np.array([1, 3]))
-    found = summarise(Waited(counted(1000), unsent=4, left_out=0, unsent_us=waits), rate=1.0)
-    assert found.mean_us == pytest.approx((1000 + TIMEOUT_US + 3 * 40e6) / 5)
-    assert found.failed == 4
