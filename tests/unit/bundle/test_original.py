@@ -14,6 +14,7 @@ from loadlab.model import Summary
 from loadlab.run import documents, revision
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir
+from tests.unit import builders
 from tests.unit.bundle.test_verify import CLEAN, ROOT, change
 from tests.unit.bundle.test_verify import original as original
 from tests.unit.bundle.test_verify import run_dir as run_dir
@@ -106,8 +107,7 @@ def test_the_comparison_with_the_original_is_verified_too(run_dir: Path, tmp_pat
     for name in ("manifest", "summary"):
         change(again / f"{name}.json", "run_id", to="again")
     change(again / "plan.json", "plan", "run_id", to="again")
-    original = reproduction.write(again)
-    assert original is not None
+    original = builders.present(reproduction.write(again))
     assert original.run_id == "again"
 
     def outcome(name: str) -> Outcome:

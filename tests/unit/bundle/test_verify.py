@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -46,6 +45,7 @@ from loadlab.run import errors, revision
 from loadlab.run.run_dir import CalibrationDir, RunDir, derived
 from loadlab.stats import histograms
 from tests.unit import builders
+from tests.unit.bundle import test_signature as ssh
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -538,24 +538,18 @@ def test_a_hash_of_a_file_that_is_not_there_or_another_is_told(run_dir: Path) ->
 def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two SSH keys, and a list of signers that has the maker's."""
     folder = tmp_path_factory.mktemp("keys")
-    for name in ("maker", "forger"):
-        key = str(folder / name)
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key]
-        subprocess.run(words, check=True)
-    public = (folder / "maker.pub").read_text()
-    (folder / "signers").write_text(f'maker@example.com namespaces="loadlab" {public}')
-    return {path.name: path for path in folder.iterdir()}
+    keys = {name: ssh.new(folder / name) for name in ("maker", "forger")}
+    signers = folder / "signers"
+    signers.write_text(f'maker@example.com namespaces="loadlab" {ssh.public(keys["maker"])}')
+    return {**keys, "signers": signers}
 
 
 def signed_by(run_dir: Path, key: Path) -> str:
     """Pack the run, signed; return the key's fingerprint."""
     sign = partial(signature.sign, key=key, announce=None)
     signer = bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", sign)["signer"]
-    words = ["ssh-keygen", "-l", "-f", str(key)]
-    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    fingerprint = output.split()[1]
-    assert signer == fingerprint
-    return fingerprint
+    assert signer == ssh.fingerprint(key)
+    return signer
 
 
 def forge(run_dir: Path) -> None:
@@ -586,8 +580,7 @@ def test_what_was_replaced_together_is_found_out_by_the_signature(
     signed_by(run_dir, keys["maker"])
     into = run_dir.parent / "unpacked"
     into.mkdir()
-    kept = unpack(run_dir.parent / "bundle.tar.gz", into).signature
-    assert kept is not None
+    kept = builders.present(unpack(run_dir.parent / "bundle.tar.gz", into).signature)
     forge(run_dir)
     # Without a signature all of it agrees.
     outcome = verify(run_dir)

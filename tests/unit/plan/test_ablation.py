@@ -102,8 +102,7 @@ def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
     }
     base = cell("stock", (1000 * np.exp(random.normal(0, 0.01, 7))).tolist())
     compared, _ = comparison.build([base, *heads.values()], [asked(name) for name in heads], [])
-    power = ablation.measured_power(ABLATION, compared)
-    assert power is not None
+    power = builders.present(ablation.measured_power(ABLATION, compared))
     assert (power.rows, power.measured) == (36, True)
     assert power.noise == pytest.approx(0.01, rel=0.25)
     assert power.repetitions is not None
@@ -114,7 +113,6 @@ def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
 
 
 def test_the_plan_of_the_ablation_says_what_it_can_tell() -> None:
-    planned = builders.plan(study="ablation", framework=None).study
-    assert planned is not None
+    planned = builders.present(builders.plan(study="ablation", framework=None).study)
     assert planned.ablation_power == ablation.planned_power(len(planned.left_out_keys))
     assert builders.plan().study is None

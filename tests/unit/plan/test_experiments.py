@@ -165,8 +165,7 @@ def test_a_scaled_rate_waits_for_valid_saturations(lab: Path) -> None:
     assert [experiment.rate(records) for experiment in scaled] == [200, 200, 500]
     own = scaled[1].item
     once = {**records, own.cell_id: cell_records([measured(own)])}
-    item = scaled[1].next_item(2, once)
-    assert item is not None
+    item = builders.present(scaled[1].next_item(2, once))
     assert (item.cell_id, item.cell.load.rate) == (own.cell_id, 200)
     assert scaled[1].next_item(1, once) is None
 

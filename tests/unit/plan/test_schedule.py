@@ -330,8 +330,7 @@ def test_a_void_repetition_is_made_again_at_once_in_its_block(
 
 def test_likely_repeats_are_counted() -> None:
     plan, records = with_tries(plan_of(CELLS[:1], 12), 3), Records()
-    first = schedule.next_item(plan, records, {}, None, 0)
-    assert first is not None
+    first = builders.present(schedule.next_item(plan, records, {}, None, 0))
     assert (first.position, first.total) == (1, 12)
     for number in range(1, 5):
         result = measured(CELLS[0], number, block=(number + 1) // 2)

@@ -1,5 +1,7 @@
 """The schedule of a matrix: rounds that halve the candidates, then the contenders."""
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from loadlab.model import LaneTurns, Result
@@ -33,21 +35,37 @@ def measured(results: dict[str, list[Result]]) -> dict[str, CellRecords]:
     return {name: cell_records(repetitions) for name, repetitions in results.items()}
 
 
-def block(candidates: Matrix, number: int, results: dict[str, list[Result]]) -> list[str]:
-    """Measure a block; return its cells in order."""
-    order = []
+def loads(
+    candidates: Matrix,
+    number: int,
+    results: dict[str, list[Result]],
+    fails: Callable[[set[str]], bool] = lambda load: False,
+    slow: float = 1.0,
+) -> list[set[str]]:
+    """Measure a block; return the cells of each load, ``fails``: which of these fail."""
+    made: list[set[str]] = []
     while item := candidates.next_item(number, measured(results)):
-        order.append(item.cell_id)
-        repetitions = results.setdefault(item.cell_id, [])
-        repetitions.append(
-            builders.result(
+        load = candidates.together(number, measured(results)) or [item]
+        made.append({item.cell_id for item in load})
+        failed = fails(made[-1])
+        load_number = 1 + max((own[-1].repetition for own in results.values()), default=0)
+        for item in load:
+            result = builders.result(
                 cell_id=item.cell_id,
-                repetition=len(repetitions) + 1,
+                cell=item.cell,
+                repetition=load_number,
                 block=number,
-                goodput=goodput(item.cell_id),
+                goodput=None if failed else goodput(item.cell_id) / slow**load_number,
+                error="it does not answer" if failed else None,
+                validity=builders.void("failed") if failed else builders.valid(),
             )
-        )
-    return order
+            results.setdefault(item.cell_id, []).append(result)
+    return made
+
+
+def block(candidates: Matrix, number: int, results: dict[str, list[Result]]) -> list[str]:
+    """Measure a block whose cells have a load each; return its cells in order."""
+    return [*map(min, loads(candidates, number, results))]
 
 
 def test_rounds_halve_the_candidates_until_the_finalists_are_left() -> None:
@@ -67,8 +85,7 @@ def test_better_half_goes_on_and_the_last_blocks_have_references_and_a_control()
         assert set(block(candidates, number, results)) == set(items(12)[6:])
     last = block(candidates, 4, results)
     assert last[0] != "cell-11" or last != sorted(last)
-    control = candidates.standing(measured(results)).control
-    assert control is not None
+    control = builders.present(candidates.standing(measured(results)).control)
     assert (control.purpose, control.base) == ("aa_control", "cell-11")
     assert set(last) == {"cell-11", "cell-10", "cell-9", "cell-0", control.cell_id}
     assert expected == sum(map(len, results.values())) == candidates.completed(measured(results))
@@ -106,8 +123,7 @@ def test_candidate_that_fails_twice_is_dropped_and_the_others_go_on() -> None:
     now = candidates.standing(measured(results))
     assert now.dropped == {"cell-3": "no"}
     assert "cell-3" not in candidates.cell_ids(measured(results))
-    assert now.control is not None
-    assert now.control.base == "cell-2"
+    assert builders.present(now.control).base == "cell-2"
 
 
 def test_one_failure_is_tried_again() -> None:
@@ -130,8 +146,7 @@ def test_candidate_that_fails_after_a_round_keeps_its_place_there() -> None:
     assert {item.cell_id for item in now.contenders} == {"cell-10", "cell-9", "cell-0"}
     # Its control ends with it: another one would lack the blocks before.
     assert now.final == now.contenders
-    assert now.control is not None
-    assert now.control.base == "cell-11"
+    assert builders.present(now.control).base == "cell-11"
     assert [candidates.next_item(number, measured(results)) for number in (1, 2, 3)] == [None] * 3
 
 
@@ -145,41 +160,13 @@ def in_lanes(number: int, rounds: list[int], lanes: int) -> Matrix:
     return replace(alone.map_items(lambda item: replace(item, cell=cell)), lanes=lanes)
 
 
-def loads(
-    candidates: Matrix,
-    number: int,
-    results: dict[str, list[Result]],
-    failing: tuple[str, ...] = (),
-    slow: float = 1.0,
-) -> list[set[str]]:
-    """Measure a block; return the cells of each load. One with a failing cell fails."""
-    made = []
-    while items := candidates.together(number, measured(results)):
-        load_number = 1 + max((own[-1].repetition for own in results.values()), default=0)
-        made.append({item.cell_id for item in items})
-        fails = not made[-1].isdisjoint(failing)
-        for item in items:
-            result = builders.result(
-                cell_id=item.cell_id,
-                cell=item.cell,
-                repetition=load_number,
-                block=number,
-                goodput=None if fails else goodput(item.cell_id) / slow**load_number,
-                error="it does not answer" if fails else None,
-                validity=builders.void("failed") if fails else builders.valid(),
-            )
-            results.setdefault(item.cell_id, []).append(result)
-    return made
-
-
 def test_lanes_of_a_block_shrink_with_the_rounds_and_the_control_joins_the_contenders() -> None:
     candidates, results = in_lanes(12, [1, 2], 12), dict[str, list[Result]]()
     expected = candidates.expected(4, {})
     assert loads(candidates, 1, results) == [set(items(12))]
     for number in (2, 3):
         assert loads(candidates, number, results) == [set(items(12)[6:])]
-    control = candidates.standing(measured(results)).control
-    assert control is not None
+    control = builders.present(candidates.standing(measured(results)).control)
     contenders = {"cell-11", "cell-10", "cell-9", "cell-0"}
     assert loads(candidates, 4, results) == [{*contenders, control.cell_id}]
     assert expected == candidates.completed(measured(results)) == 4
@@ -198,7 +185,7 @@ def test_more_candidates_than_a_load_has_are_in_groups_that_each_block_draws() -
 
 def test_candidates_of_a_load_that_fails_are_measured_alone_and_only_the_cause_is_dropped() -> None:
     candidates, results = in_lanes(4, [1], 4), dict[str, list[Result]]()
-    first, *alone, again = loads(candidates, 1, results, failing=("cell-2",))
+    first, *alone, again = loads(candidates, 1, results, lambda load: "cell-2" in load)
     assert first == set(items(4))
     assert sorted(min(load) for load in alone) == items(4)
     assert again == {"cell-0", "cell-1", "cell-3"}
@@ -210,20 +197,6 @@ def test_candidates_of_a_load_that_fails_are_measured_alone_and_only_the_cause_i
 
 def test_candidates_that_only_fail_together_are_not_measured_together_for_ever() -> None:
     candidates, results = in_lanes(3, [1], 3), dict[str, list[Result]]()
-    loads_of_block = []
-    while items_of := candidates.together(1, measured(results)):
-        loads_of_block.append(len(items_of))
-        fails = len(items_of) > 1
-        for item in items_of:
-            result = builders.result(
-                cell_id=item.cell_id,
-                cell=item.cell,
-                repetition=len(loads_of_block),
-                block=1,
-                goodput=None if fails else 100.0,
-                error="no memory" if fails else None,
-                validity=builders.void("failed") if fails else builders.valid(),
-            )
-            results.setdefault(item.cell_id, []).append(result)
-    assert loads_of_block == [3, 1, 1, 1, 3]
+    made = loads(candidates, 1, results, lambda load: len(load) > 1)
+    assert [*map(len, made)] == [3, 1, 1, 1, 3]
     assert candidates.standing(measured(results)).dropped == {}

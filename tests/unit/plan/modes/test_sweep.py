@@ -98,8 +98,7 @@ def test_a_failed_level_is_measured_again_and_the_first_that_did_not_fail_decide
     records: dict[str, CellRecords] = {}
     add(records, result(100), "alpha-1")
     add(records, failed, "alpha-2")
-    item = sweep.next_item(1, records)
-    assert item is not None
+    item = builders.present(sweep.next_item(1, records))
     assert item.cell_id == "alpha-2"
     # A later repetition does not reopen what the first block decided.
     for cell_id, goodput in (("alpha-1", 10), ("alpha-2", 105), ("alpha-2", 200)):
