@@ -67,9 +67,7 @@ def test_a_bundle_has_a_crate_that_lists_its_files_and_verifies(results: Path) -
 
     files = {unquote(name): one for name, one in entities.items() if one["@type"] == "File"}
     assert files.keys() == packed.keys() - {CRATE, SUMS}
-    assert {name: int(one["contentSize"]) for name, one in files.items()} == {
-        name: len(packed[name]) for name in files
-    }
+    assert all(int(own["contentSize"]) == len(packed[name]) for name, own in files.items())
     assert files["cells.csv"]["encodingFormat"] == "text/csv"
     assert "logs/50%25%20of%20it.log" in entities
     graph = [*entities.values()]
@@ -88,10 +86,8 @@ def test_a_bundle_has_a_crate_that_lists_its_files_and_verifies(results: Path) -
     assert entities["#lab"]["version"] == manifest.lab.version
     assert entities["#lab"]["identifier"] == manifest.lab.revision
     assert action["object"] == {"@id": "plan.json"}
-    assert {"@id": "#lab"} in action["instrument"]
-    assert {"@id": "#host-server"} in action["instrument"]
-    assert {"@id": "cells/"} in action["result"]
-    assert {"@id": "report.html"} in action["result"]
+    assert {"#lab", "#host-server"} <= set(references(action["instrument"]))
+    assert {"cells/", "report.html"} <= set(references(action["result"]))
 
     again = run.bundle.read_bytes()
     commands.run(["bundle", "a-run"], results)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadlab.run.errors import PlanError
-from loadlab.stacks import interpreters
+from loadlab.stacks import interpreters, uv
 
 # uv writes the folder's path into it.
 HEADER = b"# system configuration generated and used by the sysconfig module\n"
@@ -105,3 +105,17 @@ def test_driver_without_a_wheel_for_pypy_is_refused() -> None:
     for driver in ("psycopg2", "asyncpg"):
         with pytest.raises(PlanError, match=f"the driver {driver} has no wheel for pypy3. Give"):
             interpreters.refuse("pypy3", driver)
+
+
+PURPOSE, REMEDY = "python: the download of 3.14", "Leave python out."
+
+
+def test_command_that_lasts_too_long_names_its_purpose_limit_and_remedy() -> None:
+    with pytest.raises(PlanError) as refused:
+        uv.failure(["--version"], 1e-9, PURPOSE, REMEDY)
+    assert str(refused.value) == f"{PURPOSE} took longer than 0 s, the limit. {REMEDY}"
+
+
+def test_command_that_fails_is_told_in_uvs_words() -> None:
+    assert uv.failure(["--version"], 60, PURPOSE, REMEDY) == ""
+    assert "nosuch" in uv.failure(["nosuch"], 60, PURPOSE, REMEDY)
