@@ -13,6 +13,8 @@ from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.modes.search import Search
 from loadlab.plan.plan_document import CalibrationLoad, Plan, items, with_rate_ceiling
 from loadlab.plan.records import cell_records
+from tests.lab.limit_cases import CASES
+from tests.lab.test_limits import content
 from tests.unit import builders
 from tests.unit.plan.test_schedule import measure, measured
 
@@ -26,12 +28,11 @@ ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "agents"}
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
     """The lab's own files, with other studies."""
-    (tmp_path / "files" / "studies").mkdir(parents=True)
-    (tmp_path / "results").mkdir()
-    (tmp_path / "apps").symlink_to(ROOT / "apps")
-    for path in (ROOT / "files").iterdir():
+    for name in ("apps", "files/studies", "results"):
+        (tmp_path / name).mkdir(parents=True)
+    for path in (*(ROOT / "apps").iterdir(), *(ROOT / "files").iterdir()):
         if path.name != "studies":
-            (tmp_path / "files" / path.name).symlink_to(path)
+            (tmp_path / path.relative_to(ROOT)).symlink_to(path)
     return tmp_path
 
 
@@ -220,3 +221,16 @@ def test_a_cell_with_an_injected_neighbour_is_not_repeated_for_being_void(lab: P
         for injection in [experiment.item.cell.load.injection]
     }
     assert tries == {(False, RULES["void_tries"]), (True, 1)}
+
+
+@pytest.mark.parametrize("run", dict.fromkeys(case.run for case in CASES.values()))
+def test_planner_takes_every_cell_of_a_run_of_injected_limits(run: str, lab: Path) -> None:
+    """tests/lab measures them."""
+    cases = {name: case for name, case in CASES.items() if case.run == run}
+    cells = [case.of_study(name, lab) for name, case in cases.items()]
+    (lab / "files/studies/one.yml").write_text(yaml.safe_dump(content(cells)))
+    planned = items(builders.plan(lab, study="one").experiments)
+    # No two of them are the same cell.
+    measured_ids = {item.cell_id for item in planned if item.purpose == "measure"}
+    assert len(measured_ids) == len(cases)
+    assert {case.control for case in cases.values()} <= {"", *cases}
