@@ -14,13 +14,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Disturbance, Item, Purpose, Repetition
 from loadlab.plan.modes.mode import Experiment
-from loadlab.plan.modes.stopping import (
-    ONCE,
-    PART_MAX,
-    is_lasting,
-    may_repeat,
-    reasons_from_outside,
-)
+from loadlab.plan.modes.stopping import ONCE, PART_MAX, is_lasting, may_repeat, reasons_from_outside
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, by_block, measured
 

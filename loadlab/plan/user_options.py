@@ -16,14 +16,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import DIRECT, GivenOptions, Original
-from loadlab.plan.check_options import (
-    Spec,
-    Specs,
-    choices,
-    range_of,
-    refuse_role_options,
-    specs_of,
-)
+from loadlab.plan.check_options import Spec, Specs, choices, range_of, refuse_role_options, specs_of
 from loadlab.run.catalog import load_yaml, names
 from loadlab.run.errors import PlanError
 from loadlab.stacks.reverse_proxies import reverse_proxies

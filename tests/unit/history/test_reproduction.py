@@ -9,14 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.history import reproduction
 from loadlab.kinds import run_end
-from loadlab.model import (
-    Manifest,
-    Original,
-    Recipe,
-    Reproduction,
-    ReproductionPart,
-    Source,
-)
+from loadlab.model import Manifest, Original, Recipe, Reproduction, ReproductionPart, Source
 from loadlab.report.sections import reproduction_section as section
 from loadlab.report.words import reproduction_words as words
 from loadlab.run import documents

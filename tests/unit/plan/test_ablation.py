@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.model import (
-    LedgerRow,
-    PlannedStudy,
-    Reason,
-    SkippedTuning,
-    TuningLedger,
-)
+from loadlab.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
 from loadlab.plan import ablation
 from loadlab.plan.modes.levels import Fixed
 from loadlab.report.words import planned_words
