@@ -8,10 +8,7 @@ from loadlab.model import Reason
 
 
 def obstacles(
-    host: HostProbe,
-    names: Sequence[str],
-    binaries: Mapping[str, str],
-    controller: str,
+    host: HostProbe, names: Sequence[str], binaries: Mapping[str, str], controller: str
 ) -> list[Reason]:
     """Return why a client neither has nor can get generators; empty where it has or can get all.
 

@@ -32,12 +32,7 @@ def _planned() -> Plan:
     return builders.plan()
 
 
-def plan_of(
-    items: Sequence[Item],
-    repetitions: int = 3,
-    seed: int = 1,
-    pairs: int = 1,
-) -> Plan:
+def plan_of(items: Sequence[Item], repetitions: int = 3, seed: int = 1, pairs: int = 1) -> Plan:
     plan = _planned()
     return replace(
         plan,

@@ -34,10 +34,7 @@ RULE = SearchRule(**{name: _METHODS[name] for name in SearchRule.__struct_fields
 
 
 def track(
-    start: float,
-    ceiling: float | None = None,
-    whole: bool = False,
-    rule: SearchRule = RULE,
+    start: float, ceiling: float | None = None, whole: bool = False, rule: SearchRule = RULE
 ) -> Search:
     """Return a search for p99 of at most 100 ms that starts at this rate, requests/s."""
     cell = builders.cell(load=builders.load(rate=start))

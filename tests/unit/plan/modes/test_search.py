@@ -373,11 +373,7 @@ def test_a_withheld_percentile_above_the_limit_decides_nothing() -> None:
     [
         ([], True, latency("p99", 1000, 100_000)),
         (["p99"], True, latency("p99", 2000, 100_000)),
-        (
-            ["p99", "p99_9", "p99_99"],
-            None,
-            figure("slo_unknown", None, 100_000, percentile="p99"),
-        ),
+        (["p99", "p99_9", "p99_99"], None, figure("slo_unknown", None, 100_000, percentile="p99")),
     ],
 )
 def test_a_lower_bound_is_not_taken_for_the_percentile(
