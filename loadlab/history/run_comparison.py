@@ -57,20 +57,17 @@ def between(sides: Mapping[str, Sequence[str]], summaries: Mapping[str, Summary]
 
     ``sides``: base and head -> run_ids. ``summaries``: run_id -> its summary.
     """
-    cells = {
-        run_id: {cell.cell_id: cell for cell in summary.cells}
+    measured = {
+        f"{run_id}/{cell.cell_id}": replace(cell, cell_id=f"{run_id}/{cell.cell_id}")
         for run_id, summary in summaries.items()
+        for cell in summary.cells
     }
     common = [
-        cell_id
-        for cell_id, cell in cells[sides["base"][0]].items()
-        if cell.purpose == "measure" and all(cell_id in own for own in cells.values())
+        cell.cell_id
+        for cell in summaries[sides["base"][0]].cells
+        if cell.purpose == "measure"
+        and all(f"{run_id}/{cell.cell_id}" in measured for run_id in summaries)
     ]
-    measured = {
-        f"{run_id}/{cell_id}": replace(cell, cell_id=f"{run_id}/{cell_id}")
-        for run_id, own in cells.items()
-        for cell_id, cell in own.items()
-    }
     controls = [
         (f"{run_id}/{cell_id}", f"{run_id}/{control_id}")
         for run_id, summary in summaries.items()
@@ -83,21 +80,12 @@ def between(sides: Mapping[str, Sequence[str]], summaries: Mapping[str, Summary]
         base, head = (
             [measured[f"{run_id}/{cell_id}"] for run_id in sides[side]] for side in effect.SIDES
         )
+        metrics = comparison.compared_by((base, head))
         pairs.append(
-            [
-                comparison.pair_of_runs(metric, (base, head), floors[metric])
-                for metric in comparison.compared_by((base, head))
-            ]
+            [comparison.pair_of_runs(name, (base, head), floors[name]) for name in metrics]
         )
-        comparisons.append(
-            Comparison(
-                by="run",
-                cell=base[0].cell,
-                base=_side(base, sides["base"]),
-                head=_side(head, sides["head"]),
-                rows=[],
-            )
-        )
+        own = {"base": _side(base, sides["base"]), "head": _side(head, sides["head"])}
+        comparisons.append(Comparison(by="run", cell=base[0].cell, rows=[], **own))
     return RunComparison(
         base=list(sides["base"]),
         head=list(sides["head"]),

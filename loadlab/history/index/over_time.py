@@ -136,23 +136,22 @@ def _panels(series: Series) -> list[plots.Panel]:
     """
     from loadlab.report.plots import history_plot as plots
 
-    p99, goodput, saturation, cpu = [], [], [], []
-    for run, cell in zip(series.runs, series.cells, strict=True):
+    p99, cpu = [], []
+    for cell in series.cells:
         statistics = cell.statistics
         span = statistics.latency_interval_us.p99
         p99.append(
             plots.Value(*(_ms(us) for us in (statistics.latency_us.p99, span.low, span.high)))
         )
-        goodput.append(plots.Value(_goodput(cell)))
-        saturation.append(plots.Value(_saturation(run, cell)))
         used = cell.cost.sample("cpu")
         cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
-    closed = series.cell.load.rate is None
+    if series.cell.load.rate is None:
+        name, rates = "Goodput, /s", [*map(_goodput, series.cells)]
+    else:
+        name, rates = "Saturation, /s", [*map(_saturation, series.runs, series.cells)]
     panels = [
         plots.Panel("p99, ms", p99, is_latency=True),
-        plots.Panel("Goodput, /s", goodput)
-        if closed
-        else plots.Panel("Saturation, /s", saturation),
+        plots.Panel(name, [*map(plots.Value, rates)]),
         plots.Panel("CPU, µs/request", cpu),
     ]
     some = [panel for panel in panels if any(point.value is not None for point in panel.values)]
