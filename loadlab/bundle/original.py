@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from loadlab.bundle import verify
 from loadlab.bundle.outcome import listing
@@ -71,23 +72,13 @@ def _of_bundle(path: Path, like: str, root: Path) -> Original:
             raise PlanError(f"like: '{like}' cannot be read: {problem}.") from None
 
 
-def _original(
-    run_dir: Path,
-    sha256: str | None = None,
-    signer: str | None = None,
-    unverified: list[str] | None = None,
-) -> Original:
+def _original(run_dir: Path, **verified: Any) -> Original:
+    """Return the original in a folder; ``verified``: fields of Source that its bundle gave."""
     run = RunDir(run_dir)
     manifest = documents.read(run.manifest, Manifest)
+    run_id, started = manifest.run_id, manifest.started
     return Original(
-        source=Source(
-            run_id=manifest.run_id,
-            started=manifest.started,
-            lab=manifest.lab,
-            sha256=sha256,
-            signer=signer,
-            unverified=unverified or [],
-        ),
+        source=Source(run_id=run_id, started=started, lab=manifest.lab, **verified),
         summary=documents.read(run.summary, Summary),
         **vars(reproduction.basis(run_dir)),
     )

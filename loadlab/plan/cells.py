@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -85,15 +86,35 @@ def _refuse_request(options: Options, name: str, contract: Contract) -> None:
 def loads(options: Options, log: Survey | None = None) -> list[Load]:
     """Return the loads asked for: a batch, or each number of connections at each rate."""
     generator = registry.get(options.generator)
+    common: dict[str, Any] = {
+        "generator": generator.name,
+        "mode": generator.mode,
+        "clients": options.clients if options.clients > 1 else None,
+        "timeout_s": options.request_timeout,
+        "tls": options.tls or None,
+        "http2": options.http2 or None,
+        "headers": options.headers or None,
+    }
     if generator.mode == "batch":
-        return [_batch(options)]
-    rates: list[float | None] = [*options.rate] if generator.mode == "constant" else []
-    asked = arrivals.asked(options)
-    rule = options.saturation_rate if generator.mode == "constant" else None
+        # Of a Python client, which is the subject of its measurement.
+        assert generator.at_once is not None
+        return [
+            Load(
+                rate=None,
+                requests=options.requests,
+                connections=generator.at_once(options.requests, options.connections[0]),
+                open_files=options.open_files,
+                reuse=options.python_keepalive,
+                duration_s=None,
+                warmup_s=0,
+                **common,
+            )
+        ]
+    is_constant, asked = generator.mode == "constant", arrivals.asked(options)
+    rates: list[float | None] = [*options.rate] if is_constant else []
+    rule = options.saturation_rate if is_constant else None
     return [
         Load(
-            generator=generator.name,
-            mode=generator.mode,
             rate=rate,
             arrivals=asked if arrivals.OPTION in generator.options else None,
             replay=log.replay if log is not None else None,
@@ -102,39 +123,13 @@ def loads(options: Options, log: Survey | None = None) -> list[Load]:
             of_saturation=rule.of if rule is not None else None,
             connections=connections,
             on_demand=options.on_demand or None,
-            clients=options.clients if options.clients > 1 else None,
             duration_s=options.duration,
             warmup_s=options.warmup,
-            timeout_s=options.request_timeout,
             keepalive=options.keepalive,
-            tls=options.tls or None,
-            http2=options.http2 or None,
-            headers=options.headers or None,
+            **common,
         )
         for connections, rate in itertools.product(options.connections, rates or [None])
     ]
-
-
-def _batch(options: Options) -> Load:
-    """Return the load of a Python client, which is the subject of its measurement."""
-    at_once = registry.get(options.generator).at_once
-    assert at_once is not None
-    return Load(
-        generator=options.generator,
-        mode="batch",
-        rate=None,
-        requests=options.requests,
-        connections=at_once(options.requests, options.connections[0]),
-        clients=options.clients if options.clients > 1 else None,
-        open_files=options.open_files,
-        reuse=options.python_keepalive,
-        duration_s=None,
-        warmup_s=0,
-        timeout_s=options.request_timeout,
-        tls=options.tls or None,
-        http2=options.http2 or None,
-        headers=options.headers or None,
-    )
 
 
 def closed_connections(most: int, *, on_demand: bool) -> int:
@@ -201,17 +196,20 @@ def items(
     if options.sessions:
         together = sessions.endpoint(sessions.steps(options.sessions))
     measured = {together: first} if together else contracts
+    purpose: Purpose = "injection" if entry is not None and entry.expectation else "measure"
     for tuning, (endpoint, contract) in itertools.product(options.tuning, measured.items()):
-        of_loads = [
-            _item(
-                _cell(options, stack, backlogs[tuning], endpoint, tuning, entry, load),
-                contract,
-                "injection" if entry is not None and entry.expectation else "measure",
+        for load in loads(options, log):
+            cell = _cell(options, stack, backlogs[tuning], endpoint, tuning, entry, load)
+            planned.append(
+                Item(
+                    cell_id=cell_ids.cell_id(cell, purpose),
+                    purpose=purpose,
+                    cell=cell,
+                    stack=cell_ids.stack_id(cell),
+                    expected_s=expected_s(cell.load, contract),
+                )
             )
-            for load in loads(options, log)
-        ]
-        planned += of_loads
-        last = of_loads[-1]
+        last = planned[-1]
         if entry is None and last.cell.load.mode == "constant" and not together:
             planned.append(beside(last, closed_loop(last.cell.load), "closed_loop"))
     return planned
@@ -265,16 +263,6 @@ def _with_entry(load: Load, entry: StudyCell | None) -> Load:
         stall=entry.stall,
         injection=entry.injection,
         background_endpoint=entry.background_endpoint,
-    )
-
-
-def _item(cell: Cell, contract: Contract, purpose: Purpose) -> Item:
-    return Item(
-        cell_id=cell_ids.cell_id(cell, purpose),
-        purpose=purpose,
-        cell=cell,
-        stack=cell_ids.stack_id(cell),
-        expected_s=expected_s(cell.load, contract),
     )
 
 

@@ -149,15 +149,18 @@ def stack(root: Path, values: Options, python: str | None) -> Stack:
     matching = fitting(root, there_are, values, app, own_python is not None)
     if not matching:
         refused = refused or _own_refusal(app, choices)
-        words = [f"{key}={_word(value)}" for key, value in choices.items()]
-        words += [f"threads={values.threads}"] if values.threads != 1 else []
         if own_python and any(
             offer.started.packages for offer in there_are if offer.server == values.server
         ):
             refused = refused or "Debian's package of it has Debian's Python"
         named = ("server_keepalive", "workers", "backlog", "python")
         further = {key: getattr(values, key) for key in named}
-        words += [f"{key}={value}" for key, value in further.items() if value is not None]
+        threads = None if values.threads == 1 else values.threads
+        words = [
+            f"{key}={_word(value)}"
+            for key, value in {**choices, "threads": threads, **further}.items()
+            if value is not None
+        ]
         raise PlanError(
             f"{framework} does not run with {' '.join(words)}{f': {refused}' if refused else ''}. "
             f"It runs with: {'; '.join(_told(there_are))}."
