@@ -186,7 +186,7 @@ def refuse(options: Options) -> None:
             f"would not be {options.arrivals} together; {_POISSON} would. Give "
             f"-e {OPTION}={_POISSON}, or take `serves` from clients in the inventory."
         )
-    requests = request_records.due(options)
+    requests = request_records.requests_due(options)
     if requests > REQUESTS_MAX * options.clients:
         raise PlanError(
             f"{option}: {arrivals} of {plain(requests)} requests, and a client holds the "

@@ -92,15 +92,10 @@ def plan_cells(ask: Request, options: Options, entry: StudyCell | None = None) -
     )
     if entry is None:
         planned += saturated.beside(ask.root, options, planned)
-    observers: dict[Purpose, bool] = {"py_spy": options.profile, "trace": options.trace}
-    planned += [
-        observed
-        for purpose, is_asked in observers.items()
-        for experiment in planned
-        if is_asked
-        and experiment.items[0].purpose == "measure"
-        and (observed := repeated(experiment, purpose))
-    ]
+    purposes: dict[Purpose, bool] = {"py_spy": options.profile, "trace": options.trace}
+    measured = [own for own in planned if own.items[0].purpose == "measure"]
+    for purpose in (purpose for purpose, is_asked in purposes.items() if is_asked):
+        planned += filter(None, (repeated(experiment, purpose) for experiment in measured))
     return PlannedCells(
         options=options,
         stacks={

@@ -61,7 +61,7 @@ def refuse(options: Options) -> None:
     """Raise PlanError for a mix that the generator or its records cannot keep."""
     if options.mix is None:
         return
-    requests = request_records.due(options)
+    requests = request_records.requests_due(options)
     request_records.refuse_unread(options, OPTION, "sends one kind of request")
     request_records.refuse_unrecorded(options, OPTION, "the kind of a request is")
     request_records.refuse_beyond(options, OPTION, f"{plain(requests)} requests", requests)

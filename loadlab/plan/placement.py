@@ -77,16 +77,13 @@ def _groups(
             old, new = group_of[place], group_of[places[0]]
             group_of[:] = [new if group == old else group for group in group_of]
 
-    place_of: dict[str, int] = {}
-    alike: dict[tuple[str, ...], list[int]] = {}
+    # By cell_id, and by what cells of one stack have in common.
+    place_of: dict[str | tuple[str, ...], int] = {}
     for place, experiment in enumerate(experiments):
         for item in experiment.items:
-            join([place_of.setdefault(item.cell_id, place), place])
             cell = item.cell
-            parts = (item.stack, cell.endpoint, cell.tuning, cell.network)
-            alike.setdefault(parts, []).append(place)
-    for places in alike.values():
-        join(places)
+            for key in (item.cell_id, (item.stack, cell.endpoint, cell.tuning, cell.network)):
+                join([place_of.setdefault(key, place), place])
     of_saturations = [
         [*experiment.saturations.values(), experiment.item.cell_id]
         for experiment in experiments

@@ -34,12 +34,12 @@ class _PairLoad:
     """
 
     def __init__(self, plan: Plan, own: Sequence[Experiment], records: Records) -> None:
-        known = {
+        by_id = {
             item.cell_id: (item, experiment)
             for experiment in own
             for item in experiment.known_items(records)
         }
-        self.items = [pair for cell_id, pair in known.items() if cell_id in records]
+        self.items = [pair for cell_id, pair in by_id.items() if cell_id in records]
         # A comparison of variants and a matrix may have more blocks than they were planned with.
         begun = (rep.block or 0 for cell_id in records for rep in measured(cell_id, records))
         blocks = max([plan.options.repetitions, *begun])

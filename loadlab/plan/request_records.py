@@ -37,6 +37,6 @@ def refuse_beyond(options: Options, option: str, amount: str, requests: float) -
         )
 
 
-def due(options: Options) -> float:
+def requests_due(options: Options) -> float:
     """Return how many requests, or visits, are due in the longest part of the largest load."""
     return max(options.rate, default=0) * max(options.duration, options.warmup)

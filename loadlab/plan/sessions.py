@@ -137,7 +137,7 @@ def refuse(options: Options) -> None:
     """Raise PlanError for a session that the generator, its records or the duration cannot keep."""
     if options.sessions is None:
         return
-    parsed, visits = steps(options.sessions), request_records.due(options)
+    parsed, visits = steps(options.sessions), request_records.requests_due(options)
     amount = f"{plain(visits)} visits of {len(parsed)} requests"
     request_records.refuse_unread(options, OPTION, "sends requests that come alone")
     request_records.refuse_unrecorded(options, OPTION, "the visit of a request is")

@@ -41,16 +41,16 @@ def slowed(cell: CellSummary, factor: float) -> CellSummary:
         latency = longer(builders.present(rep.latency_us), "p50", "p99")
         return replace(rep, latency_us=latency, response_time=waited)
 
-    known = cell.statistics
-    span, spread = known.latency_interval_us, builders.present(known.goodput)
+    statistics = cell.statistics
+    span, spread = statistics.latency_interval_us, builders.present(statistics.goodput)
     kept = 1.0 if cell.cell.load.rate else factor
     return replace(
         cell,
         repetitions=[repetition(rep) for rep in cell.repetitions],
         statistics=replace(
-            known,
+            statistics,
             goodput=replace(spread, median=spread.median / kept),
-            latency_us=longer(known.latency_us, "p99"),
+            latency_us=longer(statistics.latency_us, "p99"),
             latency_interval_us=replace(span, p99=longer(span.p99, "low", "high")),
         ),
     )

@@ -49,8 +49,8 @@ def original(run: Path, **changed: Any) -> Original:
 
 def seeded(recipe: Recipe) -> Recipe:
     """Return a recipe with another seed, which the user gave."""
-    given = {**recipe.given_options, "seed": 9}
-    return replace(recipe, given_options=given, options=replace(recipe.options, seed=9))
+    own = {**recipe.given_options, "seed": 9}
+    return replace(recipe, given_options=own, options=replace(recipe.options, seed=9))
 
 
 def written(run: Path) -> Reproduction:

@@ -84,9 +84,9 @@ def measure(
             return turns
         turns.append(now)
         error = "broken" if now.cell_id in failing else None
-        made = result(now) if result else measured(now, now.repetition, error=error)
-        before = None if made.error else schedule.setup(now)
-        add(records, made, now.cell_id)
+        own = result(now) if result else measured(now, now.repetition, error=error)
+        before = None if own.error else schedule.setup(now)
+        add(records, own, now.cell_id)
     return turns
 
 

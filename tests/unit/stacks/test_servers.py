@@ -85,8 +85,8 @@ COMMANDS = {
 
 @pytest.mark.parametrize("stack", COMMANDS)
 def test_a_server_is_started_by_its_own_command(stack: str) -> None:
-    framework, *given = stack.split()
-    chosen = asked(framework, **dict(choice.split("=") for choice in given))
+    framework, *choices = stack.split()
+    chosen = asked(framework, **dict(choice.split("=") for choice in choices))
     assert servers.command(chosen, PLACES) == COMMANDS[stack]
 
 

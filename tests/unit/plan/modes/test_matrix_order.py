@@ -43,11 +43,11 @@ def loads(
     slow: float = 1.0,
 ) -> list[set[str]]:
     """Measure a block; return the cells of each load, ``fails``: which of these fail."""
-    made: list[set[str]] = []
+    names: list[set[str]] = []
     while item := candidates.next_item(number, measured(results)):
         load = candidates.together(number, measured(results)) or [item]
-        made.append({item.cell_id for item in load})
-        failed = fails(made[-1])
+        names.append({item.cell_id for item in load})
+        failed = fails(names[-1])
         load_number = 1 + max((own[-1].repetition for own in results.values()), default=0)
         for item in load:
             result = builders.result(
@@ -60,7 +60,7 @@ def loads(
                 validity=builders.void("failed") if failed else builders.valid(),
             )
             results.setdefault(item.cell_id, []).append(result)
-    return made
+    return names
 
 
 def block(candidates: Matrix, number: int, results: dict[str, list[Result]]) -> list[str]:
@@ -197,6 +197,6 @@ def test_candidates_of_a_load_that_fails_are_measured_alone_and_only_the_cause_i
 
 def test_candidates_that_only_fail_together_are_not_measured_together_for_ever() -> None:
     candidates, results = in_lanes(3, [1], 3), dict[str, list[Result]]()
-    made = loads(candidates, 1, results, lambda load: len(load) > 1)
-    assert [*map(len, made)] == [3, 1, 1, 1, 3]
+    of_block = loads(candidates, 1, results, lambda load: len(load) > 1)
+    assert [*map(len, of_block)] == [3, 1, 1, 1, 3]
     assert candidates.standing(measured(results)).dropped == {}
