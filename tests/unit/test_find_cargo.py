@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,52 +60,37 @@ def way(
     return done.stdout.split()
 
 
-def test_a_new_cargo_is_taken_as_it_is(tmp_path: Path) -> None:
-    assert way(tmp_path, rust="1.80.0", cargo="1.80.1", user=1000) == [str(tmp_path)]
+FRESH, STALE = {"rust": "1.80.0", "cargo": "1.80.1"}, {"rust": "1.63.0", "cargo": "1.65.0"}
+# A machine -> the words, with "here" for the folder of its own cargo.
+MACHINES: list[tuple[dict[str, Any], list[str]]] = [
+    ({**FRESH, "user": 1000}, ["here"]),
+    # Root installs what it links with; who cannot link and not install has no way.
+    ({**FRESH, "offered": {}, "links": NOT}, ["here", *PACKAGES]),
+    ({**FRESH, "offered": NEW, "links": NOT, "user": 1000}, []),
+    # Root installs a cargo that reads the index by HTTP, also beside an old one.
+    ({"offered": OLD_AND_NEW}, ["/usr/bin", *PACKAGES, "cargo-web"]),
+    ({"offered": NEW}, ["/usr/bin", *PACKAGES, "cargo"]),
+    ({**STALE, "offered": OLD_AND_NEW}, ["/usr/bin", *PACKAGES, "cargo-web"]),
+    ({**STALE, "offered": NEW}, ["/usr/bin", *PACKAGES, "cargo"]),
+    # One that another would replace is left and taken, and an old one is better than none.
+    (
+        {**STALE, "offered": {"cargo-web": f"Remv cargo [0.66.0]\n{OLD_AND_NEW['cargo-web']}"}},
+        ["here"],
+    ),
+    ({**STALE, "offered": NEW, "user": 1000}, ["here"]),
+    ({}, []),
+    ({"rust": "1.62.0", "cargo": "1.70.0"}, []),
+    # A proxy of rustup without a toolchain.
+    ({"cargo": "$(exit 1)"}, []),
+    ({"offered": {"cargo": OLD_AND_NEW["cargo"]}}, []),
+    ({"offered": {"cargo": "Remv firefox [1]\nInst cargo (1.85.0 Debian:13 [amd64])"}}, []),
+]
 
 
-def test_root_installs_what_it_links_with(tmp_path: Path) -> None:
-    words = way(tmp_path, rust="1.80.0", cargo="1.80.1", offered={}, links=NOT)
-    assert words == [str(tmp_path), *PACKAGES]
-
-
-def test_who_cannot_link_and_not_install_has_no_way(tmp_path: Path) -> None:
-    assert way(tmp_path, rust="1.80.0", cargo="1.80.1", user=1000, offered=NEW, links=NOT) == []
-
-
-@pytest.mark.parametrize(("offered", "package"), [(OLD_AND_NEW, "cargo-web"), (NEW, "cargo")])
-def test_root_installs_a_cargo_that_reads_the_index_by_http(
-    tmp_path: Path, offered: dict[str, str], package: str
-) -> None:
-    assert way(tmp_path, offered=offered) == ["/usr/bin", *PACKAGES, package]
-    (other := tmp_path / "other").mkdir()
-    assert way(other, rust="1.63.0", cargo="1.65.0", offered=offered)[-1] == package
-
-
-def test_a_cargo_that_another_would_replace_is_left_and_taken(tmp_path: Path) -> None:
-    offered = {"cargo-web": f"Remv cargo [0.66.0]\n{OLD_AND_NEW['cargo-web']}"}
-    assert way(tmp_path, rust="1.63.0", cargo="1.65.0", offered=offered) == [str(tmp_path)]
-
-
-def test_an_old_cargo_is_better_than_none(tmp_path: Path) -> None:
-    assert way(tmp_path, rust="1.63.0", cargo="1.65.0", user=1000, offered=NEW) == [str(tmp_path)]
-
-
-@pytest.mark.parametrize(
-    ("rust", "cargo", "offered"),
-    [
-        ("", "", None),
-        ("1.62.0", "1.70.0", None),
-        # A proxy of rustup without a toolchain.
-        ("", "$(exit 1)", None),
-        ("", "", {"cargo": OLD_AND_NEW["cargo"]}),
-        ("", "", {"cargo": "Remv firefox [1]\nInst cargo (1.85.0 Debian:13 [amd64])"}),
-    ],
-)
-def test_some_machines_have_no_way(
-    tmp_path: Path, rust: str, cargo: str, offered: dict[str, str] | None
-) -> None:
-    assert way(tmp_path, rust=rust, cargo=cargo, offered=offered) == []
+@pytest.mark.parametrize(("machine", "words"), MACHINES)
+def test_the_way_to_a_cargo(tmp_path: Path, machine: dict[str, Any], words: list[str]) -> None:
+    found = way(tmp_path, **machine)
+    assert ["here" if word == str(tmp_path) else word for word in found] == words
 
 
 def test_a_build_that_outlasts_a_run_is_no_change_of_the_next(tmp_path: Path) -> None:

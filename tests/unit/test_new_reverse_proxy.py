@@ -8,13 +8,13 @@ import pytest
 
 from loadlab.hosts import host_in_use
 from loadlab.plan import check_options
-from loadlab.run.catalog import load_yaml
 from loadlab.run.errors import PlanError
 from loadlab.stacks import reverse_proxies, stacks
 from loadlab.telemetry import processes, services
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.processes import Process, Recording
 from loadlab.telemetry.recordings import Served, Window
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[2]
 OTHER = """
@@ -42,11 +42,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def planned(tree: Path, **options: Any) -> stacks.Stack:
-    specs = check_options.specs_of(
-        load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
-    )
     asked = {"framework": "flask", "reverse_proxy": "other", "generator": "oha", **options}
-    values = check_options.options(specs, dict.fromkeys(specs) | asked)
+    values = check_options.options(builders.SPECS, dict.fromkeys(builders.SPECS) | asked)
     stack = stacks.stack(tree, values, None)
     check_options.refuse_cells(values, stack)
     return stack

@@ -231,11 +231,6 @@ def test_no_card_needs_no_offloads() -> None:
     assert told("nic\ttest0\ndriver\tveth\noffload\tgeneric-receive-offload off\n") == []
 
 
-def test_virtual_machine_is_warned_about() -> None:
-    (line,) = told(NORMAL, virtualisation="kvm")
-    assert line.startswith("server: no machine of its own (kvm)")
-
-
 def test_emulated_processors_are_warned_about() -> None:
     """Of KVM with a processor that systemd does not recognize, the first warning is right."""
     (line,) = told(NORMAL, virtualisation="qemu", cpu_model="QEMU TCG CPU version 2.5+")
@@ -260,14 +255,15 @@ def test_kernels_that_differ() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["", "sh: 1: ip: not found", "nic\teth9", "colour\tred"])
-def test_another_line_is_refused(line: str) -> None:
-    with pytest.raises(ValueError, match="not a line of the script"):
-        hardware.parse(f"{NORMAL}{line}\n")
-
-
-@pytest.mark.parametrize("text", ["card\teth1\n", "mtu\t1500\n", "conntrack\t1\n", "idle\t1 0\n"])
-def test_parse_refuses_a_card_without_interface_and_a_line_cut_short(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"{NORMAL}{line}\n" for line in ("", "sh: 1: ip: not found", "nic\teth9", "colour\tred")),
+        # Of a card without an interface, and cut short.
+        *("card\teth1\n", "mtu\t1500\n", "conntrack\t1\n", "idle\t1 0\n"),
+    ],
+)
+def test_another_line_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a line of the script|not enough values"):
         hardware.parse(text)
 

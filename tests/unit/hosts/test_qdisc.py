@@ -36,19 +36,17 @@ HTB = (
     '[{"kind":"htb","handle":"5:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0",'
     '"direct_packets_stat":0,"direct_qlen":1000},' + COUNTERS + "}]\n"
 )
-GIGABIT = (
-    '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":125000000,'
-    '"burst":250000,"lat":50000},' + COUNTERS + "}]\n"
-)
-# rate 1000mbit burst 262144 latency 50ms: what the kernel's ticks make of it.
-GIGABIT_256K = (
-    '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":125000000,'
-    '"burst":262125,"lat":50000},' + COUNTERS + "}]\n"
-)
-FAST_ETHERNET = (
-    '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":12500000,'
-    '"burst":80000,"lat":50000},' + COUNTERS + "}]\n"
-)
+
+
+def tbf(rate: int, burst: int) -> str:
+    """What tc printed of a tbf of the lab's, bytes/s and bytes."""
+    return (
+        '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":'
+        f'{rate},"burst":{burst},"lat":50000}},{COUNTERS}}}]\n'
+    )
+
+
+GIGABIT, FAST_ETHERNET = tbf(125_000_000, 250_000), tbf(12_500_000, 80_000)
 
 
 def netem(profile: NetworkProfile, **changed: float) -> str:
@@ -198,7 +196,8 @@ def test_qdisc_that_fits_the_profile_has_no_differences() -> None:
 
 
 def test_the_ticks_of_the_kernel_are_no_difference() -> None:
-    found = qdisc.root(GIGABIT_256K).parameters
+    # Of rate 1000mbit burst 262144 latency 50ms.
+    found = qdisc.root(tbf(125_000_000, 262_125)).parameters
     assert isinstance(found, Tbf)
     assert 0 < abs(found.burst / 262_144 - 1) < qdisc.TOLERANCE
 
