@@ -7,10 +7,7 @@ wrong by hours. docs/runs.md has the figures.
 
 import contextlib
 import http.server
-import json
-import os
 import random
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -21,24 +18,16 @@ import pytest
 
 from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.telemetry import node_exporter
+from tests.unit import plays, stand_ins
 
-ROOT = Path(__file__).parents[2]
 LEAD_S = 8
 # Farther apart than the clients of one load would be: they are all near their server.
 ROUND_TRIPS_S = (0.01, 0.15)
 # A command over a persistent connection opens a channel and asks for the command.
-SSH = """#!/bin/sh
+SSH = """
 for word; do host=$command command=$word; done
 sleep "$(cat {folder}/$host)"
 exec sh -c "$command"
-"""
-PLAY = """
-- hosts: client0
-  gather_facts: false
-  tasks:
-    - lab.bench.begin_load:
-        offers: "{{ offers }}"
-        seconds: "{{ seconds }}"
 """
 
 
@@ -109,16 +98,10 @@ def exporters(clients: list[Client]) -> Iterator[dict[str, str]]:
 
 
 def begin(folder: Path, clients: list[Client]) -> Told:
-    folder.mkdir()
-    ssh = folder / "ssh"
-    ssh.write_text(SSH.format(folder=folder))
-    ssh.chmod(0o755)
-    for one in clients:
-        (folder / one.name).write_text(f"{2 * one.round_trip_s}\n")
+    ssh = stand_ins.put(folder, {"ssh": SSH.format(folder=folder)}) / "ssh"
+    stand_ins.tree(folder, {one.name: f"{2 * one.round_trip_s}\n" for one in clients})
     settings = {"ansible_ssh_executable": str(ssh), "ansible_user": "root"}
-    hosts = {one.name: settings for one in clients}
-    (folder / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
-    (folder / "play.yml").write_text(PLAY)
+    inventory = {"all": {"hosts": {one.name: settings for one in clients}}}
     with exporters(clients) as urls:
         offers = [
             {
@@ -130,15 +113,9 @@ def begin(folder: Path, clients: list[Client]) -> Told:
             }
             for one in clients
         ]
-        asked = json.dumps({"offers": offers, "seconds": LEAD_S})
-        done = subprocess.run(
-            ["ansible-playbook", "-i", f"{folder}/hosts.json", f"{folder}/play.yml", "-e", asked],
-            env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        task = {"lab.bench.begin_load": {"offers": offers, "seconds": LEAD_S}}
+        play = {"hosts": "client0", "gather_facts": False, "tasks": [task]}
+        done = plays.run(folder, inventory, play)
     assert done.returncode == 0, done.stdout + done.stderr
     words = {one: (folder / f"{one.name}.told").read_text().split() for one in clients}
     told = [float(at) for at, _ in words.values()]
