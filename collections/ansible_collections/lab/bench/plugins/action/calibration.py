@@ -36,12 +36,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction[Arguments]):
     def work(self, args: Arguments) -> dict[str, object]:
         folder, now = CalibrationDir(args.dir), time.time()
-        ledger = folder.run_dir.ledger()
-        conditions = calibration_reuse.conditions(
-            args.conditions,
-            documents.read(ledger, TuningLedger) if ledger.exists() else None,
-            args.hosts,
-        )
+        ledger = documents.read_or_none(folder.run_dir.ledger(), TuningLedger)
+        conditions = calibration_reuse.conditions(args.conditions, ledger, args.hosts)
         generator, number, reused = args.generator, args.repetition, ""
         if args.link is not None:
             document = judge_calibration.keep(folder, number, args.link, conditions, generator, now)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from loadlab.kinds.lesson import analyse, reader, words
 from loadlab.kinds.lesson import show as pages
-from loadlab.model import Claims, LessonResult
+from loadlab.model import Claims
 from loadlab.plan import plan_document as plans
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -49,7 +49,10 @@ class ActionModule(ControllerAction[Arguments]):
                 self.put(run.path / name, content)
         red = ""
         if stage == "check":
-            lines, red = self._check(run, result, inventory)
+            assert result.exercise is not None
+            last = result.exercise.checks[-1]
+            lines = words.check(last, documents.read(run.claims, Claims).unmeasured)
+            red = words.red(last, inventory)
             lines += [f"Page: {run.lesson_page}"] if run.lesson_page.exists() else []
             lines += [] if red else words.following(lesson, result, inventory)
         elif stage == "hint":
@@ -61,10 +64,3 @@ class ActionModule(ControllerAction[Arguments]):
         for line in lines:
             tell(line)
         return {"changed": True, "red": red}
-
-    def _check(self, run: RunDir, result: LessonResult, inventory: str) -> tuple[list[str], str]:
-        """Return the verdict of the last check, and what to do where the fault is still there."""
-        assert result.exercise is not None
-        last = result.exercise.checks[-1]
-        unmeasured = documents.read(run.claims, Claims).unmeasured
-        return words.check(last, unmeasured), words.red(last, inventory)

@@ -41,12 +41,9 @@ class ActionModule(ControllerAction[Arguments]):
         if args.stage == "transfer":
             # The reader knows the rest.
             text = text[text.index(show.TRANSFER) :]
+        page = f"This page, with its picture: {run.lesson_page}"
         return {
             "changed": any(changed),
-            "lines": [
-                *text.splitlines(),
-                f"This page, with its picture: {run.lesson_page}",
-                *following,
-            ],
+            "lines": [*text.splitlines(), page, *following],
             "missed": [claim.statement for claim in claims if claim.outcome != "confirmed"],
         }

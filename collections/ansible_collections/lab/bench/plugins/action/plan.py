@@ -20,7 +20,6 @@ from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
 from loadlab.model.study import Scalar
 from loadlab.plan.check_options import Spec, given_of
-from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request, StageRequest
 from loadlab.reasons.validity_reasons import THRESHOLDS
 from loadlab.report.words import planned_words, reproduction_words
@@ -56,16 +55,16 @@ class ActionModule(ControllerAction[Arguments]):
             planned_words.replay(planned),
             planned_words.no_curve(planned),
         ]
+        unlike: list[str] = []
+        if original is not None:
+            # Before anything is changed.
+            here = reproduction.recipe_of_plan(planned, args.root, args.made_with)
+            unlike = reproduction_words.before(reproduction.planned(original.recipe, here))
         return {
             "plan": planned,
             "cross_checked": checked if more else None,
             "notes": "\n".join(filter(None, notes)),
             "thresholds": THRESHOLDS,
             "applications": planned_words.applications(planned),
-            "unlike": [] if original is None else self._unlike(original, planned, args),
+            "unlike": unlike,
         }
-
-    def _unlike(self, original: Original, planned: Plan, args: Arguments) -> list[str]:
-        """Return lines on what differs from the original before anything is changed."""
-        here = reproduction.recipe_of_plan(planned, args.root, args.made_with)
-        return reproduction_words.before(reproduction.planned(original.recipe, here))

@@ -14,7 +14,6 @@ from loadlab.kinds import all_kinds, run_end
 from loadlab.plan import plan_document
 from loadlab.report.render import render
 from loadlab.run import errors, lock
-from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
 
@@ -38,7 +37,7 @@ class ActionModule(ControllerAction[Arguments]):
         try:
             page = report.build(run_dir)
         except errors.ResultError as problem:
-            raise LabError(
+            raise errors.LabError(
                 f"{problem} in {run_dir}. Derive it again from the raw files with "
                 f"ansible-playbook playbooks/collect.yml {plan_document.resume_args(run_dir)}"
             ) from problem

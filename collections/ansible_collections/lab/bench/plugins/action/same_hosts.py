@@ -3,7 +3,7 @@
 Records the hosts in plan.json. For an existing run the new plan replaces the old one and the
 resuming command is added; its start and earlier comparisons stay, and a plan without cells changes
 nothing. A run that has measured nothing yet may resume on any hosts. loadlab/hosts/identity.py and
-planning/resume.py do the work.
+plan/plan_document.py do the work.
 """
 
 from pathlib import Path

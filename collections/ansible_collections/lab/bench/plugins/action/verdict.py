@@ -24,8 +24,6 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction[Arguments]):
     def work(self, args: Arguments) -> dict[str, object]:
         run = RunDir(args.run_dir)
-        kind = all_kinds.of_run(run.path)
-        return {
-            "answer": documents.read(run.verdict, Verdict).answer,
-            "exit_status": kind.exit_status(run, undecided_fails=args.undecided_fails),
-        }
+        status = all_kinds.of_run(run.path).exit_status(run, undecided_fails=args.undecided_fails)
+        answer = documents.read(run.verdict, Verdict).answer
+        return {"answer": answer, "exit_status": status}

@@ -8,7 +8,6 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from ansible.errors import AnsibleConnectionFailure
@@ -64,7 +63,10 @@ class ActionModule(ControllerAction[Arguments]):
         with contextlib.ExitStack() as recordings:
             try:
                 for path, host in args.scrape.items():
-                    reconnect = self._reconnect(host)
+                    reconnect = None
+                    if forwarded(host.exporter):
+                        # Opens the port forward again.
+                        reconnect = Elsewhere(self, host.name, self.variables).reconnect
                     ends_s = math.ceil(args.seconds)
                     recording = Recording(Path(path), host.exporter, over, reconnect, ends_s)
                     recordings.callback(recording.end)
@@ -72,12 +74,6 @@ class ActionModule(ControllerAction[Arguments]):
             finally:
                 over.set()
         return {"changed": True}
-
-    def _reconnect(self, host: Scraped) -> Callable[[], object] | None:
-        """Return what opens the port forward of a host's exporter again, if it has one."""
-        if not forwarded(host.exporter):
-            return None
-        return Elsewhere(self, host.name, self.variables).reconnect
 
     def _follow(self, args: Arguments, begun: float) -> None:
         """Show the progress until the load is over."""

@@ -38,6 +38,7 @@ from loadlab.stacks import application, contract, places, reverse_proxies, serve
 from loadlab.stacks.stacks import Stack
 from loadlab.telemetry import iperf3
 from loadlab.tuning import sizing
+from loadlab.tuning.profiles import TuningProfile
 
 # What a login needs -> the rest of the name of Ansible's variable.
 _LOGIN = {
@@ -75,17 +76,14 @@ def rsync_excludes(stack: Stack) -> list[str]:
 
 
 def use_of_host(
-    text: str, use: dict[str, object], tunings: dict[str, dict[str, object]]
+    text: str, use: dict[str, object], tunings: dict[str, TuningProfile]
 ) -> dict[str, object]:
     """Return whether and how the lab uses a host; see loadlab/hosts/host_in_use.py.
 
     ``text``: from in_use.sh; ``use``: the fields of Use; ``tunings``: as in the plan.
     """
     settings = {
-        name: {
-            str(row["name"]): str(row["value"])
-            for row in convert(profile.get("postgresql", []), list[dict[str, object]])
-        }
+        name: {entry.name: str(entry.value) for entry in profile.postgresql}
         for name, profile in tunings.items()
     }
     host = host_in_use.parse(text)

@@ -2,10 +2,7 @@
 
 from collections.abc import Mapping
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
-    Arguments,
-    ControllerAction,
-)
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
 from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -13,7 +10,7 @@ from loadlab.hosts import ec2, ec2_client
 from loadlab.run.errors import LabError
 
 
-class Ec2Action(ControllerAction[Arguments]):
+class Ec2Action(controller.ControllerAction[controller.Arguments]):
     """Asks EC2 in the region of the argument ``region``; its errors are messages with the remedy.
 
     Credentials come from AWS's own places, the endpoint from AWS_ENDPOINT_URL where that is set.
