@@ -75,7 +75,8 @@ def parse(text: str) -> Hardware:
     interfaces = [_nic(name, lines) for name, lines in cards]
     single = host.once
     idle = [line.split(" ", 2) for line in host.several["idle"]]
-    entries, most = _tracked(single["conntrack"]) if "conntrack" in single else (None, None)
+    # How many connections are tracked, and how many can be.
+    entries, most = map(int, single["conntrack"].split()) if "conntrack" in single else (None, None)
     return Hardware(
         nic=interfaces[0] if interfaces else None,
         management_nic=single.get("management_nic"),
@@ -96,12 +97,6 @@ def parse(text: str) -> Hardware:
         conntrack_entries=entries,
         conntrack_max=most,
     )
-
-
-def _tracked(value: str) -> tuple[int, int]:
-    """Return how many connections are tracked, and how many can be."""
-    entries, most = map(int, value.split())
-    return entries, most
 
 
 def _nic(name: str, lines: _Lines) -> Nic:
@@ -158,21 +153,17 @@ def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
         for line in _of_one(host):
             named.setdefault(line, []).append(name)
     lines = [f"{', '.join(names)}: {line}" for line, names in named.items()]
-    kernels = {name: host.kernel for name, host in hosts.items()}
-    if len(set(kernels.values())) > 1:
-        listed = ", ".join(f"{name} {kernel}" for name, kernel in kernels.items())
-        lines.append(
-            f"different kernels ({listed}): what one host's network code can do the other's "
-            "cannot. Boot the same on all."
-        )
-    sizes = {name: host.hardware.nic.mtu for name, host in hosts.items()
-             if host.hardware and host.hardware.nic and host.hardware.nic.mtu}  # fmt: skip
-    if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        lines.append(
-            f"different MTU ({listed}): larger packets are lost or cut on the way. Set the same on "
-            "all (ip link set mtu)."
-        )
+    cards = {name: host.hardware.nic for name, host in hosts.items() if host.hardware}
+    # What the hosts need to have in common.
+    common: dict[str, dict[str, object]] = {
+        "different kernels ({}): what one host's network code can do the other's cannot. Boot the "
+        "same on all.": {name: host.kernel for name, host in hosts.items()},
+        "different MTU ({}): larger packets are lost or cut on the way. Set the same on all "
+        "(ip link set mtu).": {name: nic.mtu for name, nic in cards.items() if nic and nic.mtu},
+    }
+    for text, values in common.items():
+        if len(set(values.values())) > 1:
+            lines.append(text.format(", ".join(f"{name} {own}" for name, own in values.items())))
     return lines
 
 

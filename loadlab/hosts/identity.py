@@ -85,7 +85,8 @@ def _differences(before: Mapping[str, RunHost], now: Mapping[str, RunHost]) -> l
             differences.append(f"{name} is not among the hosts now")
             continue
         was, is_now = msgspec.structs.asdict(earlier), msgspec.structs.asdict(now[name])
-        if _memory_alike(earlier.memory_bytes, now[name].memory_bytes):
+        both = earlier.memory_bytes, now[name].memory_bytes
+        if abs(both[0] - both[1]) <= MEMORY_DIFFERS * max(both):
             is_now["memory_bytes"] = earlier.memory_bytes
         words = [
             f"{key} {value!r} then and {is_now[key]!r} now"
@@ -95,10 +96,6 @@ def _differences(before: Mapping[str, RunHost], now: Mapping[str, RunHost]) -> l
         if words:
             differences.append(f"{name} has {', '.join(words)}")
     return differences
-
-
-def _memory_alike(before: int, now: int) -> bool:
-    return abs(before - now) <= MEMORY_DIFFERS * max(before, now)
 
 
 def remedy(reach: str) -> str:

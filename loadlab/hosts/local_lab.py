@@ -103,7 +103,9 @@ def subnet_refusal(subnet: str, routes: str) -> str:
     for route, device in used.items():
         if route.overlaps(_management(subnet)):
             spare = (
-                spare_subnet for spare_subnet in _SPARE_SUBNETS if not _overlaps(spare_subnet, used)
+                other
+                for other in _SPARE_SUBNETS
+                if not any(network.overlaps(_management(other)) for network in used)
             )
             return (
                 f"{_management(subnet)}, the addresses of the local hosts, are in use: this "
@@ -164,10 +166,6 @@ def _used(routes: str, own: str) -> Iterator[tuple[IPv4Network, str]]:
             network = IPv4Network(route["dst"])
             if network.prefixlen >= _WIDEST_PREFIX:
                 yield network, device
-
-
-def _overlaps(subnet: str, used: dict[IPv4Network, str]) -> bool:
-    return any(route.overlaps(_management(subnet)) for route in used)
 
 
 def _table(entry: dict[str, Any]) -> tuple[str, str]:

@@ -52,9 +52,10 @@ def postgresql_state(settings: Sequence[RequestedSetting], lines: Sequence[str])
     (config_file,) = _after("c ", lines)
     (loaded,) = _after("n ", lines)
     file = config_file.rpartition("/")[0] + "/conf.d/loadlab.conf"
+    values = [(setting, setting.text.replace("'", "''")) for setting in settings]
     body = "".join(
-        f"# {setting.reason}\n{setting.key.partition('.')[2]} = '{_quoted(setting.text)}'\n"
-        for setting in settings
+        f"# {setting.reason}\n{setting.key.partition('.')[2]} = '{value}'\n"
+        for setting, value in values
     )
     content = ledger.HEAD + body if body else ""
     outdated = (
@@ -64,10 +65,6 @@ def postgresql_state(settings: Sequence[RequestedSetting], lines: Sequence[str])
         or bool(int(loaded)) != bool(content)
     )
     return PostgresqlState(file=file, content=content, outdated=outdated)
-
-
-def _quoted(value: str) -> str:
-    return value.replace("'", "''")
 
 
 def _after(mark: str, lines: Sequence[str]) -> list[str]:
