@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.lab.bench.plugins.action import next as deciding
 from msgspec.structs import replace
 
-from loadlab.model import Cell, Reason, RepetitionSetup, Validity
+from loadlab.model import Cell, Reason, RepetitionSetup, Result, Validity
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -45,16 +45,14 @@ class Run:
         )
         folder.cell.write_bytes(documents.encode(setup))
 
-    def end(self, item: dict[str, Any], pair: int) -> None:
-        """Record that the item's measurement failed."""
+    def end(self, item: dict[str, Any], result: Result) -> None:
+        """Record what came of an item's measurement."""
         folder = RunDir(self.run_dir).repetition(item["cell_id"], item["repetition"])
-        result = builders.result(
-            cell_id=item["cell_id"],
-            repetition=item["repetition"],
-            error="broken",
-            server=PAIRS[pair],
-        )
         folder.result.write_bytes(documents.encode(result))
+
+    def fail(self, item: dict[str, Any], pair: int) -> None:
+        numbered = {name: item[name] for name in ("cell_id", "repetition")}
+        self.end(item, builders.result(**numbered, error="broken", server=PAIRS[pair]))
 
     def next(self, pair: int, last: dict[str, Any] | None) -> dict[str, Any]:
         return self.action.act({"run_dir": str(self.run_dir), "pair": pair, "last": last})
@@ -68,10 +66,10 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
     # Both fail once, and the first fails again while the other's second attempt is under way.
     for _ in range(2):
         run.begin(now[0]["item"])
-        run.end(now[0]["item"], 0)
+        run.fail(now[0]["item"], 0)
         if now[1]["item"]["repetition"] == 1:
             run.begin(now[1]["item"])
-            run.end(now[1]["item"], 1)
+            run.fail(now[1]["item"], 1)
             now[1] = run.next(1, now[1])
             run.begin(now[1]["item"])
         now[0] = run.next(0, now[0])
@@ -85,7 +83,7 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
     assert progress["abandoned"] == {"cell-0": "broken"}
     assert (progress["done"], progress["total"]) == (0, 1)
     # And when that has failed too, it is told of where it was measured.
-    run.end(now[1]["item"], 1)
+    run.fail(now[1]["item"], 1)
     assert run.next(1, now[1])["item"] is None
     assert run.printed[-1] == "Skipped after 2 failed attempts: cell-1: broken"
     assert set(documents.load(tmp_path / "progress.json")["abandoned"]) == {"cell-0", "cell-1"}
@@ -105,8 +103,7 @@ def test_a_disturbed_run_is_told_once_and_its_repeats_end(
         run.begin(item)
         now = documents.decode(item, NextMeasurement, "item")
         result = measured(now, now.repetition, block=now.block)
-        folder = RunDir(tmp_path).repetition(now.cell_id, now.repetition)
-        folder.result.write_bytes(documents.encode(replace(result, validity=void)))
+        run.end(item, replace(result, validity=void))
         count += 1
         last = run.next(0, last)
     assert count == 16 + 8
@@ -131,8 +128,7 @@ def test_blocks_of_variants_are_added_until_they_are_decided(
         for lane, stack in zip(item["lanes"], planned.lanes, strict=True):
             run.begin(lane)
             result = machine.measure(stack, stack.repetition, planned.block)
-            folder = RunDir(tmp_path).repetition(stack.cell_id, stack.repetition)
-            folder.result.write_bytes(documents.encode(replace(result, blocks=planned.blocks)))
+            run.end(lane, replace(result, blocks=planned.blocks))
         last = run.next(0, last)
     assert last["left"] == 0
     assert "  base (A/A control): 20," in "\n".join(run.printed)
@@ -162,8 +158,7 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
             run.begin(lane)
             machine.found.setdefault(stack.cell_id, [])
             result = machine.result(stack, stack.repetition, planned.block or 0)
-            folder = RunDir(tmp_path).repetition(stack.cell_id, stack.repetition)
-            folder.result.write_bytes(documents.encode(replace(result, blocks=planned.blocks)))
+            run.end(lane, replace(result, blocks=planned.blocks))
         last = run.next(0, last)
     assert last["left"] == 0
     blocks = [line for line in run.printed if line.startswith("After block ")]

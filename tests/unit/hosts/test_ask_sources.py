@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -79,26 +79,31 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
+Asked = Callable[[str], str]
+
+
+@pytest.fixture
 def asked(
-    script: ModuleType,
-    tool: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> str:
-    monkeypatch.setattr(sys, "argv", ["ask-sources.py", tool])
-    script.main()
-    return capsys.readouterr().out
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Asked:
+    """What the script says of a tool."""
+
+    def ask(tool: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["ask-sources.py", tool])
+        script.main()
+        return capsys.readouterr().out
+
+    return ask
 
 
 def test_a_certificate_that_is_not_trusted_is_refused_with_the_remedy(
-    script: ModuleType, untrusted: int, certificate: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    asked: Asked, untrusted: int, certificate: Path, tmp_path: Path
+) -> None:
     (tmp_path / ".config" / "pip").mkdir(parents=True)
     settings = tmp_path / ".config" / "pip" / "pip.conf"
     index = f"https://user:secret@{HERE}:{untrusted}/simple"
     settings.write_text(f"[global]\nindex_url = {index}\n")
-    told = asked(script, "python", monkeypatch, capsys)
+    told = asked("python")
     assert "secret" not in told
     refused = failures.sources_refusal(told)
     assert refused.startswith(f"it does not trust the certificate of {HERE}:{untrusted} (https://")
@@ -107,13 +112,13 @@ def test_a_certificate_that_is_not_trusted_is_refused_with_the_remedy(
 
     # Settings of pip by which it trusts it.
     settings.write_text(f"[install]\nindex-url = {index}\ncert = {certificate}\n")
-    assert asked(script, "python", monkeypatch, capsys) == ""
+    assert asked("python") == ""
     settings.write_text(f"[install]\nindex-url = {index}\ntrusted-host = {HERE}\n")
-    assert asked(script, "python", monkeypatch, capsys) == ""
+    assert asked("python") == ""
 
 
 def test_why_a_source_does_not_answer(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    asked: Asked, script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(script, "LIMIT_S", 0.2)
     with (
@@ -134,18 +139,17 @@ def test_why_a_source_does_not_answer(
             f"https://{HERE}:{dropped}": f"it does not reach {HERE}:{dropped} (https://",
         }.items():
             monkeypatch.setenv("PIP_INDEX_URL", index)
-            refused = failures.sources_refusal(asked(script, "python", monkeypatch, capsys))
+            refused = failures.sources_refusal(asked("python"))
             assert refused.startswith(words), index
             assert "on machines of your own, let this machine fetch the packages" in refused
         monkeypatch.setattr(script, "CRATES", f"https://{HERE}:{dropped}/config.json")
-        refused = failures.sources_refusal(asked(script, "rust", monkeypatch, capsys))
+        refused = failures.sources_refusal(asked("rust"))
         assert refused.startswith(f"it does not reach {HERE}:{dropped} (https://")
 
 
 def test_the_proxy_of_apt_is_asked(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving() as port:
         mirrors = tmp_path / "mirrors"
         mirrors.write_text(f"http://{HERE}:{port}/debian\n")
@@ -156,7 +160,7 @@ def test_the_proxy_of_apt_is_asked(
         said = {"apt-get": targets, "apt-config": proxies + direct}
         stand_ins.put(tmp_path, {name: f'printf "{text}"' for name, text in said.items()})
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-        told = asked(script, "apt", monkeypatch, capsys)
+        told = asked("apt")
     # The mirror answers, with 404; the other is the proxy's to reach.
     address = "http://index.invalid/debian/dists/trixie/InRelease"
     assert told == f"{address}\tHTTP Error 503: Service Unavailable\n"
@@ -164,12 +168,11 @@ def test_the_proxy_of_apt_is_asked(
 
 
 def test_a_tool_whose_packages_are_installed_is_not_asked(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    asked: Asked, script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("npm_config_registry", "http://index.invalid/")
-    assert "index.invalid" in asked(script, "node", monkeypatch, capsys)
+    assert "index.invalid" in asked("node")
     (tmp_path / "installed").touch()
     installed = (tmp_path / "installed").relative_to("/")
     monkeypatch.setitem(script.INSTALLED, "node", str(installed))
-    assert asked(script, "node", monkeypatch, capsys) == ""
+    assert asked("node") == ""

@@ -503,6 +503,12 @@ class Tuned:
         return result
 
 
+@pytest.fixture
+def tuned(host: Path, monkeypatch: pytest.MonkeyPatch) -> Tuned:
+    return Tuned(host, monkeypatch)
+
+
+STOCK = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
 NEW = HostSetting(key="vm.new_key", value=9, hosts=["servers"], reason="a test's", required=True)
 
 
@@ -511,13 +517,12 @@ def states(result: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_key_of_a_profile_is_announced_set_read_back_and_restored(
-    host: Path, monkeypatch: pytest.MonkeyPatch
+    host: Path, tuned: Tuned
 ) -> None:
     """Nothing but the profile names it."""
     value, file = host / "proc/sys/vm/new_key", host / "etc/sysctl.d/90-loadlab.conf"
     value.parent.mkdir()
     value.write_text("5\n")
-    tuned = Tuned(host, monkeypatch)
     other = HostSetting(key="vm.none", value=1, hosts=["servers"], reason="a test's")
     clients = HostSetting(key="vm.other", value=1, hosts=["clients"], reason="a test's")
 
@@ -543,10 +548,8 @@ def test_a_key_of_a_profile_is_announced_set_read_back_and_restored(
     assert (again["changed"], again["rows"]) == (False, [])
 
 
-def test_a_required_key_that_does_not_take_fails_the_task_with_its_rows(
-    host: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = Tuned(host, monkeypatch).tune(NEW)
+def test_a_required_key_that_does_not_take_fails_the_task_with_its_rows(tuned: Tuned) -> None:
+    result = tuned.tune(NEW)
     assert (result["failed"], states(result)) == (True, {"vm.new_key": "absent"})
     assert result["msg"] == (
         "Settings that are required did not take on one: vm.new_key: asked 9, is None (absent). "
@@ -556,14 +559,13 @@ def test_a_required_key_that_does_not_take_fails_the_task_with_its_rows(
 
 
 def test_a_key_of_the_boot_needs_leave_to_reboot(
-    host: Path, monkeypatch: pytest.MonkeyPatch
+    host: Path, tuned: Tuned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the timer that hands back is set before anything is stopped."""
     (host / "etc/default/grub.d").mkdir(parents=True)
     (host / "etc/systemd/system").mkdir(parents=True)
     boot = replace(NEW, key="boot.nosmt", value="force")
     cron = replace(NEW, key="unit.cron.service", value="inactive", required=False)
-    tuned = Tuned(host, monkeypatch)
     result = tuned.tune(cron, boot, hand_back_s=60)
     assert "Set tuning_may_reboot to true in the inventory" in result["msg"]
     said = (host / "said").read_text().splitlines()
@@ -629,12 +631,8 @@ JIT = {"name": "jit", "value": "off", "reason": "a test's"}
     ],
 )
 def test_settings_that_postgresql_does_not_take_end_the_task(
-    host: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    answers: list[tuple[int, str]],
-    refusal: str,
+    tuned: Tuned, monkeypatch: pytest.MonkeyPatch, answers: list[tuple[int, str]], refusal: str
 ) -> None:
-    tuned = Tuned(host, monkeypatch)
     left = iter(answers)
 
     def answer(text: str, executable: bool) -> dict[str, Any]:
@@ -642,20 +640,17 @@ def test_settings_that_postgresql_does_not_take_end_the_task(
         return {"rc": code, "stdout": words, "stderr": words}
 
     monkeypatch.setattr(tuned, "answer", answer)
-    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
     with pytest.raises(LabError) as refused:
-        tuned.tune(part="postgresql", profile={**profile, "postgresql": [JIT]})
+        tuned.tune(part="postgresql", profile={**STOCK, "postgresql": [JIT]})
     assert str(refused.value) == refusal
 
 
 def test_what_serves_is_compared_with_what_was_read_before(
-    host: Path, monkeypatch: pytest.MonkeyPatch
+    tuned: Tuned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tuned = Tuned(host, monkeypatch)
     answer = {"rc": 0, "stdout": "w 644 nginx.backlog 511", "stderr": ""}
     monkeypatch.setattr(tuned, "answer", lambda *_, **__: answer)
-    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
-    options = {"part": "serving", "profile": profile}
+    options = {"part": "serving", "profile": STOCK}
     serving = {"reverse_proxy": "nginx", "connections": 64, "backlog": 511, "own_backlog": None}
     options["serving"] = serving
     lines = ["w 644 nginx.backlog 511"]
@@ -669,9 +664,9 @@ def test_what_serves_is_compared_with_what_was_read_before(
     )
 
 
-def test_check_mode_does_without_a_postgresql(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tuned = Tuned(host, monkeypatch)
+def test_check_mode_does_without_a_postgresql(
+    tuned: Tuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tuned, "answer", lambda *_, **__: {"rc": 1, "stdout": "", "stderr": ""})
-    profile = msgspec.to_builtins(profiles.tuning_profile(ROOT, "stock"))
-    options = {"part": "postgresql", "profile": {**profile, "postgresql": [JIT]}}
+    options = {"part": "postgresql", "profile": {**STOCK, "postgresql": [JIT]}}
     assert states(tuned.tune(check=True, **options)) == {"postgresql.jit": "absent"}
