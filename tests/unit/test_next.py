@@ -119,7 +119,7 @@ def test_blocks_of_variants_are_added_until_they_are_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, monkeypatch)
-    machine = Machine(test_verdict.plan(), {"cpu": 1.5, "p99": 2}, noise=0.01)
+    machine = Machine(test_verdict.plan(), {"cpu": 1.5, "p99": 2}, noise=0.001)
     builders.write_plan(tmp_path, machine.plan)
     last = run.next(0, None)
     while item := last["item"]:
