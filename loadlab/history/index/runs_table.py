@@ -190,7 +190,7 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
         "held": f"{formatting.asked(entry.cell.cell.load)}/s held",
         "missed": f"{goodput} of {formatting.asked(entry.cell.cell.load)} asked",
     }.get(headline.state, f"{goodput} in a closed loop")
-    search, curve = tiles.search(summary, entry), tiles.curve(summary, entry)
+    search, curve = (tiles.trial(summary.searches, entry), tiles.trial(summary.curves, entry))
     if search and search.highest_rate:
         rate = f"{search.highest_rate:,g}/s is the highest rate with {labels.objective(search.slo)}"
     slowest = tail.slowest(statistics)

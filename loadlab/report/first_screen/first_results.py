@@ -97,18 +97,17 @@ def _columns(floors: Mapping[str, float]) -> list[Column[Entry]]:
         Column("cell", lambda entry: TableCell(
             entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}")),
         Column("verdict", _verdict),
-        Number("asked", lambda entry: _cell(
+        Number("asked", lambda entry: TableCell(
             labels.pace(load).removesuffix("/s") if (load := entry.cell.cell.load).rate
-            else formatting.asked(load), load.rate)),
+            else formatting.asked(load), value=_number(load.rate))),
         compared("goodput", _goodput, "high", "goodput"),
         compared("p50, ms", lambda entry: _latency(entry, "p50"), "low", "p50"),
         compared("p99, ms", lambda entry: _latency(entry, "p99"), "low", "p99"),
         compared("p99.9, ms", lambda entry: _latency(entry, "p99_9"), "low"),
         compared("max, ms", lambda entry: _latency(entry, "max"), "low"),
         compared("response time, ms", _response_time, "low"),
-        Number("errors", _errors),
-        Number("unsent", lambda entry: _cell(
-            formatting.count(entry.cell.statistics.unsent), entry.cell.statistics.unsent)),
+        Number("errors", lambda entry: _count(cell_outcome.total(entry.cell.statistics.errors))),
+        Number("unsent", lambda entry: _count(entry.cell.statistics.unsent)),
         compared("CPU, µs/request", lambda entry: _cost(entry, "cpu"), "low", "cpu"),
         compared("switches/request", lambda entry: _cost(entry, "switches"), "low", "switches"),
         compared("memory, MiB", lambda entry: _cost(entry, "memory"), "low", "memory"),
@@ -129,21 +128,11 @@ def _server(cell: Cell) -> str:
 
 
 def _group(entry: Entry) -> str:
-    cell = entry.cell.cell
-    load = cell.load
+    cell, load = entry.cell.cell, entry.cell.cell.load
     beside = "nginx alone" if cell.transport == "none" else ""
-    return " ".join(
-        map(
-            str,
-            (
-                cell.endpoint,
-                cell.network,
-                labels.load(load),
-                load.connections,
-                load.duration_s,
-                beside,
-            ),
-        )
+    return (
+        f"{cell.endpoint} {cell.network} {labels.load(load)} {load.connections} {load.duration_s} "
+        f"{beside}"
     )
 
 
@@ -154,28 +143,23 @@ def _verdict(entry: Entry) -> TableCell:
 
 def _goodput(entry: Entry) -> TableCell:
     median = cell_outcome.median(entry.cell.statistics.goodput)
-    return _cell(formatting.rate(median), median)
+    return TableCell(formatting.rate(median), value=_number(median))
 
 
 def _latency(entry: Entry, name: str) -> TableCell:
     statistics = entry.cell.statistics
     cell = latency_columns.of_cell(statistics, name)
     us: float | None = getattr(statistics.latency_us, name)
-    shown = None if us is None or cell.text == formatting.NONE else us / 1000
-    return replace(cell, value=_number(shown))
+    return _in_ms(cell, None if cell.text == formatting.NONE else us)
 
 
 def _response_time(entry: Entry) -> TableCell:
     mean = entry.cell.statistics.response_time
-    return replace(
-        latency_columns.response_time(mean),
-        value=_number(None if mean is None or mean.mean_us is None else mean.mean_us / 1000),
-    )
+    return _in_ms(latency_columns.response_time(mean), mean.mean_us if mean else None)
 
 
-def _errors(entry: Entry) -> TableCell:
-    errors = cell_outcome.total(entry.cell.statistics.errors)
-    return _cell(formatting.count(errors), errors)
+def _in_ms(cell: TableCell, us: float | None) -> TableCell:
+    return replace(cell, value=_number(None if us is None else us / 1000))
 
 
 def _cpus(entry: Entry) -> str:
@@ -183,8 +167,8 @@ def _cpus(entry: Entry) -> str:
     return f"{cells_section.server_cpu(reps)}, {cells_section.client_cpu(reps)}"
 
 
-def _cell(text: str, value: float | None) -> TableCell:
-    return TableCell(text, value=_number(value))
+def _count(number: int | None) -> TableCell:
+    return TableCell(formatting.count(number), value=_number(number))
 
 
 def _cost(entry: Entry, metric: str) -> TableCell:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
@@ -15,6 +16,7 @@ from loadlab.results import tail
 from loadlab.results.comparisons import noise
 from loadlab.run import formatting
 
+T = TypeVar("T", SearchSummary, CurveSummary)
 MOST = 6  # more endpoints than this have no tiles; the table has them
 LARGE = 2  # more boards than this are small
 
@@ -111,22 +113,15 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
     )
 
 
-def search(summary: Summary, entry: Entry) -> SearchSummary | None:
-    """Return the search that found a cell's rate; None where none did."""
-    return next(
-        (search for search in summary.searches if search.cell_id == entry.cell.cell_id), None
-    )
-
-
-def curve(summary: Summary, entry: Entry) -> CurveSummary | None:
-    """Return the curve of a cell; None where it has none."""
-    return next((curve for curve in summary.curves if curve.cell_id == entry.cell.cell_id), None)
+def trial(trials: Sequence[T], entry: Entry) -> T | None:
+    """Return the search that found a cell's rate, or the cell's curve; None where there is none."""
+    return next((trial for trial in trials if trial.cell_id == entry.cell.cell_id), None)
 
 
 def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     """Return the highest rate within an objective, or the rate held, or what was answered."""
     load, statistics = entry.cell.cell.load, entry.cell.statistics
-    searched, drawn = search(summary, entry), curve(summary, entry)
+    searched, drawn = trial(summary.searches, entry), trial(summary.curves, entry)
     if searched and searched.highest_rate:
         objective = labels.objective(searched.slo)
         return Tile(
@@ -152,7 +147,7 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
         interval = quantities.interval(statistics.latency_interval_us.p99)
     basis = "from the intended send time" if statistics.latency_basis == "scheduled" else ""
     at = ""
-    if curve(summary, entry):
+    if trial(summary.curves, entry):
         at = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
     part = getattr(statistics.own_us, slowest.name, None)
     own = "" if part is None else f"of which generator {formatting.ms(part)} ms"

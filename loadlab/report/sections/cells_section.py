@@ -1,7 +1,7 @@
 """The table of measured stacks and the section of each."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -145,11 +145,13 @@ def state(repetition: Repetition) -> str:
     return "void" if repetition.error is None else "failed"
 
 
-def sources(cell_id: str, repetition: Repetition, outputs: Sequence[str]) -> TableCell:
+def sources(cell_id: str, repetition: Repetition, outputs: Container[str]) -> TableCell:
     """Return the links to a repetition's result.json and to the generator's own output."""
     folder = HERE.repetition(cell_id, repetition.repetition)
     raw_links = [
-        link(folder.path / name, name) for name in outputs if name in repetition.raw_sha256
+        link(folder.path / name, name)
+        for name in repetition.raw_sha256
+        if Path(name).name in outputs
     ]
     return links(link(folder.result, RESULT), *raw_links)
 
@@ -157,10 +159,6 @@ def sources(cell_id: str, repetition: Repetition, outputs: Sequence[str]) -> Tab
 def voided(repetition: Repetition) -> Row:
     """Return the row of a repetition, which is marked where it is not valid."""
     return Row("" if repetition.validity.valid else "void")
-
-
-def _outputs(rep: Repetition) -> list[str]:
-    return [name for name in rep.raw_sha256 if Path(name).name in registry.outputs()]
 
 
 def _gap_error(shape: Shape | None) -> TableCell:
@@ -210,7 +208,7 @@ def _repetitions(cell: CellSummary) -> Table:
         [
             *_REPETITION,
             *(_OPENED if cell.cell.load.on_demand else []),
-            Column("from", lambda rep: sources(cell.cell_id, rep, _outputs(rep))),
+            Column("from", lambda rep: sources(cell.cell_id, rep, registry.outputs())),
         ],
         cell.repetitions,
         voided,
@@ -221,15 +219,15 @@ class _Count(NamedTuple):
     """How many of all requests are of a class, and what that means."""
 
     name: str
-    requests: int
+    requests: int | None
     whole: int | None
     meaning: str
 
 
 _ERROR: Sequence[Column[_Count]] = [
     Column("class", lambda count: count.name),
-    Number("requests", lambda count: f"{count.requests:,}"),
-    Number("share", lambda count: formatting.share(count.requests, count.whole)),
+    Number("requests", lambda count: formatting.count(count.requests)),
+    Number("share", lambda count: formatting.share(count.requests or 0, count.whole)),
     Column("meaning", lambda count: TableCell(count.meaning, css="reason")),
 ]
 
@@ -316,25 +314,21 @@ def _errors(statistics: Statistics) -> Table | None:
     """Return the table of errors by class over the valid repetitions; None without any."""
     if not statistics.errors or statistics.requests is None:
         return None
-    classes: list[tuple[str, int | None, int | None, str]] = [
+    counts = [
         *(
-            (name, getattr(statistics.errors, name), statistics.requests, meaning)
+            _Count(name, getattr(statistics.errors, name), statistics.requests, meaning)
             for name, meaning in ERRORS.items()
         ),
-        ("aborted", statistics.aborted, statistics.requests,
-         "cut off by the generator at its deadline; no error"),
-        ("unsent", statistics.unsent, statistics.scheduled,
-         "scheduled and never sent; in no percentile"),
+        _Count("aborted", statistics.aborted, statistics.requests,
+               "cut off by the generator at its deadline; no error"),
+        _Count("unsent", statistics.unsent, statistics.scheduled,
+               "scheduled and never sent; in no percentile"),
     ]  # fmt: skip
     return table(
         f"Of {formatting.plural(statistics.requests, 'request')}, {statistics.ok:,} were "
         "verified answers.",
         _ERROR,
-        [
-            _Count(name, requests, whole, meaning)
-            for name, requests, whole, meaning in classes
-            if requests is not None
-        ],
+        [count for count in counts if count.requests is not None],
         lambda count: Row("bad" if count.requests else ""),
     )
 

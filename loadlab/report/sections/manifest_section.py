@@ -1,16 +1,16 @@
 """The part of the page on what was run, by what and on what, and the list of its files."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeAlias, TypeVar
 
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.model import (
     CertificateReference,
     CloudInstance,
-    GeneratorProgram,
     Hardware,
     Manifest,
     ManifestHost,
@@ -99,50 +99,31 @@ def certificate(reference: CertificateReference | None) -> str:
     return f"{reference.run_id} of {finished}: {count}{''.join(parts) or ', all passed'}"
 
 
-class _Property(NamedTuple):
-    """A property of the hosts, such as their kernel; ``values``: by host."""
-
-    name: str
-    values: Mapping[str, str]
+# A property of the hosts, such as their kernel: its name, and what shows it.
+Property: TypeAlias = tuple[str, Callable[[ManifestHost], str]]
 
 
-def _of_hosts(head: str, hosts: Iterable[str]) -> list[Column[_Property]]:
+def _by_host(head: str, hosts: Mapping[str, ManifestHost]) -> list[Column[Property]]:
     """Return the columns of a table of properties: their name, and each host."""
     return [
-        Column(head, lambda row: row.name),
-        *columns(hosts, str, lambda row, host: row.values[host], numeric=False),
-    ]
-
-
-def _by_host(
-    hosts: Mapping[str, ManifestHost], rows: Iterable[tuple[str, Callable[[ManifestHost], str]]]
-) -> list[_Property]:
-    return [
-        _Property(name, {host: show(entry) for host, entry in hosts.items()}) for name, show in rows
+        Column(head, lambda row: row[0]),
+        *columns(hosts, str, lambda row, host: row[1](hosts[host]), numeric=False),
     ]
 
 
 def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
-    rows = _by_host(hosts, _HOST_ROWS)
-    rows += _by_host(hosts, [(name, _of(show)) for name, show in _HARDWARE_ROWS])
-    rows += _generators(hosts)
-    rows += [row for row in _versions(hosts) if row.name in PROGRAMS]
-    return table("The hosts, as found.", _of_hosts("", hosts), rows)
-
-
-def _generators(hosts: Mapping[str, ManifestHost]) -> list[_Property]:
-    """Return each generator with its executable on each host."""
-    programs = {name: host.generators or {} for name, host in hosts.items()}
-    names = sorted({name for own in programs.values() for name in own})
-    return [
-        _Property(
-            f"generator {name}", {host: _program(own.get(name)) for host, own in programs.items()}
-        )
-        for name in names
+    generators = sorted({name for host in hosts.values() for name in host.generators or {}})
+    rows: list[Property] = [
+        *_HOST_ROWS,
+        *((name, _of(show)) for name, show in _HARDWARE_ROWS),
+        *((f"generator {name}", partial(_program, name)) for name in generators),
+        *(row for row in _versions(hosts) if row[0] in PROGRAMS),
     ]
+    return table("The hosts, as found.", _by_host("", hosts), rows)
 
 
-def _program(program: GeneratorProgram | None) -> str:
+def _program(name: str, host: ManifestHost) -> str:
+    program = (host.generators or {}).get(name)
     if program is None:
         return formatting.NONE
     snap = f", revision {program.snap_revision} of its snap" if program.snap_revision else ""
@@ -163,15 +144,14 @@ _INSTANCE: Sequence[Column[CloudInstance]] = [
 ]
 
 
-def _versions(hosts: Mapping[str, ManifestHost]) -> list[_Property]:
+def _versions(hosts: Mapping[str, ManifestHost]) -> list[Property]:
     """Return each package with its version on each host."""
     names = sorted({name for host in hosts.values() for name in host.packages})
-    return [
-        _Property(
-            name, {key: host.packages.get(name, formatting.NONE) for key, host in hosts.items()}
-        )
-        for name in names
-    ]
+    return [(name, partial(_version, name)) for name in names]
+
+
+def _version(name: str, host: ManifestHost) -> str:
+    return host.packages.get(name, formatting.NONE)
 
 
 def _options(options: Mapping[str, OptionValue]) -> Table:
@@ -202,7 +182,7 @@ def _packages(hosts: Mapping[str, ManifestHost]) -> Table:
     rows = _versions(hosts)
     return table(
         "Every package installed on the hosts.",
-        _of_hosts("package", hosts),
+        _by_host("package", hosts),
         rows,
         title=f"Packages: {len(rows)}",
         open=False,
@@ -215,7 +195,7 @@ def _plain(value: OptionValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_HOST_ROWS: list[tuple[str, Callable[[ManifestHost], str]]] = [
+_HOST_ROWS: list[Property] = [
     ("role", lambda host: host.role),
     ("CPU", lambda host: host.cpu_model),
     ("cores used", lambda host: f"{len(host.cpus)} of {host.cores} "

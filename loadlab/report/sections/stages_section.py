@@ -146,8 +146,3 @@ def _drained(after: Recovery, last: StageLoad) -> str:
 def headlines(entries: Sequence[Entry]) -> list[Headline]:
     """Return the sentence of each overload."""
     return list(map(of_entry, entries))
-
-
-def lines(entries: Sequence[Entry]) -> list[str]:
-    """Return the sentence of each overload, for the terminal."""
-    return [headline.text for headline in headlines(entries)]

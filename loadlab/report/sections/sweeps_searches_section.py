@@ -1,6 +1,7 @@
 """Sweeps, searches and scaled rates for the page and the terminal: sentences, tables, figures."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
 from loadlab.reasons.rate_reasons import level
@@ -50,18 +51,21 @@ Lost = Mapping[str, str]
 
 def headlines(summary: Summary, paths: Paths) -> list[Headline]:
     """Return a sentence on each search, then on each sweep."""
+    return [*_of_searches(summary, paths), *_of_sweeps(summary, paths)]
+
+
+def _of_searches(summary: Summary, paths: Paths) -> list[Headline]:
+    return [
+        Headline(_state(search), _search_text(search, subject), anchor=ANCHOR)
+        for search, subject in labels.with_subjects(summary.searches, paths)
+    ]
+
+
+def _of_sweeps(summary: Summary, paths: Paths) -> list[Headline]:
     lost = _lost(summary)
     return [
-        *(
-            Headline(_state(search), _search_text(search, subject), anchor=ANCHOR)
-            for search, subject in labels.with_subjects(summary.searches, paths)
-        ),
-        *(
-            Headline(
-                "closed" if sweep.best else "void", _sweep_text(sweep, subject, lost), anchor=ANCHOR
-            )
-            for sweep, subject in labels.with_subjects(summary.sweeps, paths)
-        ),
+        Headline("closed" if own.best else "void", _sweep_text(own, subject, lost), anchor=ANCHOR)
+        for own, subject in labels.with_subjects(summary.sweeps, paths)
     ]
 
 
@@ -123,22 +127,21 @@ _SWEEPS: Sequence[Column[tuple[SweepSummary, str]]] = [
 
 def answer(summary: Summary, paths: Paths) -> list[Headline]:
     """Return the sentence of the highest search or sweep, and of how many it is; none without."""
-    searches = labels.with_subjects(summary.searches, paths)
-    sweeps = labels.with_subjects(summary.sweeps, paths)
-    best: list[Headline] = []
-    if searches:
-        search, subject = max(searches, key=lambda own: own[0].highest_rate or 0.0)
-        text = _among(len(searches), "searches", _search_text(search, subject))
-        best.append(Headline(_state(search), text, anchor=ANCHOR))
-    if sweeps:
-        sweep, subject = max(sweeps, key=lambda own: _most(own[0]) or 0.0)
-        text = _among(len(sweeps), "sweeps", _sweep_text(sweep, subject, _lost(summary)))
-        best.append(Headline("closed" if sweep.best else "void", text, anchor=ANCHOR))
-    return best
+    rates = [search.highest_rate for search in summary.searches]
+    mosts = [_most(sweep) for sweep in summary.sweeps]
+    return [
+        *_best("searches", _of_searches(summary, paths), rates),
+        *_best("sweeps", _of_sweeps(summary, paths), mosts),
+    ]
 
 
-def _among(count: int, kind: str, text: str) -> str:
-    return text if count == 1 else f"Best of {count} {kind}: {text}"
+def _best(
+    kind: str, headlines: Sequence[Headline], rates: Sequence[float | None]
+) -> list[Headline]:
+    if len(headlines) < 2:
+        return [*headlines]
+    best, _ = max(zip(headlines, rates, strict=True), key=lambda own: own[1] or 0.0)
+    return [replace(best, text=f"Best of {len(headlines)} {kind}: {best.text}")]
 
 
 def _most(sweep: SweepSummary) -> float | None:
@@ -155,7 +158,7 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
         return f"{subject}: no level has a valid repetition."
     text = (
         f"{subject} answered the most, {formatting.rate(_most(sweep))} requests/s, at "
-        f"{level(best.value, sweep.by)}{_of(lost[best.cell_id])}."
+        f"{', '.join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))}."
     )
     left = ", ".join(f"{value:,g}" for value in sweep.unmeasured)
     rest = f"; {left} not measured" if left else ""
@@ -163,10 +166,6 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
         reason = words.reason(stopped.reason)
         return f"{text} It stopped at {level(stopped.at, sweep.by)}: {reason}{rest}."
     return f"{text} It went to the highest level{rest}."
-
-
-def _of(counted: str) -> str:
-    return f", {counted}" if counted else ""
 
 
 def _search_text(search: SearchSummary, subject: str) -> str:

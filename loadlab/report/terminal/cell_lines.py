@@ -82,6 +82,7 @@ def table(summary: Summary, paths: Paths) -> str:
     """Return a line for each cell and what they have in common, then comparisons, sweeps, searches
     and curves."""
     cells = [cell for cell in summary.cells if cell.purpose not in _APART]
+    overloads = [cell for cell in summary.cells if cell.purpose == "overload"]
     rows = _rows(cells, summary, paths)
     batches = [row for row in rows if labels.is_client(row.entry.cell)]
     rows = [row for row in rows if row not in batches]
@@ -103,9 +104,7 @@ def table(summary: Summary, paths: Paths) -> str:
         ),
         *sweeps_searches_section.lines(summary, paths),
         *curves_section.lines(summary, paths),
-        *stages_section.lines(
-            labels.entries([cell for cell in summary.cells if cell.purpose == "overload"], paths)
-        ),
+        *(stages_section.of_entry(entry).text for entry in labels.entries(overloads, paths)),
     ])  # fmt: skip
 
 
