@@ -23,7 +23,6 @@ from loadlab.report.sections import (
     curves_section,
     hosts_section,
     manifest_section,
-    processes_section,
     python_clients_section,
     ranking_section,
     reproduction_section,
@@ -245,8 +244,8 @@ class _Builder:
                     for block in stages_section.overload(self._run_dir, entry)
                 ),
                 *titled("Closed loop (saturation probe)", cells_section.closed_loop(loops)),
-                *present(hosts_section.table_of(own, loops)),
-                *processes_section.blocks(own, loops),
+                *present(hosts_section.hosts(own, loops)),
+                *hosts_section.blocks(own, loops),
             ]
             title = formatting.sentence(path)
             sections.append(Section(title, blocks, f"endpoint-{len(sections) + 1}", title))

@@ -94,7 +94,8 @@ def of_cell(
     over_time: list[Block] = []
     for measured in drawn:
         figures = [replace(figure, level=level) for figure in _over_time(entry, measured)]
-        title = _series_title(measured, all_repetitions)
+        worst = "" if all_repetitions else ", the one with the highest p99"
+        title = f"Repetition {measured.result.repetition} over time{worst}"
         over_time += [Fold(title, figures, not over_time)] if has_several else figures
     percentiles = replace(_percentiles(run_dir, entry, measureds, ground), level=level)
     return CellFigures(percentiles, over_time)
@@ -103,11 +104,6 @@ def of_cell(
 def _p99(measured: _Measured) -> float:
     latency = measured.result.latency_us
     return (latency.p99 if latency else None) or 0.0
-
-
-def _series_title(measured: _Measured, all_repetitions: bool) -> str:
-    worst = "" if all_repetitions else ", the one with the highest p99"
-    return f"Repetition {measured.result.repetition} over time{worst}"
 
 
 def _percentiles(
@@ -171,11 +167,7 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
     # A batch may finish too quickly to draw a time series.
     if series and len(series.second) <= (2 if batch else 0):
         series = None
-    recorded = (
-        {"server": result.telemetry.server, "client": result.telemetry.client}
-        if (result.telemetry)
-        else {}
-    )
+    recorded = _hosts(result.telemetry)
     hosts = [
         timeline_plot.Host(
             name, telemetry.per_second, telemetry.cores, telemetry.accept_queues or ()
@@ -211,6 +203,10 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
     return [Figure("Over time", image, " ".join(filter(None, caption)), [measured.source], keys)]
 
 
+def _hosts(telemetry: Telemetry | None) -> dict[str, HostTelemetry]:
+    return {"server": telemetry.server, "client": telemetry.client} if telemetry else {}
+
+
 def swatch(colour: str) -> str:
     """Return a sample of an area's colour, for the legend beside a figure."""
     return (
@@ -226,8 +222,10 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
         return ""
     if series is None:
         return f"{generator} keeps no record of each request: no latency over time is known."
+    from loadlab.report.plots import timeline_plot
+
     basis = BASIS[result.latency_basis or "sent"]
-    group = timeline_group(len(series.second))
+    group = timeline_plot.group(len(series.second))
     interval = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
     bins = series.latency_bins
     shown = (
@@ -242,13 +240,6 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
         "right body length; red: the others."
         + (" Blue dots: right answers that came in each second." if series.came else "")
     )
-
-
-def timeline_group(seconds: int) -> int:
-    """Return how many seconds the figure has in a column."""
-    from loadlab.report.plots import timeline_plot
-
-    return timeline_plot.group(seconds)
 
 
 def _queues(server: HostTelemetry) -> str:
@@ -284,10 +275,9 @@ def _cpu(name: str, telemetry: HostTelemetry) -> str:
 
 def _disturbed(telemetry: Telemetry | None) -> list[tuple[float, float]]:
     """Return the parts of a load that were disturbed on either host, in seconds since its start."""
-    hosts = [telemetry.server, telemetry.client] if telemetry else []
     return [
         (begin, end)
-        for host in hosts
+        for host in _hosts(telemetry).values()
         if (series := host.per_second) is not None
         for begin, end, marked in zip([0.0, *series.t], series.t, series.disturbed, strict=False)
         if marked

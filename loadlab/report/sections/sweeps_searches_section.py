@@ -23,7 +23,7 @@ from loadlab.report.html import (
     table,
 )
 from loadlab.report.terminal import text_columns
-from loadlab.report.words import labels, repetitions_words
+from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
@@ -217,7 +217,14 @@ def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> list[Blo
         Group(_sweep_figures(name, subject, sweep), "grid"),
         table(
             "Each level, upwards. Levels that were not reached are named above.",
-            [Number(UNITS[sweep.by], lambda level: f"{level.value:,g}"), *_level_columns(lost)],
+            [
+                Number(UNITS[sweep.by], lambda level: f"{level.value:,g}"),
+                Number("goodput, requests/s", lambda level: formatting.rate(level.goodput.median)),
+                Number("interval", _interval),
+                Number("valid", lambda level: lost[level.cell_id] or str(level.goodput.n)),
+                Number("p99, ms", lambda level: ms(level.p99_us)),
+                Number("server CPU", lambda level: formatting.percent(level.server_cpu)),
+            ],
             sweep.levels,
             sources=[link(SUMMARY)],
         ),
@@ -253,21 +260,8 @@ def _sweep_figures(name: str, subject: str, sweep: SweepSummary) -> list[Figure]
     ]
 
 
-def _level_columns(lost: Lost) -> list[Column[SweepLevel]]:
-    return [
-        Number("goodput, requests/s", lambda level: formatting.rate(level.goodput.median)),
-        Number("interval", _interval),
-        Number("valid", lambda level: lost[level.cell_id] or str(level.goodput.n)),
-        Number("p99, ms", lambda level: ms(level.p99_us)),
-        Number("server CPU", lambda level: formatting.percent(level.server_cpu)),
-    ]
-
-
 def _interval(level: SweepLevel) -> str:
-    goodput = level.goodput
-    if goodput.low is None:
-        return formatting.NONE
-    return f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
+    return quantities.span("goodput", level.goodput) or formatting.NONE
 
 
 def _search(name: str, subject: str, search: SearchSummary) -> list[Block]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from loadlab.model import (
     CellLimit,
@@ -36,6 +36,7 @@ from loadlab.stats import percentiles
 
 # What a line is about.
 T = TypeVar("T")
+L = TypeVar("L", KindStatistics, VisitLoad)
 
 # Purposes that the name of a cell has.
 _PURPOSES = {
@@ -89,10 +90,13 @@ def table(summary: Summary, paths: Paths) -> str:
     long = [row.name for row in rows if len(row.name) > _LONGEST]
     keys = dict(zip(long, ascii_lowercase, strict=False))
     rows = [row._replace(name=keys.get(row.name, row.name)) for row in rows]
+    loads = [(row, row.entry.cell.statistics) for row in rows]
+    kinds = [_Part(row, kind) for row, own in loads for kind in own.kinds or ()]
+    visits = [_Part(row, own.visits) for row, own in loads if own.visits]
     return "\n".join([
         *text_columns.table(_COLUMNS, rows),
-        *text_columns.table(_KIND_COLUMNS, [kind for row in rows for kind in _kinds(row)]),
-        *text_columns.table(_VISIT_COLUMNS, [visits for row in rows for visits in _visits(row)]),
+        *text_columns.table(_KIND_COLUMNS, kinds),
+        *text_columns.table(_VISIT_COLUMNS, visits),
         *text_columns.table(_CLIENT_COLUMNS, batches),
         *_signs(rows),
         *(f"{letter}: {name}" for name, letter in keys.items()),
@@ -166,37 +170,21 @@ def _signs(rows: Sequence[_Row]) -> list[str]:
     return [f"{'. '.join(words)}."] if words else []
 
 
-class _Kind(NamedTuple):
-    """A kind of request of a mix, with the row of its cell."""
+class _Part(NamedTuple, Generic[L]):
+    """A part of a cell's load, a kind of request or the visits, with the row of the cell."""
 
     row: _Row
-    load: KindStatistics
+    load: L
 
 
-def _kinds(row: _Row) -> list[_Kind]:
-    return [_Kind(row, load) for load in row.entry.cell.statistics.kinds or ()]
-
-
-class _Visits(NamedTuple):
-    """The visits of a cell, with its row."""
-
-    row: _Row
-    load: VisitLoad
-
-
-def _visits(row: _Row) -> list[_Visits]:
-    visits = row.entry.cell.statistics.visits
-    return [_Visits(row, visits)] if visits else []
-
-
-def _broken(visits: _Visits) -> str:
+def _broken(visits: VisitLoad) -> str:
     """Return how many visits ended early, and at which requests."""
     steps = [
         f"{step.request} {step.wrong + step.missing:,}"
-        for step in visits.load.broken
+        for step in visits.broken
         if step.wrong or step.missing
     ]
-    return f"{visits.load.broken_sum:,} ({', '.join(steps)})" if steps else "0"
+    return f"{visits.broken_sum:,} ({', '.join(steps)})" if steps else "0"
 
 
 def _latencies(statistics: Callable[[T], Statistics | KindStatistics]) -> list[Column[T]]:
@@ -279,7 +267,7 @@ _COLUMNS: Sequence[Column[_Row]] = [
     _VALID,
     _OUTCOME,
 ]
-_KIND_COLUMNS: Sequence[Column[_Kind]] = [
+_KIND_COLUMNS: Sequence[Column[_Part[KindStatistics]]] = [
     Column("cell", lambda kind: kind.row.name),
     Column("load", lambda kind: kind.row.load),
     Column("request", lambda kind: kind.load.name),
@@ -288,12 +276,12 @@ _KIND_COLUMNS: Sequence[Column[_Kind]] = [
     *_latencies(lambda kind: kind.load),
     Number("errors", lambda kind: formatting.count(cell_outcome.total(kind.load.errors))),
 ]
-_VISIT_COLUMNS: Sequence[Column[_Visits]] = [
+_VISIT_COLUMNS: Sequence[Column[_Part[VisitLoad]]] = [
     Column("cell", lambda visits: visits.row.name),
     Column("load", lambda visits: visits.row.load),
     Number("visits", lambda visits: f"{visits.load.started:,}"),
     Number("completed", lambda visits: f"{visits.load.completed:,}"),
-    Number("broken", _broken),
+    Number("broken", lambda visits: _broken(visits.load)),
     Number("under way", lambda visits: f"{visits.load.cut:,}"),
     Number("visit p50", lambda visits: formatting.ms(visits.load.p50_us)),
     Number("visit p99", lambda visits: formatting.ms(visits.load.p99_us)),

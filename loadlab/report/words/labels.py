@@ -287,7 +287,7 @@ def objective(slo: Mapping[str, float]) -> str:
     if "errors" in slo:
         most = slo["errors"]
         parts.append(f"errors up to {formatting.part_of(most)}" if most else "no errors")
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return formatting.listed(parts)
 
 
 def load(load: Load) -> str:

@@ -31,7 +31,6 @@ from loadlab.report.sections import (
     cell_outcome,
     comparison_section,
     manifest_section,
-    processes_section,
     python_clients_section,
 )
 from loadlab.report.sections import cells_section as report_cells
@@ -251,7 +250,7 @@ def test_the_servers_processes_by_request(run: Path) -> None:
     assert "Server processes" not in page(run)
     repetition(run, AGENTS, 1, with_processes)
     documents.read(run / AGENTS / "rep-1" / "result.json", Result)
-    tables = blocks.find(Table, *processes_section.blocks(measured(run), []))
+    tables = blocks.find(Table, *hosts.blocks(measured(run), []))
     processes, details, database = map(cells_of, tables)
     # 5,727 requests.
     assert processes[0] == [
@@ -286,7 +285,7 @@ def test_the_cores_and_lost_packets_of_both_hosts(run: Path) -> None:
         }
 
     repetition(run, AGENTS, 2, lossy)
-    rows = cells_of(hosts.table_of(measured(run), []))
+    rows = cells_of(hosts.hosts(measured(run), []))
     assert [row[:3] for row in rows[:2]] == [
         ["/agents", "oha, 1,000/s", "server"],
         ["/agents", "oha, 1,000/s", "client"],

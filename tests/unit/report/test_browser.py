@@ -28,6 +28,15 @@ def written(run: Path) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def usual_window(chromium: Browser) -> Iterator[None]:
+    """The next test has the usual width and theme again, the script and the screen."""
+    yield
+    chromium.size(1300)
+    chromium.call("Emulation.setEmulatedMedia", media="")
+    chromium.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
     """The page of 50 cells at one rate."""
@@ -71,6 +80,15 @@ def count(chromium: Browser, css: str) -> int:
     return found
 
 
+def click(chromium: Browser, css: str) -> None:
+    chromium.run(f"document.querySelector({json.dumps(css)}).click()")
+
+
+def p99(chromium: Browser) -> list[float]:
+    """The p99 of each row that is shown."""
+    return [float(row["values"][5]) for row in rows(chromium)]
+
+
 def test_pages_ask_for_nothing_and_have_no_error(
     chromium: Browser, many: tuple[Path, Summary], rates: tuple[Path, Summary], single: Path
 ) -> None:
@@ -86,13 +104,10 @@ def test_pages_ask_for_nothing_and_have_no_error(
 def test_axe_finds_nothing_serious_in_a_report(
     chromium: Browser, rates: tuple[Path, Summary], single: Path
 ) -> None:
-    try:
-        for path, dark in ((rates[0], False), (single, False), (single, True)):
-            chromium.size(1300, dark=dark)
-            chromium.open(path)
-            assert chromium.barriers() == []
-    finally:
-        chromium.size(1300)
+    for path, dark in ((rates[0], False), (single, False), (single, True)):
+        chromium.size(1300, dark=dark)
+        chromium.open(path)
+        assert chromium.barriers() == []
 
 
 def test_axe_finds_a_text_that_is_too_pale(chromium: Browser, single: Path) -> None:
@@ -185,34 +200,29 @@ def test_the_choice_filters_compares_and_is_kept_in_the_address(
 ) -> None:
     chromium.open(many[0])
     for name, value in (("framework", "flask"), ("framework", "django"), ("endpoint", "/index")):
-        chromium.run(f"document.querySelector('.pills [name={name}][value=\"{value}\"]').click()")
-    shown = rows(chromium)
-    assert len(shown) == 4
-    p99 = [float(row["values"][5]) for row in shown]
-    assert [row["ratios"][5] for row in shown].index("best") == p99.index(min(p99))
-    assert sum(row["ratios"][5] == "best" for row in shown) == 1
+        click(chromium, f".pills [name={name}][value='{value}']")
+    unordered, ratios = p99(chromium), [row["ratios"][5] for row in rows(chromium)]
+    assert len(unordered) == 4
+    assert ratios.index("best") == unordered.index(min(unordered))
+    assert ratios.count("best") == 1
     fragment = chromium.run("location.hash")
     assert fragment == "#?framework=flask&framework=django&endpoint=%2Findex"
-    chromium.run(
-        "document.querySelectorAll('.results thead th')[5].querySelector('button').click()"
-    )
-    ordered = [float(row["values"][5]) for row in rows(chromium)]
-    assert ordered == sorted(p99)
-    fragment = chromium.run("location.hash")
-    chromium.open(many[0], fragment)
-    assert [float(row["values"][5]) for row in rows(chromium)] == ordered
+    by_p99 = ".results thead th:nth-of-type(6) button"
+    click(chromium, by_p99)
+    ordered = sorted(unordered)
+    assert p99(chromium) == ordered
+    chromium.open(many[0], chromium.run("location.hash"))
+    assert p99(chromium) == ordered
     assert count(chromium, ".pills [aria-pressed=true]") == 3
-    chromium.run(
-        "document.querySelectorAll('.results thead th')[5].querySelector('button').click()"
-    )
-    assert [float(row["values"][5]) for row in rows(chromium)] == ordered[::-1]
+    click(chromium, by_p99)
+    assert p99(chromium) == ordered[::-1]
 
 
 def test_a_row_opens_to_its_repetitions(chromium: Browser, single: Path) -> None:
     chromium.open(single)
     visible = "document.querySelector('.results .more').getBoundingClientRect().height"
     assert chromium.run(visible) == 0
-    chromium.run("document.querySelector('.results tbody button').click()")
+    click(chromium, ".results tbody button")
     assert chromium.run(visible) > 20
     assert count(chromium, ".more .dots") == 3
     assert count(chromium, ".more .dots:first-of-type :is(.dot, .cross)") == 3
@@ -243,14 +253,14 @@ def test_a_link_opens_what_is_folded(chromium: Browser, many: tuple[Path, Summar
     chromium.open(many[0])
     assert count(chromium, ".cell[open]") == 0
     for anchor in ("cell-7", "tuning"):
-        chromium.run(f"document.querySelector('a[href=\"#{anchor}\"]').click()")
+        click(chromium, f"a[href='#{anchor}']")
         opened = f"document.getElementById('{anchor}').closest('details').open"
         assert chromium.run(opened) is True
 
 
 def test_a_legend_hides_its_curve(chromium: Browser, many: tuple[Path, Summary]) -> None:
     chromium.open(many[0])
-    chromium.run("document.querySelector('button.key').click()")
+    click(chromium, "button.key")
     assert count(chromium, "button.key[aria-pressed=false]") == 1
     hidden = chromium.run(
         "[...document.querySelectorAll('g.off')].map((one) => one.dataset.s + "
@@ -265,39 +275,32 @@ def test_nothing_is_wider_than_the_window(
     chromium: Browser, many: tuple[Path, Summary], rates: tuple[Path, Summary], width: int
 ) -> None:
     chromium.size(width)
-    try:
-        for path in (many[0], rates[0]):
-            chromium.open(path)
-            assert chromium.run("document.documentElement.scrollWidth") == width
-            wide = """[...document.querySelectorAll("table")].filter((one) =>
-                one.closest(".box").getBoundingClientRect().right > innerWidth + 1).length"""
-            assert chromium.run(wide) == 0
-            if width >= 1300:
-                scrolled = """[...document.querySelectorAll(".box")].filter((one) =>
-                    one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"""
-                assert chromium.run(scrolled) == []
-    finally:
-        chromium.size(1300)
+    for path in (many[0], rates[0]):
+        chromium.open(path)
+        assert chromium.run("document.documentElement.scrollWidth") == width
+        wide = """[...document.querySelectorAll("table")].filter((one) =>
+            one.closest(".box").getBoundingClientRect().right > innerWidth + 1).length"""
+        assert chromium.run(wide) == 0
+        if width >= 1300:
+            scrolled = """[...document.querySelectorAll(".box")].filter((one) =>
+                one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"""
+            assert chromium.run(scrolled) == []
 
 
 def test_without_script_and_in_print_the_figures_are_there(
     chromium: Browser, rates: tuple[Path, Summary]
 ) -> None:
     chromium.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        chromium.open(rates[0])
-        assert chromium.messages == []
-        high = "document.querySelector('.multiples .plot').getBoundingClientRect().height"
-        assert chromium.run(high) > 100
-        assert chromium.run("getComputedStyle(document.querySelector('.pills')).display") == "none"
-        assert count(chromium, ".results tr[data-g]") == count(chromium, ".cell")
-        closed = "document.querySelector('.cell .plot').checkVisibility()"
-        assert chromium.run(closed) is False
-        chromium.call("Emulation.setEmulatedMedia", media="print")
-        assert chromium.run(closed) is True
-    finally:
-        chromium.call("Emulation.setEmulatedMedia", media="")
-        chromium.call("Emulation.setScriptExecutionDisabled", value=False)
+    chromium.open(rates[0])
+    assert chromium.messages == []
+    high = "document.querySelector('.multiples .plot').getBoundingClientRect().height"
+    assert chromium.run(high) > 100
+    assert chromium.run("getComputedStyle(document.querySelector('.pills')).display") == "none"
+    assert count(chromium, ".results tr[data-g]") == count(chromium, ".cell")
+    closed = "document.querySelector('.cell .plot').checkVisibility()"
+    assert chromium.run(closed) is False
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    assert chromium.run(closed) is True
 
 
 def test_the_dark_theme_is_dark(chromium: Browser, single: Path) -> None:
@@ -313,7 +316,6 @@ def test_the_dark_theme_is_dark(chromium: Browser, single: Path) -> None:
                 "getComputedStyle(document.querySelector('.plot .xt path')).stroke",
             )
         ]
-    chromium.size(1300)
     (paper, text, grid), (dark_paper, dark_text, dark_grid) = light[False], light[True]
     assert paper > 700 > grid > text
     assert dark_paper < 100 < dark_grid < dark_text
@@ -323,40 +325,34 @@ def test_the_script_is_small() -> None:
     assert len(TEMPLATE.with_name("report.js").read_bytes()) < 8192
 
 
-@pytest.fixture
-def pictured(chromium: Browser) -> Iterator[Browser]:
-    yield chromium
-    chromium.size(1300)
-
-
 def test_picture_of_a_report_goes_down_to_the_end_of_its_figure(
-    pictured: Browser, rates: tuple[Path, Summary], tmp_path: Path
+    chromium: Browser, rates: tuple[Path, Summary], tmp_path: Path
 ) -> None:
-    screenshots.report(pictured, rates[0], tmp_path / "report.png")
+    screenshots.report(chromium, rates[0], tmp_path / "report.png")
     with Image.open(tmp_path / "report.png") as shot:
         width, height = shot.size
     assert width == screenshots.WIDTH
-    below = pictured.run(
+    below = chromium.run(
         "document.querySelector('section:has(> #stacks) + section').getBoundingClientRect().top"
     )
     plots = "[...document.querySelectorAll('section:has(> #stacks) svg')]"
     lowest = f"Math.max(...{plots}.map((one) => one.getBoundingClientRect().bottom))"
-    assert pictured.run(lowest) <= height <= below
+    assert chromium.run(lowest) <= height <= below
 
 
-def test_page_without_a_figure_gives_no_picture(pictured: Browser, tmp_path: Path) -> None:
+def test_page_without_a_figure_gives_no_picture(chromium: Browser, tmp_path: Path) -> None:
     html = tmp_path / "report.html"
     html.write_text("<!DOCTYPE html><main></main>")
     with pytest.raises(screenshots.NoPictureError, match="has no figure"):
-        screenshots.report(pictured, html, tmp_path / "report.png")
+        screenshots.report(chromium, html, tmp_path / "report.png")
 
 
 def test_picture_of_a_terminal_has_its_last_rows_in_their_colours(
-    pictured: Browser, tmp_path: Path
+    chromium: Browser, tmp_path: Path
 ) -> None:
     def shown(lines: list[str]) -> tuple[tuple[int, int], set[object]]:
         picture = tmp_path / "terminal.png"
-        screenshots.terminal(pictured, lines, picture)
+        screenshots.terminal(chromium, lines, picture)
         with Image.open(picture) as shot:
             found = shot.convert("RGB")
             return found.size, {colour for _, colour in found.getcolors(1 << 24) or []}

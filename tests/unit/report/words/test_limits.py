@@ -27,61 +27,41 @@ def judged(why: Reason, *ruled_out: Reason) -> CellLimit:
 FILLED = {"part": 0.3, "process": 0.98, "thread": 0.98, "idle_cores": 2.6, "processes": 1}
 
 
-def test_worker_that_fills_one_core_of_four() -> None:
-    told = limit("worker_cpu", 0.98, 0.9, **FILLED, cores=4, waiting=63.2, loop=True)
-    assert told == (
-        "Limited by one process of the application: its thread was on CPU 98 % of the time, 2.6 "
-        "cores were idle, 63 requests waited in the accept queue. Next: -e workers=2. Lesson: "
-        "ansible-playbook playbooks/lesson.yml -e lesson=event_loop_blocked"
-    )
+NGINX = {**FILLED, "process": 0.7, "thread": 0.7, "part": 0.71, "cores": 1}
+FULL = {"cores": 1, "opened": "http", "reverse_proxy": 0.48, "application": 0.5, "postgresql": 0.0}
+LESSON = "Lesson: ansible-playbook playbooks/lesson.yml -e lesson="
 
 
-def test_worker_that_fills_the_only_core_is_not_told_to_have_another() -> None:
-    told = limit("worker_cpu", 0.97, 0.9, **{**FILLED, "part": 0.95, "idle_cores": 0.0}, cores=1)
-    assert "its thread was on CPU 98 % of the time, the server has no other core" in told
-    assert "workers=" not in told
-
-
-def test_full_cores_name_who_used_them_most_first() -> None:
-    told = limit(
-        "cores_busy",
-        0.99,
-        0.9,
-        cores=1,
-        opened="http",
-        reverse_proxy=0.48,
-        application=0.5,
-        postgresql=0.0,
-    )
-    assert (
-        "the server's core: 99 % busy; of that the application 50 %, the reverse proxy 48 %" in told
-    )
-    assert "PostgreSQL" not in told
-    assert told.endswith("-e lesson=keepalive")
-
-
-def test_nginx_that_opens_a_connection_for_each_request_has_a_cure() -> None:
-    filled = {**FILLED, "process": 0.7, "thread": 0.7, "part": 0.71, "cores": 1}
-    assert limit("reverse_proxy_cpu", 0.7, 0.9, **filled).endswith(
-        "reverse_proxy=none shows what it costs."
-    )
-    told = limit("reverse_proxy_cpu", 0.7, 0.9, **filled, opened="uwsgi")
-    assert "71 % of what the server's full core gave; each request opened a connection" in told
-    assert "-e transport=unix" in told
-    assert told.endswith("-e lesson=unix_or_tcp")
-
-
-def test_memory_that_ran_out_names_how_often_the_kernel_killed() -> None:
-    told = limit("memory", 0.02, 0.1, killed=3)
-    assert told.startswith("Limited by memory: the kernel killed a process 3 times because none")
-
-
-def test_held_rate_is_no_limit() -> None:
-    told = limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0, failed=2)
-    assert told.startswith(
-        "No limit was reached: 1,000 requests/s came back with p99 1.90 ms, within 100 ms, and 2 "
-        "failed requests;"
-    )
+@pytest.mark.parametrize(
+    ("told", "parts", "end", "absent"),
+    [
+        (limit("worker_cpu", 0.98, 0.9, **FILLED, cores=4, waiting=63.2, loop=True),
+         ["Limited by one process of the application: its thread was on CPU 98 % of the time, 2.6 "
+          "cores were idle, 63 requests waited in the accept queue. Next: -e workers=2. "],
+         f"{LESSON}event_loop_blocked", "no other core"),
+        (limit("worker_cpu", 0.97, 0.9, **{**FILLED, "part": 0.95, "idle_cores": 0.0}, cores=1),
+         ["its thread was on CPU 98 % of the time, the server has no other core"], "", "workers="),
+        (limit("cores_busy", 0.99, 0.9, **FULL),
+         ["the server's core: 99 % busy; of that the application 50 %, the reverse proxy 48 %"],
+         f"{LESSON}keepalive", "PostgreSQL"),
+        (limit("reverse_proxy_cpu", 0.7, 0.9, **NGINX), [],
+         "reverse_proxy=none shows what it costs.", "lesson="),
+        (limit("reverse_proxy_cpu", 0.7, 0.9, **NGINX, opened="uwsgi"),
+         ["71 % of what the server's full core gave; each request opened a connection",
+          "-e transport=unix"], f"{LESSON}unix_or_tcp", "shows what it costs"),
+        (limit("memory", 0.02, 0.1, killed=3),
+         ["Limited by memory: the kernel killed a process 3 times because none"], "", "core"),
+        (limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0, failed=2),
+         ["No limit was reached: 1,000 requests/s came back with p99 1.90 ms, within 100 ms, and 2 "
+          "failed requests;"], "", "Limited by"),
+    ],
+)  # fmt: skip
+def test_a_limit_is_told_with_its_evidence_and_its_cure(
+    told: str, parts: list[str], end: str, absent: str
+) -> None:
+    assert all(part in told for part in parts), told
+    assert told.endswith(end)
+    assert absent not in told
 
 
 def test_limit_that_is_not_known_names_what_was_ruled_out() -> None:
