@@ -6,6 +6,7 @@ that the lab uses; its host is that of the recorded run.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from loadlab.model import (
     CellSummary,
     Confirmation,
     EncodedHistogram,
+    Facts,
     HostSeries,
     HostTelemetry,
     Latency,
@@ -91,29 +93,16 @@ def host(busy: float, seconds: int, seed: int, server: bool) -> HostTelemetry:
 
     series = HostSeries(
         t=[float(second) for second in range(1, seconds + 1)],
-        cpu_busy=part(1.0),
-        cpu_user=part(0.6),
-        cpu_system=part(0.25),
-        cpu_softirq=part(0.13),
-        cpu_iowait=[0.0] * seconds,
-        cpu_steal=part(0.02),
-        cpu_busiest_core=part(1.0),
-        softirq_busiest_core=part(0.13),
-        foreign_cpu=part(0.04),
+        cpu_busy=part(1.0), cpu_user=part(0.6), cpu_system=part(0.25), cpu_softirq=part(0.13),
+        cpu_iowait=[0.0] * seconds, cpu_steal=part(0.02), cpu_busiest_core=part(1.0),
+        softirq_busiest_core=part(0.13), foreign_cpu=part(0.04),
         disturbed=[second == 4 for second in range(seconds)],
-        rx_bits=[1e6] * seconds,
-        tx_bits=[1e7] * seconds,
-    )
+        rx_bits=[1e6] * seconds, tx_bits=[1e7] * seconds,
+    )  # fmt: skip
     spent = Processes(
-        cpu_s=busy * seconds,
-        cpu=busy / 2,
-        rss_max_bytes=int(60e6 + 90e6 * busy),
-        threads_max=8,
-        processes_max=4,
-        voluntary_switches=10_000,
-        involuntary_switches=900,
-        run_queue_wait_s=0.4,
-    )
+        cpu_s=busy * seconds, cpu=busy / 2, rss_max_bytes=int(60e6 + 90e6 * busy), threads_max=8,
+        processes_max=4, voluntary_switches=10_000, involuntary_switches=900, run_queue_wait_s=0.4,
+    )  # fmt: skip
     services = ServiceProcesses(
         reverse_proxy=replace(spent, cpu_s=0.2), application=spent, postgresql=None
     )
@@ -137,17 +126,11 @@ def result(
     use = min(rate / stack.capacity, 1.0)
     void = rate > 20_000
     reasons = [Reason(code="generator_cpu", value=0.93, limit=0.8, facts={"host": "client"})]
-    facts: dict[str, int | float | str | bool | list[str] | None] = {
-        "resource": "cpu",
-        "rate_achieved": answered / seconds,
-        "rate": rate,
-        "unsent": due - answered,
-        "scheduled": due,
-        "server_cpu_busy": 0.99,
-        "connections_used": 64.0,
-        "connections": 64,
-        "connections_usable": 64.0,
-    }
+    facts: Facts = {
+        "resource": "cpu", "rate_achieved": answered / seconds, "rate": rate,
+        "unsent": due - answered, "scheduled": due, "server_cpu_busy": 0.99,
+        "connections_used": 64.0, "connections": 64, "connections_usable": 64.0,
+    }  # fmt: skip
     findings = [Reason(code="saturated", value=0.99, limit=0.95, facts=facts)]
     whole = builders.result()
     cell = builders.cell(
@@ -221,19 +204,13 @@ def write(run: Path, results: list[Result]) -> Summary:
 
 def many(run: Path, cells: int = 50, repetitions: int = 3, seconds: int = 20) -> Summary:
     """Write a run of stacks, each at one rate on several endpoints."""
-    chosen = [
-        (stack, endpoint)
-        for endpoint in ("index", "agents", "hello", "cpu", "book")
-        for stack in STACKS
-    ][:cells]
-    return write(
-        run,
-        [
-            result(stack, endpoint, 1000.0, number, seconds)
-            for stack, endpoint in chosen
-            for number in range(1, repetitions + 1)
-        ],
-    )
+    chosen = [*product(("index", "agents", "hello", "cpu", "book"), STACKS)][:cells]
+    results = [
+        result(stack, endpoint, 1000.0, number, seconds)
+        for endpoint, stack in chosen
+        for number in range(1, repetitions + 1)
+    ]
+    return write(run, results)
 
 
 def rates(run: Path, stacks: int = 10) -> Summary:
@@ -244,16 +221,14 @@ def rates(run: Path, stacks: int = 10) -> Summary:
 
 def at_rates(run: Path, stacks: Sequence[Stack], steps: Sequence[float], slo: float) -> Summary:
     """Write a run of stacks at rates up to twice their capacity; ``slo``: largest p99 in ms."""
-    found = write(
-        run,
-        [
-            result(stack, "index", rate, number, 10)
-            for stack in stacks
-            for rate in steps
-            if rate < 2.2 * stack.capacity
-            for number in range(1, 4)
-        ],
-    )
+    results = [
+        result(stack, "index", rate, number, 10)
+        for stack in stacks
+        for rate in steps
+        if rate < 2.2 * stack.capacity
+        for number in range(1, 4)
+    ]
+    found = write(run, results)
     by_stack: dict[str, list[CellSummary]] = {}
     for cell in found.cells:
         by_stack.setdefault(cell.cell_id.rpartition("-")[0], []).append(cell)

@@ -31,6 +31,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def page(run: Path) -> report.Page:
+    return report.build(run)
+
+
 def summary(run: Path) -> Summary:
     return documents.read(RunDir(run).summary, Summary)
 
@@ -40,8 +45,7 @@ def text(found: CurveSummary, run: Path) -> str:
     return headline.text
 
 
-def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Path) -> None:
-    page = report.build(run)
+def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(page: report.Page) -> None:
     first, second = page.headlines
     stayed = "p99 stayed within 100 ms, with no errors, up to 1,200 requests/s"
     assert first.text == f"{AIOHTTP}: {stayed} on /agents."
@@ -90,8 +94,8 @@ def test_a_sample_too_small_for_its_percentile_is_named(run: Path) -> None:
     assert told.endswith("Too few requests to support the percentile at 310 requests/s.")
 
 
-def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> None:
-    section = report.build(run).sections[0]
+def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(page: report.Page) -> None:
+    section = page.sections[0]
     assert section.title == "p99 by offered rate on /agents"
     (plot,) = blocks.find(Figure, section)
     told = str(plot.svg)
@@ -138,8 +142,7 @@ def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
     ] * 2
 
 
-def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
-    page = report.build(run)
+def test_a_curve_has_one_table_and_no_row_among_the_cells(page: report.Page) -> None:
     (overview,) = blocks.find(Results, *page.sections)
     assert len(overview.table.rows) == 1
     assert blocks.tables("Ranking on", *page.sections) == []
@@ -169,8 +172,8 @@ def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path)
     assert [one.text for one in row.cells[-1].links] == [f"rep-{n}/result.json" for n in (1, 2, 3)]
 
 
-def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
-    (board,) = blocks.find(Board, *report.build(run).answer)
+def test_the_tile_names_the_highest_rate_of_the_curve(page: report.Page) -> None:
+    (board,) = blocks.find(Board, *page.answer)
     tiles = {one.name: one for one in board.tiles}
     assert tiles["highest rate"].value == "1,200"
     assert tiles["highest rate"].remark == "with p99 up to 100 ms and no errors, of those measured"

@@ -1,3 +1,4 @@
+import pytest
 from msgspec.structs import replace
 
 from loadlab.model import Confirmation, Reason, SearchStep, SearchSummary
@@ -9,17 +10,9 @@ SERVER = "server"
 
 def step(rate: float, met: bool | None) -> SearchStep:
     return SearchStep(
-        cell_id=builders.NAME,
-        repetition=1,
-        purpose="probe",
-        rate=rate,
-        met=met,
-        reasons=[Reason(code="few_blocks")],
-        p99_us=None,
-        goodput=None,
-        errors=None,
-        unsent=None,
-    )
+        cell_id=builders.NAME, repetition=1, purpose="probe", rate=rate, met=met,
+        reasons=[Reason(code="few_blocks")], p99_us=None, goodput=None, errors=None, unsent=None,
+    )  # fmt: skip
 
 
 def search(highest_rate: float | None, trace: list[SearchStep]) -> SearchSummary:
@@ -34,23 +27,24 @@ def search(highest_rate: float | None, trace: list[SearchStep]) -> SearchSummary
     )
 
 
-def test_the_price_of_a_million_requests_lies_between_the_rates_met_and_missed() -> None:
-    cell = builders.cell_summary(builders.NAME, [builders.repetition(server=SERVER)])
-    trace = [step(1000, True), step(4000, False), step(2000, False), step(1500, None)]
-    summary = replace(builders.summary(), searches=[search(1000, trace)], curves=[])
-    assert cost_words.per_million(summary, cell, {SERVER: 0.36}) == (
-        "0.100",
-        "at 1,000 requests/s, the highest rate within the objective; above 0.0500, as 2,000 "
-        "missed it",
-    )
-    unmissed = replace(summary, searches=[search(1000, [step(1000, True)])])
-    found = cost_words.per_million(unmissed, cell, {SERVER: 0.36})
-    assert found == ("0.100", "at 1,000 requests/s, the highest rate within the objective")
+MET, MISSED = step(1000, True), step(4000, False)
+HIGHEST = "at 1,000 requests/s, the highest rate within the objective"
 
 
-def test_no_price_without_a_rate_or_the_price_of_the_server() -> None:
+@pytest.mark.parametrize(
+    ("highest_rate", "trace", "priced", "price"),
+    [
+        (1000, [MET, MISSED, step(2000, False), step(1500, None)], SERVER,
+         ("0.100", f"{HIGHEST}; above 0.0500, as 2,000 missed it")),
+        (1000, [MET], SERVER, ("0.100", HIGHEST)),
+        (1000, [MET], "client", None),
+        (None, [MISSED], SERVER, None),
+    ],
+)  # fmt: skip
+def test_a_million_requests_cost_what_the_rates_met_and_missed_say(
+    highest_rate: float | None, trace: list[SearchStep], priced: str, price: tuple[str, str] | None
+) -> None:
     cell = builders.cell_summary(builders.NAME, [builders.repetition(server=SERVER)])
-    summary = replace(builders.summary(), searches=[search(1000, [step(1000, True)])], curves=[])
-    assert cost_words.per_million(summary, cell, {"client": 0.36}) is None
-    nothing = replace(summary, searches=[search(None, [step(1000, False)])])
-    assert cost_words.per_million(nothing, cell, {SERVER: 0.36}) is None
+    searches = [search(highest_rate, trace)]
+    summary = replace(builders.summary(), searches=searches, curves=[])
+    assert cost_words.per_million(summary, cell, {priced: 0.36}) == price
