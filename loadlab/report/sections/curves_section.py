@@ -1,9 +1,7 @@
 """The curves of runs at one rate: their sentences, tables and lines for the terminal."""
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -11,24 +9,18 @@ from loadlab.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.report import words
 from loadlab.report.html import (
     Block,
-    Column,
     Heading,
     Headline,
     Number,
     Table,
-    TableCell,
     Text,
-    link,
-    links,
-    table,
 )
 from loadlab.report.sections import latency_columns
-from loadlab.report.sections.sweeps_searches_section import objective, p99, reasons, undecided
+from loadlab.report.sections.sweeps_searches_section import Judged, judged, reasons, result_of
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.results import tail
 from loadlab.run import formatting
-from loadlab.run.run_dir import HERE, RESULT, SUMMARY
 
 EXPLAINED = (
     "Each rate of the curve is a fraction of the goodput of the closed loop below, to two digits, "
@@ -192,56 +184,19 @@ def _unsupported(curve: CurveSummary) -> str:
     return ", ".join(f"{rate:,g}" for rate in sorted(rates))
 
 
-class _Judged(NamedTuple):
-    """Measurements of one rate of a curve that are shown in one row."""
-
-    step: SearchStep  #: The first, with the words of the first for each reason.
-    times: int  #: How many there are; of several, none was judged.
-    results: Sequence[Path]
-
-    def once(self, text: str) -> str:
-        return text if self.times == 1 else formatting.NONE
-
-    @property
-    def reason(self) -> TableCell:
-        times = f"{self.times} times " if self.times > 1 else ""
-        return TableCell(formatting.one_line(times + reasons(self.step)), css="reason")
-
-    @property
-    def files(self) -> TableCell:
-        return links(*(
-            link(path, "/".join(path.parts[-2:]) if self.times > 1 else RESULT)
-            for path in self.results
-        ))  # fmt: skip
-
-
 def _table(curve: CurveSummary) -> Table:
-    def saturated(judged: _Judged) -> str:
-        return formatting.percent(judged.step.rate / curve.saturation if curve.saturation else None)
+    def saturated(row: Judged) -> str:
+        return formatting.percent(row.step.rate / curve.saturation if curve.saturation else None)
 
-    columns: list[Column[_Judged]] = [
-        Number("rate, requests/s", lambda judged: f"{judged.step.rate:,g}"),
-        Number("of saturation", saturated),
-        Column("for", lambda judged: (
-            "curve" if judged.step.purpose == "curve" else "rate asked for")),
-        Number("goodput", lambda judged: judged.once(formatting.rate(judged.step.goodput))),
-        Number("p99, ms", lambda judged: judged.once(p99(judged.step))),
-        Number("errors", lambda judged: judged.once(formatting.count(judged.step.errors))),
-        Number("unsent", lambda judged: judged.once(formatting.count(judged.step.unsent))),
-        Column("objective", lambda judged: objective(judged.step)),
-        Column("reason", lambda judged: judged.reason),
-        Column("from", lambda judged: judged.files),
-    ]  # fmt: skip
-    return table(
+    return judged(
         EXPLAINED.format(seconds=_seconds(curve), objective=labels.objective(curve.slo)),
-        columns,
         _judged(curve),
-        lambda judged: undecided(judged.step),
-        sources=[link(SUMMARY)],
+        "rate asked for",
+        [Number("of saturation", saturated)],
     )
 
 
-def _judged(curve: CurveSummary) -> list[_Judged]:
+def _judged(curve: CurveSummary) -> list[Judged]:
     """Return a row for each measurement that was judged, and one for those of a rate that were not,
     with the words of the first for each reason."""
     by_row: dict[tuple[float, int | None], list[SearchStep]] = {}
@@ -250,6 +205,6 @@ def _judged(curve: CurveSummary) -> list[_Judged]:
     rows = []
     for steps in by_row.values():
         first = {reason.code: reason for step in reversed(steps) for reason in step.reasons}
-        results = [HERE.repetition(step.cell_id, step.repetition).result for step in steps]
-        rows.append(_Judged(replace(steps[0], reasons=[*first.values()]), len(steps), results))
+        shown = replace(steps[0], reasons=[*first.values()])
+        rows.append(Judged(shown, [*map(result_of, steps)]))
     return rows

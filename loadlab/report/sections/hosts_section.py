@@ -61,15 +61,21 @@ def _sources(entry: Entry, reps: Sequence[Repetition]) -> TableCell:
     return links(*(link(folder.result, folder.path.name) for folder in folders))
 
 
-def _median(entry: Entry, group: str, value: Value) -> float | None:
-    """Return the median of a value over the valid repetitions that have it."""
-    numbers = [
-        value(used, rep)
-        for rep, processes in _recorded(entry)
-        if (used := getattr(processes, group)) is not None
-    ]
-    recorded = [number for number in numbers if number is not None]
-    return statistics.median(recorded) if recorded else None
+class _Service(NamedTuple):
+    """The processes of a service under one load."""
+
+    entry: Entry
+    group: str
+
+    def median(self, value: Value) -> float | None:
+        """Return the median of a value over the valid repetitions that have it."""
+        numbers = [
+            value(used, rep)
+            for rep, processes in _recorded(self.entry)
+            if (used := getattr(processes, self.group)) is not None
+        ]
+        recorded = [number for number in numbers if number is not None]
+        return statistics.median(recorded) if recorded else None
 
 
 def _waited_us(used: Processes, rep: Repetition) -> float | None:
@@ -79,7 +85,7 @@ def _waited_us(used: Processes, rep: Repetition) -> float | None:
 
 
 def _busy(entry: Entry, group: str) -> str:
-    return formatting.percent(_median(entry, group, lambda used, _: used.cpu))
+    return formatting.percent(_Service(entry, group).median(lambda used, _: used.cpu))
 
 
 _CPU = {
@@ -114,16 +120,6 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table:
         [*load_columns(named, lambda entry: entry), *_PROCESSES],
         [entry for entry in entries if _recorded(entry)],
     )
-
-
-class _Service(NamedTuple):
-    """The processes of a service under one load."""
-
-    entry: Entry
-    group: str
-
-    def median(self, value: Value) -> float | None:
-        return _median(self.entry, self.group, value)
 
 
 _SERVICE: Sequence[Column[_Service]] = [

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
 from loadlab.reasons.rate_reasons import level
@@ -16,9 +18,11 @@ from loadlab.report.html import (
     Number,
     Row,
     Section,
+    Table,
     TableCell,
     Text,
     link,
+    links,
     present,
     table,
 )
@@ -42,6 +46,8 @@ EXPLAINED = (
 )
 # Id of the section.
 ANCHOR = "sweeps_searches"
+# Purposes of measurements that are for no more than an objective.
+TRIED = ("probe", "curve")
 MET = {True: "met", False: "not met", None: "inconclusive"}
 
 
@@ -271,12 +277,10 @@ def _search(name: str, subject: str, search: SearchSummary) -> list[Block]:
         Group(
             present(Group([Text(_search_text(search, subject)), Text(EXPLAINED)]), figure), "grid"
         ),
-        table(
+        judged(
             "Each measurement of the search, in order.",
-            _STEP,
-            search.trace,
-            undecided,
-            sources=[link(SUMMARY)],
+            [Judged(step, [result_of(step)]) for step in search.trace],
+            "confirming",
         ),
     ]
 
@@ -303,7 +307,7 @@ def reasons(step: SearchStep) -> str:
     return void if step.goodput is None else f"void: {void}"
 
 
-def p99(step: SearchStep) -> str:
+def _p99(step: SearchStep) -> str:
     """Return the p99 in ms that was judged: a lower bound where too many requests have no right
     answer, an upper one where the generator or others may have made it."""
     if step.met is None:
@@ -320,26 +324,64 @@ def p99(step: SearchStep) -> str:
     return f"{sign if step.p99_us else ''}{ms(step.p99_us)}"
 
 
-def objective(step: SearchStep) -> TableCell:
+def _objective(step: SearchStep) -> TableCell:
     """Return whether a measurement met the objective."""
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
     return TableCell(MET[step.met], css=css)
 
 
-def undecided(step: SearchStep) -> Row:
-    """Return the row of a measurement, which is marked where it was not judged."""
-    return Row("void" if step.met is None else "")
+class Judged(NamedTuple):
+    """Measurements of one rate that are shown in one row."""
+
+    step: SearchStep  #: The first, with the words of the first for each reason.
+    results: Sequence[Path]  #: Of each; of several measurements none was judged.
+
+    def once(self, text: str) -> str:
+        return text if len(self.results) == 1 else formatting.NONE
+
+    @property
+    def reason(self) -> TableCell:
+        times = len(self.results)
+        shown = f"{times} times {reasons(self.step)}" if times > 1 else reasons(self.step)
+        return TableCell(formatting.one_line(shown), css="reason")
+
+    @property
+    def files(self) -> TableCell:
+        several = len(self.results) > 1
+        return links(*(
+            link(path, "/".join(path.parts[-2:]) if several else RESULT) for path in self.results
+        ))  # fmt: skip
 
 
-_STEP: Sequence[Column[SearchStep]] = [
-    Number("rate, requests/s", lambda step: f"{step.rate:,g}"),
-    Column("for", lambda step: "probe" if step.purpose == "probe" else "confirming"),
-    Number("goodput", lambda step: formatting.rate(step.goodput)),
-    Number("p99, ms", p99),
-    Number("errors", lambda step: formatting.count(step.errors)),
-    Number("unsent", lambda step: formatting.count(step.unsent)),
-    Column("objective", objective),
-    Column("reason", lambda step: TableCell(formatting.one_line(reasons(step)), css="reason")),
-    Column("from", lambda step: link(
-        HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
-]  # fmt: skip
+def result_of(step: SearchStep) -> Path:
+    """Return the result.json of a measurement, in the run's folder."""
+    return HERE.repetition(step.cell_id, step.repetition).result
+
+
+def judged(
+    caption: str, rows: Sequence[Judged], other: str, beside: Sequence[Column[Judged]] = ()
+) -> Table:
+    """Return the table of measurements that an objective judges.
+
+    ``other``: what those are for that are no probe and not of a curve. ``beside``: columns beside
+    the rate.
+    """
+    columns = [
+        Number("rate, requests/s", lambda row: f"{row.step.rate:,g}"),
+        *beside,
+        Column("for", lambda row: row.step.purpose if row.step.purpose in TRIED else other),
+        Number("goodput", lambda row: row.once(formatting.rate(row.step.goodput))),
+        Number("p99, ms", lambda row: row.once(_p99(row.step))),
+        Number("errors", lambda row: row.once(formatting.count(row.step.errors))),
+        Number("unsent", lambda row: row.once(formatting.count(row.step.unsent))),
+        Column("objective", lambda row: _objective(row.step)),
+        Column("reason", lambda row: row.reason),
+        Column("from", lambda row: row.files),
+    ]
+    return table(
+        caption,
+        columns,
+        rows,
+        lambda row: Row("void" if row.step.met is None else ""),
+        sources=[link(SUMMARY)],
+    )

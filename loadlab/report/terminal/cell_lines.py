@@ -65,9 +65,11 @@ def result(repetition: Repetition) -> str:
     else:
         parts = [f"{repetition.goodput or 0:,.1f} requests/s"]
     if latency := repetition.latency_us:
-        few = _unsupported(repetition)
-        names = [name for name in ("p50", "p99") if getattr(latency, name) and name not in few]
-        parts += [f"{name} {formatting.bounded(latency, name)} ms" for name in names]
+        parts += [
+            f"{name} {formatting.bounded(latency, name)} ms"
+            for name in ("p50", "p99")
+            if getattr(latency, name) and not percentiles.refusal(repetition.responses, name)
+        ]
     failed = cell_outcome.total(repetition.errors)
     parts.append(f"{failed:,} errors" if failed else "no errors")
     return ", ".join([*parts, _verdict(repetition)])
@@ -299,10 +301,3 @@ _CLIENT_COLUMNS: Sequence[Column[_Row]] = [
     _VALID,
     _OUTCOME,
 ]
-
-
-def _unsupported(rep: Repetition) -> list[str]:
-    """Return the percentiles that a repetition has too few answers for."""
-    if rep.error is not None:
-        return []
-    return [name for name in ("p50", "p99", "p99_9") if percentiles.refusal(rep.responses, name)]
