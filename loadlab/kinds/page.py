@@ -135,7 +135,7 @@ class _Builder:
             *self._single(),
             *stages_section.headlines(self._overloads),
         ]
-        stacks = [entry for entry in self._measured if not _is_client(entry)]
+        stacks = [entry for entry in self._measured if not entry.is_client]
         headlines = answer.build(whole, summary, self._paths, self._chosen(self._measured))
         prices = cost_words.prices(manifest)
         return Page(
@@ -183,7 +183,7 @@ class _Builder:
         """Return the tables of stacks, their rankings, and Python clients."""
         overview = first_results.build(stacks, self._summary.noise_floor)
         clients = python_clients_section.overview(
-            [entry for entry in self._measured if _is_client(entry)]
+            [entry for entry in self._measured if entry.is_client]
         )
         ranking = (
             ranking_section.tables(self._summary, self._measured, prices)
@@ -252,7 +252,7 @@ class _Builder:
         return sections
 
     def _cell(self, entry: Entry, frame: Frame, baseline: Baseline | None) -> CellSection:
-        if _is_client(entry):
+        if entry.is_client:
             return python_clients_section.section(self._run_dir, entry, frame)
         return cells_section.section(
             self._run_dir,
@@ -275,7 +275,3 @@ def _nothing(run_id: str) -> Summary:
         rates=[],
         ranking=[],
     )
-
-
-def _is_client(entry: Entry) -> bool:
-    return labels.is_client(entry.cell)

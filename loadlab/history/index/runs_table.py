@@ -172,7 +172,7 @@ def _figures(summary: Summary, entries: Sequence[Entry]) -> str:
     by_path = labels.by_path(entries)
     figures = []
     for path, own in list(by_path.items())[:_ENDPOINTS]:
-        stacks = [entry for entry in own if not labels.is_client(entry.cell)]
+        stacks = [entry for entry in own if not entry.is_client]
         text = _best(summary, stacks) if stacks else _clients(own)
         figures.append(f"{path} {text}")
     more = len(by_path) - _ENDPOINTS

@@ -30,14 +30,14 @@ def build(
         *(
             replace(python_clients_section.headline(entry), anchor=entry.anchor)
             for entry in entries
-            if _is_client(entry)
+            if entry.is_client
         ),
     ] or [
         *(
             Headline("held", text, anchor="results")
             for text in curves_section.within(summary, paths)
         ),
-        *_cells(summary, [entry for entry in entries if not _is_client(entry)]),
+        *_cells(summary, [entry for entry in entries if not entry.is_client]),
     ]
     return sentences[:MOST]
 
@@ -58,7 +58,3 @@ def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
         replace(cell_outcome.headline(*own, remark=remark), anchor=own[0].anchor)
         for (*_, remark), own in alike.items()
     ]
-
-
-def _is_client(entry: Entry) -> bool:
-    return labels.is_client(entry.cell)

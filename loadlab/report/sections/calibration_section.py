@@ -53,7 +53,7 @@ def section(run_dir: Path, calibration: Calibration | None) -> Section:
 
 
 def _table(run_dir: Path, calibration: Calibration) -> Table:
-    output = registry.get(calibration.generator).output
+    floor = _newest(run_dir, FLOOR, RESULT, registry.get(calibration.generator).output)
     trip, offset = calibration.round_trip_us, calibration.clock_offset_s
     ceiling_output = registry.get(calibration.ceiling.generator).output
     rows = [
@@ -77,15 +77,13 @@ def _table(run_dir: Path, calibration: Calibration) -> Table:
             _latency(calibration.baseline_latency_us),
             f"latency of {calibration.generator} from nginx's own static answer: nothing below "
             "it is the stack's",
-            _newest(run_dir, FLOOR, RESULT, output)
-            if calibration.baseline_latency_us
-            else TableCell(),
+            floor if calibration.baseline_latency_us else TableCell(),
         ),
         _Quantity(
             "Send delay",
             _latency(calibration.send_delay_us),
             f"how late {calibration.generator} issues requests; in no latency",
-            _newest(run_dir, FLOOR, RESULT, output) if calibration.send_delay_us else TableCell(),
+            floor if calibration.send_delay_us else TableCell(),
         ),
         _Quantity(
             "Clocks",

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from loadlab.generators import registry
 from loadlab.model import (
@@ -13,6 +13,7 @@ from loadlab.model import (
     CellSummary,
     HostTelemetry,
     KindStatistics,
+    Reason,
     Repetition,
     SessionStep,
     Shape,
@@ -55,6 +56,7 @@ from loadlab.run import formatting
 from loadlab.run.formatting import NONE, bounded
 from loadlab.run.run_dir import HERE, RESULT
 
+Kind: TypeAlias = Literal["void", "found"]
 # Class of errors -> its meaning.
 ERRORS = {
     "connect": "no connection",
@@ -75,7 +77,7 @@ class Remark:
     ``repetition`` names the repetitions that have it, where the cell has several.
     """
 
-    kind: Literal["void", "found"]
+    kind: Kind
     code: str
     text: str
     repetition: str = ""
@@ -351,19 +353,17 @@ def remarks(cell: CellSummary) -> list[Remark]:
     for mark in (cell.void_share, cell.answers):
         if mark:
             notes.append(Remark("found", mark.code, words.reason(mark)))
-    kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
-    repetitions_by_remark: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
+    numbers: dict[tuple[Kind, str, str], list[str]] = {}
     for rep in cell.repetitions:
-        for kind, reasons in zip(kinds, (rep.validity.reasons, rep.validity.findings), strict=True):
-            for reason in reasons:
-                text = formatting.one_line(words.reason(reason), 2000)
-                repetitions_by_remark.setdefault((kind, reason.code, text), []).append(
-                    str(rep.repetition)
-                )
+        marks: list[tuple[Kind, Reason]] = [("void", cause) for cause in rep.validity.reasons]
+        marks += [("found", cause) for cause in rep.validity.findings]
+        for kind, reason in marks:
+            text = formatting.one_line(words.reason(reason), 2000)
+            numbers.setdefault((kind, reason.code, text), []).append(str(rep.repetition))
     has_several = len(cell.repetitions) > 1
     return notes + [
-        Remark(*remark, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * has_several)
-        for remark, numbers in repetitions_by_remark.items()
+        Remark(*remark, f"repetition{'s' * (len(own) > 1)} {', '.join(own)}" * has_several)
+        for remark, own in numbers.items()
     ]
 
 

@@ -24,7 +24,6 @@ from loadlab.report.html import (
 )
 from loadlab.report.sections import cell_figures, cell_outcome, cells_section, latency_columns
 from loadlab.report.sections.cells_section import CellSection, Frame
-from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
 from loadlab.run.run_dir import SUMMARY
@@ -62,7 +61,7 @@ def headline(entry: Entry) -> Headline:
 
 def of_entry(entry: Entry) -> Headline:
     """Return the headline of a client or, of another cell, that of its stack."""
-    return headline(entry) if labels.is_client(entry.cell) else cell_outcome.headline(entry)
+    return headline(entry) if entry.is_client else cell_outcome.headline(entry)
 
 
 def _cpu(seconds: float, cpu_s: float) -> str:

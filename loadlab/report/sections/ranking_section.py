@@ -45,17 +45,14 @@ def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
     """Return the reason of each rank, and what all ranks with ? have in common; empty for one."""
     reasons = {row.cell_id: row.reason for row in rows if row.reason and not row.sure}
     common = {words.reason(_bare(reason)) for reason in reasons.values()}
-    if len(reasons) < 2 or len(common) > 1:
-        return [words.reason(row.reason) if row.reason else "" for row in rows], ""
-    sentences = [
-        comparison_reasons.difference(reasons[row.cell_id])
-        if row.cell_id in reasons
-        else words.reason(row.reason)
-        if row.reason
-        else ""
-        for row in rows
-    ]
-    return sentences, f"?: {common.pop()}."
+    is_common = len(reasons) > 1 and len(common) == 1
+
+    def sentence(row: RankingRow) -> str:
+        if is_common and row.cell_id in reasons:
+            return comparison_reasons.difference(reasons[row.cell_id])
+        return words.reason(row.reason) if row.reason else ""
+
+    return list(map(sentence, rows)), f"?: {common.pop()}." if is_common else ""
 
 
 def _floors(summary: Summary) -> str:

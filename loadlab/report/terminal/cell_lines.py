@@ -87,7 +87,7 @@ def table(summary: Summary, paths: Paths) -> str:
     cells = [cell for cell in summary.cells if cell.purpose not in _APART]
     overloads = [cell for cell in summary.cells if cell.purpose == "overload"]
     rows = _rows(cells, summary, paths)
-    batches = [row for row in rows if labels.is_client(row.entry.cell)]
+    batches = [row for row in rows if row.entry.is_client]
     rows = [row for row in rows if row not in batches]
     long = [row.name for row in rows if len(row.name) > _LONGEST]
     keys = dict(zip(long, ascii_lowercase, strict=False))

@@ -76,6 +76,11 @@ class Entry:
     title: str  #: Stack, plus the parts in which loads differ.
     anchor: str  #: Id of its section in the page.
 
+    @property
+    def is_client(self) -> bool:
+        """Whether the cell measures a Python client."""
+        return _is_client(self.cell)
+
 
 def server_name(name: str) -> str:
     """Return an application server's name in words."""
@@ -126,8 +131,7 @@ def name(cell: Cell) -> str:
     return f"{cell.framework} on {server_name(cell.server)}"
 
 
-def is_client(cell: CellSummary) -> bool:
-    """Return whether a cell measures a Python client."""
+def _is_client(cell: CellSummary) -> bool:
     return cell.cell.load.mode == "batch"
 
 
@@ -467,7 +471,7 @@ def loads(cells: Sequence[CellSummary]) -> list[list[str]]:
     """
     titles: list[list[str]] = [[] for _ in cells]
     for kind in (False, True):
-        chosen = [index for index, cell in enumerate(cells) if is_client(cell) is kind]
+        chosen = [index for index, cell in enumerate(cells) if _is_client(cell) is kind]
         loads = _different_loads([cells[index].cell.load for index in chosen])
         for index, words in zip(chosen, loads, strict=True):
             titles[index] = words

@@ -929,7 +929,7 @@ def clients(run: Path) -> Path:
 
 
 def of_client(run: Path) -> Entry:
-    return next(entry for entry in measured(run) if labels.is_client(entry.cell))
+    return next(entry for entry in measured(run) if entry.is_client)
 
 
 def client_section(run: Path) -> CellSection:

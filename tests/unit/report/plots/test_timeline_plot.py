@@ -5,7 +5,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -30,7 +30,14 @@ def images(page: str) -> list[npt.NDArray[np.uint8]]:
     return [np.array(Image.open(io.BytesIO(base64.b64decode(text)))) for text in found]
 
 
-def curves(page: str) -> dict[str, list[tuple[float, float]]]:
+class Drawn(NamedTuple):
+    """The values of a curve."""
+
+    x: list[float]
+    y: list[float]
+
+
+def curves(page: str) -> dict[str, Drawn]:
     """The values of every named curve, read from its points by the scales that the page has."""
     root = ET.fromstring(page)
     axes = json.loads(str(root.get("data-axes")))
@@ -40,10 +47,10 @@ def curves(page: str) -> dict[str, list[tuple[float, float]]]:
             left, top, width, height, *scales = axes[int(str(group.get("data-p")))]
             path = next(path for path in group.iter(f"{SVG}path") if path.get("fill") == "none")
             numbers = [float(one) for one in re.findall(r"-?[\d.]+", str(path.get("d")))]
-            found[name] = [
-                (value((x - left) / width, *scales[:3]), value(1 - (y - top) / height, *scales[3:]))
-                for x, y in zip(numbers[::2], numbers[1::2], strict=True)
-            ]
+            found[name] = Drawn(
+                [value((x - left) / width, *scales[:3]) for x in numbers[::2]],
+                [value(1 - (y - top) / height, *scales[3:]) for y in numbers[1::2]],
+            )
     return found
 
 
@@ -51,20 +58,20 @@ def value(part: float, scale: str, low: float, high: float) -> float:
     return low * (high / low) ** part if scale == "log" else low + part * (high - low)
 
 
-def first_second(series: S) -> S:
+def first_seconds(series: S, times: int = 1) -> S:
+    """The first second of a series, so many times."""
     each = {name: getattr(series, name) for name in series.__struct_fields__}
-    return msgspec.structs.replace(
-        series, **{name: values[:1] for name, values in each.items() if isinstance(values, list)}
-    )
+    seconds = {name: own[:1] * times for name, own in each.items() if isinstance(own, list)}
+    return msgspec.structs.replace(series, **seconds)
 
 
 def test_lines_have_the_values_of_the_seconds_and_a_gap_without_answers() -> None:
     found = curves(timeline_plot.timeline("a", "A", SERIES, [SERVER], 3.0))
-    assert [y for _, y in found["p99"]] == pytest.approx([0.9, 1.2], rel=1e-3)
-    assert [x for x, _ in found["max"]] == pytest.approx([0.5, 1.5], abs=0.01)
-    assert [y for _, y in found["verified, requests/s"]] == pytest.approx([100, 30, 0], abs=0.1)
+    assert found["p99"].y == pytest.approx([0.9, 1.2], rel=1e-3)
+    assert found["max"].x == pytest.approx([0.5, 1.5], abs=0.01)
+    assert found["verified, requests/s"].y == pytest.approx([100, 30, 0], abs=0.1)
     # The recorded intervals end at 0.5, 1.5 and 2.5 s; a column is a second of the load.
-    assert [y for _, y in found["busy of the server, %"]] == pytest.approx([40, 50.5, 51], abs=0.2)
+    assert found["busy of the server, %"].y == pytest.approx([40, 50.5, 51], abs=0.2)
 
 
 def test_the_heat_map_has_the_counts_of_the_bins() -> None:
@@ -85,9 +92,9 @@ def test_a_long_load_has_several_seconds_in_a_column() -> None:
                      second=list(range(900)))  # fmt: skip
     assert timeline_plot.group(900) == 6
     found = curves(timeline_plot.timeline("a", "A", long, [], 900.0))
-    assert len(found["max"]) == timeline_plot.COLUMNS
+    assert len(found["max"].y) == timeline_plot.COLUMNS
     # The largest of six seconds: no stall is averaged away.
-    assert {round(y, 1) for _, y in found["max"]} == {90.0}
+    assert {round(y, 1) for y in found["max"].y} == {90.0}
 
 
 def test_modes_are_stacked_as_high_as_their_shares() -> None:
@@ -110,14 +117,11 @@ def test_accept_queues_have_their_depths_and_a_limit_that_was_reached() -> None:
     found = curves(page)
     application = found["accept queue of application, /run/app.sock"]
     # At the middles of the recorded intervals, which end at 0.5, 1.5 and 2.5 s.
-    assert [x for x, _ in application] == pytest.approx([0.25, 1, 2], abs=0.01)
-    assert [y for _, y in application] == pytest.approx([0, 63, 7], abs=0.2)
+    assert application.x == pytest.approx([0.25, 1, 2], abs=0.01)
+    assert application.y == pytest.approx([0, 63, 7], abs=0.2)
     # Nothing is drawn where there was no reading.
-    nginx = found["accept queue of nginx, 10.0.0.1:80"]
-    assert [y for _, y in nginx] == pytest.approx([3, 129], abs=0.2)
-    assert [y for _, y in found["limit of nginx, 10.0.0.1:80"]] == pytest.approx(
-        [128, 128], abs=0.2
-    )
+    assert found["accept queue of nginx, 10.0.0.1:80"].y == pytest.approx([3, 129], abs=0.2)
+    assert found["limit of nginx, 10.0.0.1:80"].y == pytest.approx([128, 128], abs=0.2)
     # Neither the queue in which nothing waited, nor the limit that is far.
     assert len(drawn(page)) == 3
     assert "Accept queues of the server, connections" in page
@@ -128,7 +132,7 @@ def test_accept_queues_in_which_nothing_waited_are_drawn_once_and_unknown_ones_n
     host = timeline_plot.Host("server", CPU, 2, idle)
     page = timeline_plot.timeline("a", "A", None, [host], 3.0)
     assert drawn(page) == ["accept queue of application, /run/app.sock"]
-    assert [y for _, y in curves(page)[drawn(page)[0]]] == pytest.approx([0, 0, 0], abs=0.01)
+    assert curves(page)[drawn(page)[0]].y == pytest.approx([0, 0, 0], abs=0.01)
     without = timeline_plot.timeline("a", "A", None, [SERVER], 3.0)
     assert drawn(without) == []
     assert "Accept queues" not in without
@@ -136,29 +140,26 @@ def test_accept_queues_in_which_nothing_waited_are_drawn_once_and_unknown_ones_n
 
 def test_accept_queues_of_a_long_load_have_the_most_of_each_column() -> None:
     seconds = 301
-    each = {name: getattr(CPU, name) for name in CPU.__struct_fields__}
     series = replace(
-        CPU, **{name: values[:1] * seconds for name, values in each.items() if values is not None}
+        first_seconds(CPU, seconds), t=[float(second) for second in range(1, seconds + 1)]
     )
-    series = replace(series, t=[float(second) for second in range(1, seconds + 1)])
     depth: list[int | None] = [second % 3 for second in range(seconds)]
     queue = AcceptQueue(service="nginx", socket="a", limit=511, depth=depth, mean_depth=1)
     host = timeline_plot.Host("server", series, 1, [queue])
     found = curves(timeline_plot.timeline("a", "A", None, [host], float(seconds)))
     points = found["accept queue of nginx, a"]
     assert timeline_plot.group(seconds) == 3
-    assert len(points) == 101
     # The last column has the last second alone, which is number 300.
-    assert [round(y) for _, y in points] == [2] * 100 + [0]
-    assert points[-1][0] == pytest.approx(300.5, abs=0.5)
+    assert [round(y) for y in points.y] == [2] * 100 + [0]
+    assert points.x[-1] == pytest.approx(300.5, abs=0.5)
 
 
 def test_without_series_and_hosts_of_one_second_is_drawn() -> None:
-    one = first_second(SERIES)
-    host = timeline_plot.Host("server", first_second(CPU), 1)
+    one = first_seconds(SERIES)
+    host = timeline_plot.Host("server", first_seconds(CPU), 1)
     page = timeline_plot.timeline("a", "A", one, [host], 1.0)
     assert "% of its core" in page
-    assert curves(page)["p50"][0][1] == pytest.approx(0.4, rel=1e-3)
+    assert curves(page)["p50"].y[0] == pytest.approx(0.4, rel=1e-3)
 
 
 def test_disturbed_seconds_are_drawn_as_bands() -> None:

@@ -1,36 +1,35 @@
 """Lines of a terminal, broken between words."""
 
+import pytest
+
 from loadlab.report.terminal.wrapping import wrapped
 
-
-def test_a_long_line_is_broken_between_words_with_a_hanging_indent() -> None:
-    assert wrapped("  the goodput of a stack is high", 20) == (
-        "  the goodput of a\n    stack is high"
-    )
-    assert wrapped("short\n  also short", 20) == "short\n  also short"
-    # A row keeps the distances of its columns.
-    assert wrapped("index       oha  500/s   valid", 24) == "index       oha  500/s\n  valid"
+COMMAND = "ansible-playbook lab.yml -i inventory/aws -e run_id=one -e rate=5"
+COMPARE = "python -m loadlab compare 20261123-065023-aiohttp <run_id>"
+RUN = "ansible-playbook lab.yml -e run_id=one"
+PATH = "/root/lab/results/20261123-065023-aiohttp/report.html"
 
 
-def test_a_path_and_a_command_stay_whole() -> None:
-    path = "/root/lab/results/20261123-065023-aiohttp/report.html"
-    assert wrapped(f"Report: {path}", 30) == f"Report:\n  {path}"
-    command = "ansible-playbook lab.yml -i inventory/aws -e run_id=one -e rate=5"
-    assert wrapped(f"Next: {command}  # measures what is missing", 40) == (
-        f"Next:\n  {command}\n  # measures what is missing"
-    )
-    assert wrapped(f"It is gone. Begin again with {command} on these hosts.", 40) == (
-        f"It is gone. Begin again with\n  {command}\n  on these hosts."
-    )
-    command = "python -m loadlab compare 20261123-065023-aiohttp <run_id>"
-    assert wrapped(f"Next: {command}  # another run", 40) == (
-        f"Next:\n  {command}\n  # another run"
-    )
-    # A shell would run the second line of a comment.
-    command = "ansible-playbook lab.yml -e run_id=one"
-    assert wrapped(f"Next: {command}  # more repetitions", 56) == (
-        f"Next: {command}\n  # more repetitions"
-    )
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("  the goodput of a stack is high", 20, "  the goodput of a\n    stack is high"),
+        ("short\n  also short", 20, "short\n  also short"),
+        # A row keeps the distances of its columns.
+        ("index       oha  500/s   valid", 24, "index       oha  500/s\n  valid"),
+        # A path and a command stay whole.
+        (f"Report: {PATH}", 30, f"Report:\n  {PATH}"),
+        (f"Next: {COMMAND}  # measures what is missing", 40,
+         f"Next:\n  {COMMAND}\n  # measures what is missing"),
+        (f"It is gone. Begin again with {COMMAND} on these hosts.", 40,
+         f"It is gone. Begin again with\n  {COMMAND}\n  on these hosts."),
+        (f"Next: {COMPARE}  # another run", 40, f"Next:\n  {COMPARE}\n  # another run"),
+        # A shell would run the second line of a comment.
+        (f"Next: {RUN}  # more repetitions", 56, f"Next: {RUN}\n  # more repetitions"),
+    ],
+)  # fmt: skip
+def test_a_line_is_broken_between_words(text: str, columns: int, shown: str) -> None:
+    assert wrapped(text, columns) == shown
 
 
 TABLE = """head against base      base      head  answer
