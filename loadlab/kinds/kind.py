@@ -71,8 +71,6 @@ class Kind:
     ranks: ClassVar[bool] = True  #: Whether its cells are ranked in the report.
     #: Whether its cells are measured in the order of the plan, not in a random one.
     keeps_order: ClassVar[bool] = False
-    #: Whether it judges without the cells that fail; then these are no failure.
-    drops_failures: ClassVar[bool] = False
     expects_void: ClassVar[bool] = False  #: Whether it judges its void measurements itself.
     cross_checks: ClassVar[bool] = False  #: Whether its cells may have a cross-check.
     reasons: ClassVar[ReasonPart | None] = None  #: The rows of the reasons that it alone returns.

@@ -7,7 +7,6 @@ from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions
 from loadlab.plan import check_options, records
 from loadlab.plan import plan_document as plans
-from loadlab.plan.plan_document import Run
 from loadlab.plan.user_options import Request
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
@@ -39,7 +38,10 @@ def resolve_run(request: Request) -> ResolvedRun:
         )
     kind = all_kinds.of_request(request, filled(request.given_options))
     options = kind.own_options(request, run_id, recorded)
-    options = _with_recorded(recorded, options) if resumes else request.given_options
+    if not resumes:
+        options = request.given_options
+    elif recorded is not None and not _says_what_to_measure(options):
+        options = {**options, **filled(recorded.plan.given_options), **filled(options)}
     return ResolvedRun(run_id=run_id, recorded=recorded, records=measured, options=options)
 
 
@@ -75,13 +77,6 @@ def _refuse_absent_run(request: Request, run_id: str | None) -> None:
             f"run_id: none was given, and results/latest names no run. {runs(results)} Give one "
             f"with -e run_id=<run_id>, or begin one with {how}."
         )
-
-
-def _with_recorded(recorded: Run | None, options: GivenOptions) -> GivenOptions:
-    """Return the options given, on top of those of the run unless they say what to measure."""
-    if recorded is None or _says_what_to_measure(options):
-        return options
-    return {**options, **filled(recorded.plan.given_options), **filled(options)}
 
 
 def _says_what_to_measure(options: GivenOptions) -> bool:

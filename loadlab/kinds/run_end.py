@@ -24,6 +24,7 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     manifest = read_or_none(run.manifest, Manifest)
     reproduction = read_or_none(run.reproduction, Reproduction)
     summary = read_or_none(run.summary, Summary)
+    has_others = len(folders(run.path.parent)) > 1
     return [
         *all_kinds.of_run(run_dir).answer(run, headlines),
         *(reproduction_section.lines(reproduction) if reproduction else []),
@@ -35,7 +36,7 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
         ),
         *([f"Comment: {run.comment}"] if run.comment.exists() else []),
         *([f"Report: {run.report}"] if run.report.exists() else []),
-        *([f"All runs: {run.index}"] if _has_other_runs(run) else []),
+        *([f"All runs: {run.index}"] if run.index.exists() and has_others else []),
         *(disturbances.accidents(summary.cells) if summary else []),
         *([disturbances.whole(summary.disturbance)] if summary and summary.disturbance else []),
         *following(run_dir),
@@ -57,11 +58,6 @@ def reported(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     return lines(run_dir, headlines)
 
 
-def _has_other_runs(run: RunDir) -> bool:
-    """Return whether the page of all runs has another than this one."""
-    return run.index.exists() and len(folders(run.path.parent)) > 1
-
-
 def following(run_dir: Path) -> list[str]:
     """Return the commands that are useful next; empty of a kind whose own pages name them."""
     plan = plan_document.read(run_dir).plan
@@ -70,7 +66,8 @@ def following(run_dir: Path) -> list[str]:
         return []
     run = RunDir(run_dir)
     state = read_or_none(run.progress, Progress)
-    if state is None or state.done < state.total or (state.abandoned and not kind.drops_failures):
+    lost = kind.unmeasured(run, list(state.abandoned), []) if state else []
+    if state is None or state.done < state.total or lost:
         return [f"Next: {kind.resume_command(run_dir)}  # measures what is missing"]
     return kind.next_steps(run, plan)
 

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 
 from loadlab.kinds.gate import sides
 from loadlab.kinds.gate.sides import Cells
+from loadlab.kinds.study.study_files import shared
 from loadlab.model import (
     Answer,
     Baseline,
@@ -49,8 +50,6 @@ def build(run_id: str, planned: PlannedGate, kept: Records) -> Verdict:
     rows = table(planned, kept)
     every = list(chain.from_iterable(rows.values()))
     named = planned.heads or [planned.base]
-    every_cell = (planned.base.cells, *(head.cells for head in planned.heads), planned.control)
-    cell_ids = [name for cells in every_cell for name in (cells.constant, cells.saturated)]
     constant = kept.get(planned.base.cells.constant)
     return Verdict(
         run_id=run_id,
@@ -69,18 +68,19 @@ def build(run_id: str, planned: PlannedGate, kept: Records) -> Verdict:
         baseline=planned.baseline.file if planned.baseline else None,
         error_rate=sequential.ERROR_RATE,
         blocks=max(row.blocks for row in every),
-        measured_s=recorded.lasted_s(cell_ids, kept),
+        measured_s=recorded.lasted_s(cell_ids(planned), kept),
         budget_s=planned.budget_s,
     )
 
 
+def cell_ids(planned: PlannedGate) -> set[str]:
+    """Return the cells of all variants and of the A/A control."""
+    variants = [planned.base.cells, planned.control, *(head.cells for head in planned.heads)]
+    return {name for cells in variants for name in (cells.constant, cells.saturated)}
+
+
 def _variant(planned: Variant) -> Variant:
-    return Variant(
-        name=planned.name,
-        definition=planned.definition,
-        options=planned.options,
-        commit=planned.commit,
-    )
+    return Variant(**shared(planned, Variant))
 
 
 def exit_status(answer: Answer, *, undecided_fails: bool) -> int:

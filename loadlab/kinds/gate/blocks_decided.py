@@ -59,19 +59,14 @@ def _fit(plan: Plan, records: Records, done: int, left_s: float) -> float | None
     period_s = _period_s(plan.gate, records)
     if period_s is None:
         return None
-    measured = [by_block(name, records) for name in _cell_ids(plan.gate)]
+    measured = [by_block(name, records) for name in analyse.cell_ids(plan.gate)]
     return left_s / period_s + sum(done + 1 in own for own in measured) / len(measured)
-
-
-def _cell_ids(planned: PlannedGate) -> set[str]:
-    variants = [planned.base.cells, planned.control, *(head.cells for head in planned.heads)]
-    return {name for cells in variants for name in (cells.constant, cells.saturated)}
 
 
 def _period_s(planned: PlannedGate, records: Records) -> float | None:
     """Return the seconds from the start of a block to that of the next; None of one block."""
     starts: dict[int, list[float]] = {}
-    for name in _cell_ids(planned):
+    for name in analyse.cell_ids(planned):
         for block, reps in by_block(name, records).items():
             starts.setdefault(block, []).extend(
                 rep.started for rep in reps if rep.started is not None

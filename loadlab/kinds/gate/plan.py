@@ -8,7 +8,7 @@ on. With a baseline the head is the only variant.
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
 from loadlab.kinds import budget, comparison, lanes
@@ -221,10 +221,7 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
     cells = planned.study.cells
     base, *heads = (
         PlannedVariant(
-            name=variant.name,
-            definition=variant.definition,
-            options=variant.options,
-            commit=variant.commit,
+            **asdict(variant),
             cells=VariantCells(
                 constant=cells[variant.name][0],
                 saturated=cells[variant.name + side_by_side.SATURATED][0],

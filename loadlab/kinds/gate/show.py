@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from loadlab.kinds.gate import words
-from loadlab.model import HeadVerdict, Verdict, VerdictRow
+from loadlab.model import Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
-from loadlab.report.html import Column, Figure, Group, Number, Section, Table, Text, link, table
+from loadlab.report.html import Column, Figure, Group, Number, Section, Text, link, table
 from loadlab.report.sections import comparison_section
 from loadlab.report.words import quantities
 from loadlab.run import formatting
@@ -23,13 +23,12 @@ _COLUMNS: Sequence[Column[VerdictRow]] = [
 
 def section(verdict: Verdict) -> Section:
     """Return the section with the figure of all differences and a table for each head."""
-    tables = [_answers(verdict, head) for head in verdict.heads]
+    tables = [
+        table(words.compared(verdict, head), _COLUMNS, head.rows, sources=[link(VERDICT)])
+        for head in verdict.heads
+    ]
     blocks = [Group([_figure(verdict), Text(words.explained(verdict))], "grid"), *tables]
     return Section("Head against base", blocks, "verdict", "Head against base")
-
-
-def _answers(verdict: Verdict, head: HeadVerdict) -> Table:
-    return table(words.compared(verdict, head), _COLUMNS, head.rows, sources=[link(VERDICT)])
 
 
 def _figure(verdict: Verdict) -> Figure:

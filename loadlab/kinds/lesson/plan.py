@@ -56,11 +56,8 @@ def refuse_other(
 
 def _with(part: str, lessons: Path) -> list[str]:
     """Return the names of the lessons whose files have a part: exercise or transfer."""
-    return [
-        name
-        for name in catalog.names(lessons, "*.yml")
-        if part in catalog.load_yaml(lessons / f"{name}.yml")["lesson"]
-    ]
+    files = {name: lessons / f"{name}.yml" for name in catalog.names(lessons, "*.yml")}
+    return [name for name, path in files.items() if part in catalog.load_yaml(path)["lesson"]]
 
 
 def at_stage(study: Study, stage: str, reader: Reader) -> Study:

@@ -31,7 +31,6 @@ class MatrixKind(StudyKind):
     tabulates = False
     # The rounds chose the candidates, and the answer ranks them.
     ranks = False
-    drops_failures = True
     reasons = words.REASONS
 
     def is_planned(self, plan: Plan) -> bool:

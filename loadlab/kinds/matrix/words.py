@@ -1,8 +1,8 @@
 """Sentences and terminal lines on a matrix."""
 
-from loadlab.kinds.matrix.analyse import Compared
+from loadlab.kinds.matrix.analyse import Compared, matrix_of
 from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
-from loadlab.plan.modes.matrix_order import Matrix, Standing
+from loadlab.plan.modes.matrix_order import Standing
 from loadlab.plan.plan_document import Plan
 from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words
@@ -58,7 +58,7 @@ def planned(plan: Plan) -> str:
     """Return what is going to be measured and how long it takes; empty without a matrix."""
     if plan.matrix is None:
         return ""
-    (matrix,) = (experiment for experiment in plan.experiments if isinstance(experiment, Matrix))
+    matrix = matrix_of(plan)
     rounds = ", ".join(map(str, matrix.rounds))
     blocks = plan.options.repetitions - sum(matrix.rounds)
     together = (

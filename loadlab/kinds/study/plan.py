@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from loadlab.kinds.study.study_files import shared
 from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
+from loadlab.model.study import ScaledStudy
 from loadlab.plan import ablation, cells, check_options, experiments, user_options
 from loadlab.plan.experiments import PlannedCells, Stacks, plan_cells
 from loadlab.plan.modes.levels import Fixed, Scaled
@@ -134,18 +136,11 @@ def _planned_study(
 ) -> PlannedStudy:
     keys = tuning_keys(ask.root, study.ablate) if study.ablate else []
     return PlannedStudy(
-        kind=study.kind,
-        name=study.name,
-        scale=study.scale,
-        description=study.description,
-        claims=study.claims,
+        **shared(study, ScaledStudy),
         cells={name: [item.cell_id for item in items(own)] for name, own in named.items()},
-        ablate=study.ablate,
         left_out_keys={without(study.ablate or "", key): key for key in keys},
         expectations={entry.name: entry.expectation for entry in study.cells if entry.expectation},
         ablation_power=ablation.planned_power(len(keys)) if study.ablate else None,
-        lesson=study.lesson,
-        publication=study.publication,
     )
 
 

@@ -16,7 +16,6 @@ from loadlab.model import (
     Manifest,
     Median,
     Ratio,
-    UnmeasuredCell,
 )
 from loadlab.model.study import OptionValue, SaturationRate, StudyPublication, StudySetup
 from loadlab.report.html import (
@@ -94,12 +93,9 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
         f"{', '.join(counts)}."
     )
     if document.unmeasured:
-        text += f" No valid repetition of {', '.join(map(_unmeasured, document.unmeasured))}."
+        cells = ", ".join(one_line(words.unmeasured(cell)) for cell in document.unmeasured)
+        text += f" No valid repetition of {cells}."
     return text
-
-
-def _unmeasured(cell: UnmeasuredCell) -> str:
-    return f"{cell.cell} ({one_line(words.void_reasons(cell.reasons))})"
 
 
 def _claims(document: Claims) -> Table:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from msgspec.structs import asdict
+
 from loadlab.kinds.study import sampling
 from loadlab.kinds.study.sampling import Cells, Level
 from loadlab.model import (
@@ -98,11 +100,6 @@ def erratum(mistake: StudyErratum, cells: Cells) -> Erratum:
     """Return an error of the source with what was measured; None where nothing was."""
     sample = sampling.sample(cells.get(mistake.cell or "", ()), mistake.metric or "goodput")
     return Erratum(
-        mistake=mistake.mistake,
-        printed=mistake.printed,
-        corrected=mistake.corrected,
-        where=mistake.where,
-        cell=mistake.cell,
-        metric=mistake.metric,
+        **asdict(mistake),
         measured=sampling.median(sample) if sample.by_block else None,
     )

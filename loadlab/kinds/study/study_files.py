@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from loadlab.kinds.lesson import definition
 from loadlab.model import (
@@ -43,7 +45,7 @@ from loadlab.model import (
     StudyRate,
     StudySetting,
 )
-from loadlab.model.study import FileCell, FileFigures, FileRate, Scalar, StudyFile
+from loadlab.model.study import FileCell, FileFigures, FileRate, Scalar, StudyFile, StudyLoad
 from loadlab.run.catalog import known, load_yaml, names
 from loadlab.run.errors import PlanError
 from loadlab.tuning.profiles import tuning_keys, without
@@ -61,6 +63,11 @@ _UNITS = {
 def filled(options: Mapping[str, OptionValue]) -> GivenOptions:
     """Return the options that have a value."""
     return {name: value for name, value in options.items() if value is not None and value != ""}
+
+
+def shared(record: Struct, base: type[Struct]) -> dict[str, Any]:
+    """Return the fields that a record has of a base."""
+    return {name: getattr(record, name) for name in base.__struct_fields__}
 
 
 def read(path: Path) -> StudyFile:
@@ -207,12 +214,7 @@ def _cells(entry: FileCell, rates: Mapping[str, FileRate], scale: str) -> Iterat
         yield StudyCell(
             name="-".join([entry.name, *(label for label, _ in choice)]),
             options=options,
-            expected_void=entry.expected_void,
-            burst_every_s=entry.burst_every_s,
-            stall=entry.stall,
-            background_endpoint=entry.background_endpoint,
-            injection=entry.injection,
-            expectation=entry.expectation,
+            **shared(entry, StudyLoad),
         )
 
 
@@ -258,14 +260,13 @@ def _publication(file: StudyFile, options: GivenOptions, scale: str) -> StudyPub
 def _figures(group: FileFigures) -> PublishedFigures:
     """Return a group of `figures` with each number in its metric's own unit."""
     return PublishedFigures(
-        title=group.title,
-        where=group.where,
-        reference=group.reference,
-        not_reproduced=group.not_reproduced,
-        cells={
-            name: {metric: in_unit(metric, figure) for metric, figure in figures.items()}
-            for name, figures in group.cells.items()
-        },
+        **{
+            **asdict(group),
+            "cells": {
+                name: {metric: in_unit(metric, figure) for metric, figure in figures.items()}
+                for name, figures in group.cells.items()
+            },
+        }
     )
 
 
