@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
@@ -18,6 +19,7 @@ from loadlab.model import (
     CellSummary,
     ClientCpu,
     Difference,
+    Exercise,
     HostDescription,
     HostTelemetry,
     Item,
@@ -85,6 +87,12 @@ def cell(**changes: Any) -> Cell:
 def result(**changes: Any) -> Result:
     """Return the valid result of one repetition of cell(), with these changes."""
     return replace(_result(), **changes)
+
+
+def result_of(item: Item, **changes: Any) -> Result:
+    """Return the first valid result of a planned measurement, with these changes."""
+    own = ("cell_id", "cell", "purpose", "base", "input_hashes")
+    return result(**{"repetition": 1, **{name: getattr(item, name) for name in own}, **changes})
 
 
 def item(**changes: Any) -> Item:
@@ -370,6 +378,14 @@ def planned_study(**changes: Any) -> PlannedStudy:
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
     )
     return replace(study, **changes)
+
+
+def exercise() -> Exercise:
+    """Return a lesson's exercise with two hints, look and change."""
+    goal = {"metric": "goodput", "cell": "check", "at_least": 1}
+    fields = {"cured": [{"statement": "s", "all": [goal]}], "solution": {"cell": "two"}}
+    hints = ["look", "change"]
+    return msgspec.convert({"cell": "one", "task": "t", "hints": hints, **fields}, Exercise)
 
 
 def lesson(*cells: str, **changes: Any) -> dict[str, Any]:

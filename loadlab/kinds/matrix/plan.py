@@ -7,6 +7,7 @@ lanes of one.
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -40,7 +41,7 @@ from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import tuning_profile
-from loadlab.tuning.sizing import Pool, PooledStack
+from loadlab.tuning.sizing import PooledStack
 
 NAME = "matrix"
 # What the candidates and their schedule leave no room for, beside what a comparison does.
@@ -211,15 +212,7 @@ def _refuse_short(matrix: Matrix, rule: MatrixRule) -> None:
 def _admitted(root: Path, planned: PlannedCells, most: int) -> int:
     """Return how many candidates, at most ``most``, PostgreSQL admits the connections of."""
     profile, pool_size = tuning_profile(root, planned.options.tuning[0]), sizing.largest_pool(root)
-    stacks = {
-        name: PooledStack(
-            framework=stack.framework,
-            app=Pool(pool_size=stack.app.pool_size),
-            workers=stack.workers,
-            threads=stack.threads,
-        )
-        for name, stack in planned.stacks.items()
-    }
+    stacks = msgspec.convert(planned.stacks, dict[str, PooledStack], from_attributes=True)
     cores = planned.options.matrix or 1
     admitted = (
         together

@@ -57,18 +57,13 @@ def cells(plan: Plan) -> list[str]:
     return [item.cell_id for one in plan.experiments for item in one.items]
 
 
-def test_a_run_is_repeated_with_what_was_given() -> None:
-    first = {"framework": "flask", "rate": "200,400", "endpoint": "index", "seed": 7}
-    before = made(**first)
-    again = repeated(before)
+@pytest.mark.parametrize("load", [{"rate": "200,400"}, {"ramp": "100..300", "curve": False}])
+def test_a_run_is_repeated_with_what_was_given(load: dict[str, Any]) -> None:
+    first = {"framework": "flask", "endpoint": "index", "seed": 7, **load}
+    again = repeated(made(**first))
     assert cells(again) == cells(builders.plan(**first))
     assert (again.options.seed, again.options.like) == (7, "before")
     assert again.run_id == "20261120-171647-flask"
-
-
-def test_a_ramp_is_repeated() -> None:
-    first = {"endpoint": "index", "ramp": "100..300", "curve": False, "framework": "aiohttp"}
-    assert cells(repeated(made(**first))) == cells(builders.plan(**first))
 
 
 def test_an_option_beside_it_overrides_and_an_inventory_does_not() -> None:
@@ -104,23 +99,18 @@ def test_a_study_is_repeated_at_its_scale() -> None:
     assert (again.study.name, again.study.scale) == ("quick", "smoke")
 
 
-REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    (
-        {"framework": "aiohttp"},
-        {"study": "quick"},
-        "like: the run before ran no study, and study: ",
-    ),
-    (
-        {"study": "quick"},
-        {"study": "ablation"},
-        "ran the study quick, and study: 'ablation' was gi",
-    ),
-    ({"study": "quick"}, {"framework": "flask"}, "framework: 'flask' would change nothing"),
-    ({"framework": "aiohttp"}, {"run_id": "before"}, "is the run to repeat itself"),
-]
+OF_A_STUDY, ALONE = {"study": "quick"}, {"framework": "aiohttp"}
 
 
-@pytest.mark.parametrize(("first", "user", "words"), REFUSED)
+@pytest.mark.parametrize(
+    ("first", "user", "words"),
+    [
+        (ALONE, {"study": "quick"}, "like: the run before ran no study, and study: "),
+        (OF_A_STUDY, {"study": "ablation"}, "ran the study quick, and study: 'ablation' was gi"),
+        (OF_A_STUDY, {"framework": "flask"}, "framework: 'flask' would change nothing"),
+        (ALONE, {"run_id": "before"}, "is the run to repeat itself"),
+    ],
+)
 def test_what_does_not_go_together_is_refused(
     first: dict[str, Any], user: dict[str, Any], words: str
 ) -> None:

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from loadlab.kinds import all_kinds, derive_run, page, plan_run, run_end, troubleshooting, turns
 from loadlab.kinds.kind import Draft, Kind, ResolvedRun
-from loadlab.model import Record, Study, StudyCell, StudyPublication, Summary
+from loadlab.kinds.study.study_files import without_file
+from loadlab.model import Record, Study, StudyCell, Summary
 from loadlab.plan import schedule
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, with_blocks
@@ -33,17 +34,8 @@ class Idle(Kind):
         return plan.study is not None and plan.study.name == self.name
 
     def study(self, request: Request, run: ResolvedRun) -> Study:
-        return Study(
-            kind="study",
-            name=self.name,
-            scale=None,
-            description="one cell",
-            options={"duration": 3},
-            cells=[StudyCell(name="alone", options={"workers": 1})],
-            claims=[],
-            aa_controls=False,
-            publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
-        )
+        cells = [StudyCell(name="alone", options={"workers": 1})]
+        return without_file(self.name, "one cell", {"duration": 3}, cells)
 
     def schedule(self, draft: Draft) -> PlannedCells:
         return replace(draft.cells, options=replace(draft.cells.options, repetitions=2))
@@ -82,9 +74,7 @@ def measure(plan: Plan) -> RunDir:
     run = RunDir(Path(plan.run_dir))
     while (turn := turns.take(run.path, 0, None, None, 1.0)).following is not None:
         item = turn.following
-        result = builders.result(
-            cell_id=item.cell_id, cell=item.cell, repetition=item.repetition, block=item.block
-        )
+        result = builders.result_of(item, repetition=item.repetition, block=item.block)
         builders.store(run.path, result)
     derive_run.summary(run.path)
     return run

@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import page, run_end
-from loadlab.model import Certificate, Disturbance, Expectation, Progress, Summary
+from loadlab.model import Certificate, Disturbance, Expectation, Summary
 from loadlab.plan import plan_document as plans
 from loadlab.report.html import Headline
 from loadlab.run import documents, lock
 from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 from tests.unit.report import blocks
 
@@ -37,16 +38,8 @@ class Run:
         documents.write(self.path / "plan.json", documents.encode(run))
 
     def progress(self, **changed: Any) -> None:
-        found = Progress(
-            run_id="mine",
-            updated=NOW,
-            done=4,
-            total=4,
-            seconds_left=0.0,
-            ends=NOW - 60,
-            abandoned={},
-        )
-        documents.write(self.path / "progress.json", documents.encode(replace(found, **changed)))
+        finished = {"done": 4, "total": 4, "ends": NOW - 60}
+        builders.progress(RunDir(self.path), **{**finished, **changed})
 
 
 @pytest.fixture

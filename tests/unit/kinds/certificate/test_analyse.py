@@ -31,6 +31,7 @@ from tests.unit.builders import (
     processes,
     repetition,
     summary,
+    valid,
     void,
     write_plan,
 )
@@ -118,31 +119,34 @@ def test_time_in_the_kernel_is_beside_what_was_burned_there(share: float, passed
     assert [figure.passed for figure in figures] == [True, passed]
 
 
+VOID = Expectation(fault="", valid=False, reasons=["foreign_cpu", "generator_cpu"])
+VALID = Expectation(fault="")
+WITH_FINDING = Expectation(fault="", findings=["retransmits"])
+
+
+def with_finding(code: str) -> Validity:
+    return Validity(valid=True, reasons=[], findings=[Reason(code=code)])
+
+
 @pytest.mark.parametrize(
-    ("validity", "passed"),
+    ("expected", "validity", "passed"),
     [
-        (void("foreign_cpu"), True),
-        (void("steal"), False),
-        (Validity(valid=True, reasons=[], findings=[Reason(code="foreign_cpu")]), False),
+        # A fault of the instrument has to void for its reason.
+        (VOID, void("foreign_cpu"), True),
+        (VOID, void("steal"), False),
+        (VOID, with_finding("foreign_cpu"), False),
+        # A fault of the server may not void.
+        (VALID, void("steal"), False),
+        (VALID, valid(), True),
+        # An expected finding has to be there.
+        (WITH_FINDING, valid(), False),
+        (WITH_FINDING, with_finding("retransmits"), True),
     ],
 )
-def test_a_fault_of_the_instrument_has_to_void_for_its_reason(
-    validity: Validity, passed: bool
+def test_a_test_passes_with_the_validity_that_it_expects_only(
+    expected: Expectation, validity: Validity, passed: bool
 ) -> None:
-    expected = Expectation(fault="", valid=False, reasons=["foreign_cpu", "generator_cpu"])
     assert certify(expected, repetition(validity=validity)).passed is passed
-
-
-def test_a_fault_of_the_server_may_not_void() -> None:
-    assert not certify(Expectation(fault=""), repetition(validity=void("steal"))).passed
-    assert certify(Expectation(fault=""), repetition()).passed
-
-
-def test_an_expected_finding_has_to_be_there() -> None:
-    expected = Expectation(fault="", findings=["retransmits"])
-    found = Validity(valid=True, reasons=[], findings=[Reason(code="retransmits")])
-    assert not certify(expected, repetition()).passed
-    assert certify(expected, repetition(validity=found)).passed
 
 
 def test_a_test_whose_rate_is_unknown_says_nothing_of_the_lab() -> None:

@@ -77,13 +77,10 @@ def measured(planned: Plan, blocks: int, void: str = "") -> tuple[list[dict[str,
             assert {lane.repetition for lane in item.lanes} == {item.repetition}
         for lane in item.measured:
             is_void = lane.cell_id == void and lane.cell_id not in results
-            result = replace(
-                builders.result(),
-                cell_id=lane.cell_id,
+            result = builders.result_of(
+                lane,
                 repetition=item.repetition,
                 block=item.block,
-                purpose=lane.purpose,
-                cell=lane.cell,
                 goodput=1000.0,
                 validity=builders.void("steal") if is_void else builders.valid(),
             )

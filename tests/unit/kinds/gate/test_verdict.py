@@ -129,15 +129,12 @@ class Machine:
                 ),
             )
         )
-        found, goodput = builders.result(), 20_000 * times("goodput")
-        return replace(
-            found,
-            cell_id=item.cell_id,
+        goodput = 20_000 * times("goodput")
+        hosts = builders.present(builders.result().telemetry)
+        return builders.result_of(
+            item,
             repetition=repetition,
             block=block,
-            purpose=item.purpose,
-            base=item.base,
-            cell=item.cell,
             validity=replace(builders.valid(), valid=(item.cell_id, repetition) not in self.void),
             started=self.now - 3,
             finished=self.now - 0.001 * (item.purpose == "aa_control"),
@@ -151,9 +148,7 @@ class Machine:
             if item.cell.load.lanes is None
             else Saturated(goodput=goodput, right=3000, slices=20, seconds=4.0, cut=0),
             response_time=response_time if item.cell.load.mode == "constant" else None,
-            telemetry=replace(
-                builders.present(found.telemetry), server=replace(server, cpu_busy=self.busy)
-            ),
+            telemetry=replace(hosts, server=replace(server, cpu_busy=self.busy)),
         )
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from loadlab.kinds import plan_run as planning
 from loadlab.kinds.lesson import plan as stages
-from loadlab.model import Item, Reader, Result
+from loadlab.model import Item, Reader
 from loadlab.plan import records, schedule
 from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.schedule import NextMeasurement
 from loadlab.plan.user_options import Request
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
@@ -58,30 +59,13 @@ def keep(made: Plan) -> Plan:
     return made
 
 
-def result_of(item: Item, **changed: Any) -> Result:
-    return builders.result(
-        cell_id=item.cell_id,
-        cell=item.cell,
-        purpose=item.purpose,
-        base=item.base,
-        input_hashes=item.input_hashes,
-        **changed,
-    )
-
-
-def checks_of(made: Plan) -> list[Item]:
-    return [item for item in items(made.experiments) if item.purpose == "check"]
-
-
 def measure(made: Plan, **changed: Any) -> list[str]:
     """Measure what is left; return the cell_ids."""
     run_dir, found = Path(made.run_dir), []
-    while following := schedule.next_item(
-        made, records.load(run_dir), {}, None, 0, keeps_order=True
-    ):
-        own = {"repetition": following.repetition, "block": following.block}
-        builders.store(run_dir, result_of(following, **own, **changed))
-        found.append(following.cell_id)
+    while item := schedule.next_item(made, records.load(run_dir), {}, None, 0, keeps_order=True):
+        at = {"repetition": item.repetition, "block": item.block}
+        builders.store(run_dir, builders.result_of(item, **at, **changed))
+        found.append(item.cell_id)
     return found
 
 
@@ -94,14 +78,24 @@ def taught(lab: Path, name: str, **given: Any) -> Plan:
     return made
 
 
+def following(made: Plan) -> NextMeasurement:
+    records_of_run = records.load(Path(made.run_dir))
+    return builders.present(schedule.next_item(made, records_of_run, {}, None, 0))
+
+
+def of_check(made: Plan) -> Item:
+    """Return the only check of a plan."""
+    (check,) = (item for item in items(made.experiments) if item.purpose == "check")
+    return check
+
+
 def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
     run = taught(lab, "listen_backlog", duration=4)
     broken = builders.present(run.study).cells["short"][0]
     for number in (1, 2, 3):
         made = keep(plan(lab, "check"))
         assert (made.run_id, made.remaining) == (run.run_id, 1)
-        following = schedule.next_item(made, records.load(Path(made.run_dir)), {}, None, 0)
-        found = builders.present(following)
+        found = following(made)
         assert found.switch == schedule.Switch(stack=None, tuning=None, network=None)
         assert (found.purpose, found.base) == ("check", broken)
         assert found.cell.load.duration_s == 4
@@ -117,7 +111,7 @@ def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
 
 def test_check_injects_what_belongs_to_the_load_and_no_neighbour(lab: Path) -> None:
     taught(lab, "syn_queue")
-    (check,) = checks_of(plan(lab, "check"))
+    check = of_check(plan(lab, "check"))
     assert builders.present(check.cell.load.injection).half_open
 
 
@@ -126,7 +120,7 @@ def test_check_injects_no_neighbour(lab: Path) -> None:
     made = plan(lab, "check")
     beside = builders.present(run.study).cells["beside"][0]
     loads = {item.cell_id: item.cell.load for item in items(made.experiments)}
-    (check,) = checks_of(made)
+    check = of_check(made)
     assert builders.present(loads[beside].injection).neighbour
     assert check.cell.load.injection is None
     # The neighbour that the reader has to find does not void it.
@@ -136,11 +130,10 @@ def test_check_injects_no_neighbour(lab: Path) -> None:
 def test_a_check_that_failed_is_made_again(lab: Path) -> None:
     taught(lab, "keepalive")
     first = keep(plan(lab, "check"))
-    (check,) = checks_of(first)
-    failed = result_of(check, repetition=1, error="nginx did not start")
+    check = of_check(first)
+    failed = builders.result_of(check, error="nginx did not start")
     builders.store(Path(first.run_dir), failed)
-    again = checks_of(plan(lab, "check"))
-    assert [item.cell_id for item in again] == [check.cell_id]
+    assert of_check(plan(lab, "check")).cell_id == check.cell_id
 
 
 def test_a_check_that_is_void_is_measured_again_at_once_and_counts_as_one(lab: Path) -> None:
@@ -176,7 +169,8 @@ def test_the_hosts_get_the_set_up_of_the_stage(lab: Path, stage: str, tuning: st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) -> None:
-    study = builders.present(taught(lab, name).study)
+    run = taught(lab, name)
+    study = builders.present(run.study)
     exercise = builders.present(study.lesson).exercise
     if exercise is None:
         with pytest.raises(
@@ -195,17 +189,16 @@ def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_every_transfer_measures_one_more_cell(lab: Path, name: str) -> None:
     run = taught(lab, name)
-    transfer = builders.present(builders.present(builders.present(run.study).lesson).transfer)
+    lesson = builders.present(builders.present(run.study).lesson)
+    transfer = builders.present(lesson.transfer)
     made = keep(plan(lab, "transfer"))
     assert made.remaining == 1
-    following = builders.present(
-        schedule.next_item(made, records.load(Path(made.run_dir)), {}, None, 0)
-    )
+    found = following(made)
     (cell_id,) = builders.present(made.study).cells["transfer"]
-    assert following.cell_id == cell_id
+    assert found.cell_id == cell_id
     assert cell_id not in [item.cell_id for item in items(run.experiments)]
     # It is set up by the lab, whatever was there.
-    assert None not in (following.switch.stack, following.switch.tuning)
+    assert None not in (found.switch.stack, found.switch.tuning)
     measure(made)
     given = Reader(exercise_began=1, transfer=[None] * len(transfer.predictions))
     documents.write(RunDir(Path(made.run_dir)).reader, documents.encode(given))

@@ -7,15 +7,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.kinds.lesson import reader
-from loadlab.model import Exercise, Prediction, Reader
+from loadlab.model import Prediction, Reader
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 
-CLAIM = {"statement": "s", "all": [{"metric": "goodput", "cell": "check", "at_least": 1}]}
-EXERCISE = msgspec.convert(
-    {"cell": "a", "task": "t", "hints": ["1", "2"], "cured": [CLAIM], "solution": {"cell": "b"}},
-    Exercise,
-)
+EXERCISE = builders.exercise()
 ANSWERED = Reader(answers=["b"], seconds=3)
 
 

@@ -27,10 +27,7 @@ def run(run_dir: Path, name: str, answers: list[str | None], **changed: object) 
     for item in items(plan.experiments):
         batch = item.cell.load.mode == "batch"
         client = builders.client(EMFILE=981) if batch else None
-        result = builders.result(
-            cell_id=item.cell_id, cell=item.cell, repetition=1, **{"client": client, **changed}
-        )
-        builders.store(run_dir, result)
+        builders.store(run_dir, builders.result_of(item, **{"client": client, **changed}))
     documents.write(RunDir(run_dir).reader, documents.encode(Reader(answers=answers, seconds=40.5)))
     derive_run.summary(run_dir)
     return run_dir

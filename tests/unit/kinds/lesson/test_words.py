@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from loadlab.kinds.lesson import words
-from loadlab.model import CheckResult, Claim, Exercise, Prediction, Reason, Solution, UnmeasuredCell
+from loadlab.model import CheckResult, Claim, Prediction, Reason, UnmeasuredCell
 from tests.unit import builders
 
 CHOICE, NUMBER = msgspec.convert(builders.lesson("one")["predictions"], list[Prediction])
@@ -42,10 +42,8 @@ def test_a_login_is_a_command_for_the_shell() -> None:
 
 
 def test_hints_come_one_at_a_time() -> None:
-    hints, solution = ["look", "change"], Solution(cell="two")
-    asked = Exercise(cell="one", task="t", hints=hints, cured=[], solution=solution)
-    assert words.hint(asked, 1) == "Hint 1 of 2: look"
-    assert words.hint(asked, 3).startswith("There are only 2 hints.")
+    assert words.hint(builders.exercise(), 1) == "Hint 1 of 2: look"
+    assert words.hint(builders.exercise(), 3).startswith("There are only 2 hints.")
 
 
 def claim(outcome: str, value: float, **statement: object) -> Claim:
