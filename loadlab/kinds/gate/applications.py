@@ -55,7 +55,8 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
     else:
         commit = _git(name, source, "rev-parse", "--verify", f"{options['ref']}^{{commit}}")
         state = _git(name, source, "rev-parse", f"{commit}:./")
-    made_of = [state, sorted(packages), [_sha256(path) for path in wheels]]
+    contents = [hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels]
+    made_of = [state, sorted(packages), contents]
     key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
     # A stack is called after the folder.
     folder = _FOLDER / key / application.name_of(str(location))
@@ -73,10 +74,6 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
 def _words(option: OptionValue) -> list[str]:
     values = option if isinstance(option, list) else [option]
     return [str(value) for value in values if value is not None]
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _git(name: str, folder: Path, *words: str) -> str:

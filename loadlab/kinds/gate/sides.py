@@ -55,9 +55,9 @@ def of_cells(base: str, head: str, control: str, records: Records) -> Cells:
     measured = (records[name].cell for name in (base, head, control) if name in records)
     cell = next(measured, None)
     void = {
-        name: _void_codes(recorded.measured(cell_id, records))
+        name: list(dict.fromkeys(reason.code for rep in reps for reason in rep.validity.reasons))
         for name, cell_id in (("base", base), ("head", head), ("control", control))
-        if recorded.measured(cell_id, records) and not recorded.valid(cell_id, records)
+        if (reps := recorded.measured(cell_id, records)) and not recorded.valid(cell_id, records)
     }
     shared = None
     if cell is not None and cell.load.lanes is not None:
@@ -75,10 +75,6 @@ def of_cells(base: str, head: str, control: str, records: Records) -> Cells:
         turns=recorded.turns(records),
         void=void,
     )
-
-
-def _void_codes(reps: Sequence[Repetition]) -> list[str]:
-    return list(dict.fromkeys(reason.code for rep in reps for reason in rep.validity.reasons))
 
 
 def _valid(cell_id: str, records: Records, numbers: set[int] | None) -> ByBlock:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from loadlab.model import Lesson, Prediction, StudyClaim
+from loadlab.model import Lesson, Prediction
 from loadlab.run import expressions
 
 # Name of the hosts as the reader left them, in the claims of an exercise.
@@ -44,7 +44,10 @@ def check(lesson: Lesson, cells: Sequence[str]) -> None:
         with _at("exercise"):
             solved = lesson.exercise.solution.cell
             _refuse_unknown([lesson.exercise.cell, *([solved] if solved else [])], cells)
-            _check_claims([*lesson.exercise.cured, *lesson.exercise.price], cells)
+            claims = [*lesson.exercise.cured, *lesson.exercise.price]
+            for statement in (statement for claim in claims for statement in claim.all):
+                _refuse_unknown(statement.cells, [*cells, CHECK])
+                expressions.check_metric(statement.metric)
     if lesson.transfer is not None:
         with _at("transfer"):
             every = [*cells, TRANSFER]
@@ -72,13 +75,6 @@ def _check_predictions(
                 if not expressions.is_condition(option.holds):
                     raise ValueError(f"'{option.holds}' is no condition")
                 expressions.check(option.holds, cells, fits)
-
-
-def _check_claims(claims: Iterable[StudyClaim], cells: Sequence[str]) -> None:
-    for claim in claims:
-        for statement in claim.all:
-            _refuse_unknown(statement.cells, [*cells, CHECK])
-            expressions.check_metric(statement.metric)
 
 
 def _refuse_unknown(named: Iterable[str], cells: Sequence[str]) -> None:

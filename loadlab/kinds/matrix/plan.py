@@ -4,6 +4,7 @@ Each candidate is one cell, a closed loop of a few seconds. Candidates that can 
 lanes of one.
 """
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -129,14 +130,10 @@ def timetable(matrix: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
         raise PlanError(
             f"budget: {lasting(budget_s)} is too little for {len(matrix.candidates)} candidates, "
             f"which need {lasting(least)} here: {lasting(set_ups)} to set each up once, "
-            f"{lasting(least - set_ups)} to measure. Give at least -e budget={_minutes(least)}m, "
-            "or fewer candidates, for example -e server=<name>."
+            f"{lasting(least - set_ups)} to measure. Give at least -e "
+            f"budget={math.ceil(least / 60)}m, or fewer candidates, for example -e server=<name>."
         )
     return Timetable(rounds=rounds, blocks=int((budget_s - set_ups - halving) / final))
-
-
-def _minutes(seconds: float) -> int:
-    return int(-(-seconds // 60))
 
 
 def as_matrix(draft: Draft) -> PlannedCells:

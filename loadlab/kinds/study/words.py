@@ -1,8 +1,7 @@
 """Words for claims.json, which analyse.py judges."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from loadlab.kinds.study.judge_claims import OUTCOMES
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
 from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names
 from loadlab.report import words
@@ -115,24 +114,13 @@ def decided(claim: Claim) -> str:
     return f"{claim.outcome}, by {step}" if step else claim.outcome
 
 
-def deciding(steps: Sequence[ClaimPart]) -> ClaimPart:
-    """Return the step that decided an order: of the worst outcome, the one with the
-    smallest ratio."""
-
-    def key(step: ClaimPart) -> tuple[int, float]:
-        return OUTCOMES.index(step.outcome), -1.0 if step.value is None else step.value
-
-    return min(steps, key=key)
-
-
 def failing_step(claim: Claim) -> str:
     """Return the step that kept a longer order from being confirmed, in words; "" where there is
-    none."""
+    none. Of the steps with the worst outcome it is the one with the smallest ratio."""
     steps = [part for part in claim.parts if part.order is not None]
-    decided = deciding(steps) if steps else None
-    if decided is None or not claim.outcome == decided.outcome != "confirmed":
-        return ""
-    return wanted(decided.statement)
+    steps = [step for step in steps if step.outcome == claim.outcome != "confirmed"]
+    smallest = sorted(steps, key=lambda step: -1.0 if step.value is None else step.value)[:1]
+    return "".join(wanted(step.statement) for step in smallest)
 
 
 def measured(part: ClaimPart) -> str:
