@@ -334,17 +334,18 @@ def progress(run: RunDir, **changes: Any) -> None:
     documents.write(run.progress, documents.encode(replace(written, **changes)))
 
 
+def request(options: dict[str, Any], /, **fields: Any) -> Request:
+    """Return the request of a new run of the lab with these options, with these changes."""
+    own = {"root": ROOT, "specs": SPECS, "now": datetime.datetime(2026, 11, 20, 17, 16, 47)}
+    return Request(**{**own, "given_options": options, **fields})
+
+
 def plan(root: Path = ROOT, /, **options: Any) -> Plan:
     """Return the plan of a new run of the lab with these options: aiohttp unless another framework,
     a study or a lesson is given, and without a curve and cross-checks unless these are."""
     framework = {} if {"study", "lesson"} & options.keys() else {"framework": "aiohttp"}
-    request = Request(
-        root=root,
-        specs=SPECS,
-        given_options={**framework, "curve": False, "cross_check": False, **options},
-        now=datetime.datetime(2026, 11, 20, 17, 16, 47),
-    )
-    return planning.plan(request)
+    alone = {**framework, "curve": False, "cross_check": False, **options}
+    return planning.plan(request(alone, root=root))
 
 
 @cache

@@ -1,8 +1,6 @@
 """What a run is given that repeats another one."""
 
-import datetime
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,20 +10,14 @@ from loadlab.history import reproduction
 from loadlab.kinds import plan_run as planning
 from loadlab.model import Original, Recipe, Source
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from tests.unit import builders
-
-ROOT = Path(__file__).parents[3]
-SPECS = builders.SPECS
-NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 
 def made(**given: Any) -> Recipe:
     """Return the recipe of a run of this lab with these options."""
-    return reproduction.recipe_of_plan(
-        planning.plan(Request(root=ROOT, specs=SPECS, given_options=given, now=NOW)), ROOT, {}
-    )
+    planned = planning.plan(builders.request(given))
+    return reproduction.recipe_of_plan(planned, builders.ROOT, {})
 
 
 def original(found: Recipe) -> Original:
@@ -42,14 +34,8 @@ def original(found: Recipe) -> Original:
 
 def repeated(found: Recipe, inventory: dict[str, Any] | None = None, **user: Any) -> Plan:
     """Return the plan that repeats a run; ``inventory``: its options, ``user``: those with -e."""
-    ask = Request(
-        root=ROOT,
-        specs=SPECS,
-        given_options={**(inventory or {}), **user, "like": "before"},
-        user=[*user, "like"],
-        now=NOW,
-        original=original(found),
-    )
+    options = {**(inventory or {}), **user, "like": "before"}
+    ask = builders.request(options, user=[*user, "like"], original=original(found))
     return planning.plan(ask)
 
 
@@ -95,8 +81,8 @@ def test_the_generator_of_its_inventory_is_kept() -> None:
 def test_a_study_is_repeated_at_its_scale() -> None:
     before = made(study="quick", scale="smoke")
     again = repeated(replace(before, given_options={"study": "quick"}))
-    assert again.study is not None
-    assert (again.study.name, again.study.scale) == ("quick", "smoke")
+    study = builders.present(again.study)
+    assert (study.name, study.scale) == ("quick", "smoke")
 
 
 OF_A_STUDY, ALONE = {"study": "quick"}, {"framework": "aiohttp"}

@@ -1,6 +1,5 @@
 """A folder and a line are all that a kind of run needs to be planned, run, derived and shown."""
 
-import datetime
 from pathlib import Path
 
 import pytest
@@ -57,13 +56,7 @@ class Idle(Kind):
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
     """The plan of a run of the new kind, kept in its folder."""
     monkeypatch.setattr(all_kinds, "KINDS", [Idle(), *all_kinds.KINDS])
-    request = Request(
-        root=builders.ROOT,
-        specs=builders.SPECS,
-        given_options={"framework": "aiohttp", "endpoint": "index"},
-        now=datetime.datetime(2026, 11, 20),
-        kind="idle",
-    )
+    request = builders.request({"framework": "aiohttp", "endpoint": "index"}, kind="idle")
     plan = replace(plan_run.plan(request), run_dir=str(tmp_path))
     builders.write_plan(tmp_path, plan)
     return plan

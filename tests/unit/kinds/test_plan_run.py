@@ -1,4 +1,3 @@
-import datetime
 import itertools
 import re
 import shutil
@@ -23,7 +22,6 @@ from loadlab.plan import check_options as options
 from loadlab.plan import plan_document as plan_json
 from loadlab.plan.check_options import BOUNDS
 from loadlab.plan.plan_document import Plan, PlannedComparison
-from loadlab.plan.user_options import Request
 from loadlab.run import catalog, documents
 from loadlab.run.errors import PlanError, ResultError
 from loadlab.run.run_dir import RunDir
@@ -38,7 +36,6 @@ NGINX = "files/reverse_proxies/nginx/reverse_proxy.yml"
 SPECS = builders.SPECS
 BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 NUMBERS = st.sampled_from(sorted(BOUNDS))
 APPS = {name: manifest(ROOT, f"apps/{name}") for name in catalog.names(ROOT / "apps", "*/app.yml")}
 # All that the lab's own files have.
@@ -145,17 +142,9 @@ def make(
     request: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> Plan:
-    ask = Request(
-        root=lab,
-        specs=SPECS,
-        given_options={"curve": False, "cross_check": False, **given},
-        begin=begin,
-        needs_framework=needs,
-        now=NOW,
-        python=python,
-        **request,
-    )
-    return plans.plan(ask)
+    alone = {"curve": False, "cross_check": False, **given}
+    own = {"root": lab, "begin": begin, "needs_framework": needs, "python": python, **request}
+    return plans.plan(builders.request(alone, **own))
 
 
 def convert(name: str, value: Any) -> Any:

@@ -1,6 +1,5 @@
 """A lesson's run as its stages go on with it, without hosts."""
 
-import datetime
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from loadlab.model import Item, Reader
 from loadlab.plan import records, schedule
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.schedule import NextMeasurement
-from loadlab.plan.user_options import Request
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir
@@ -21,7 +19,6 @@ from tests.unit import builders
 
 ROOT = builders.ROOT
 NAMES = sorted(path.stem for path in (ROOT / "files" / "lessons").glob("*.yml"))
-SPECS = builders.SPECS
 
 
 @pytest.fixture
@@ -34,19 +31,10 @@ def lab(tmp_path: Path) -> Path:
 
 def plan(lab: Path, stage: str = "run", **given: Any) -> Plan:
     begins = stage == "run"
-    ask = Request(
-        root=lab,
-        specs=SPECS,
-        given_options=given,
-        now=datetime.datetime(2026, 11, 20, 17, 16, 47),
-        user=list(given),
-        begin=begins,
-        needs_run=not begins,
-        kind="lesson",
-        stage=stage,
-        python="3.13",
+    of_stage = {"kind": "lesson", "stage": stage, "begin": begins, "needs_run": not begins}
+    return planning.plan(
+        builders.request(given, root=lab, user=[*given], python="3.13", **of_stage)
     )
-    return planning.plan(ask)
 
 
 def keep(made: Plan) -> Plan:

@@ -1,6 +1,5 @@
 """The candidates of a matrix: servers, workers and threads that make sense on so many cores."""
 
-import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,17 +14,13 @@ from loadlab.plan import check_options, schedule
 from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.schedule import Switch
-from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from tests.unit import builders
-
-NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 
 def planned(root: Path, options: Mapping[str, object], user: Sequence[str] = ()) -> Plan:
     given = check_options.given_of(options)
-    ask = Request(root=root, specs=builders.SPECS, given_options=given, now=NOW, user=[*user])
-    return planning.plan(ask)
+    return planning.plan(builders.request({**given}, root=root, user=[*user]))
 
 
 def made(

@@ -1,4 +1,3 @@
-import datetime
 import itertools
 import re
 from pathlib import Path
@@ -21,7 +20,6 @@ from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.modes.search import Search
 from loadlab.plan.modes.stopping import ONCE
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.user_options import Request
 from loadlab.run import catalog
 from loadlab.run.errors import PlanError
 from tests.unit import builders
@@ -31,7 +29,6 @@ FILES = {
     name: catalog.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
     for name in catalog.names(ROOT / "files" / "studies", "*.yml")
 }
-SPECS = builders.SPECS
 # About what the hosts' setting up for another stack takes, and a measurement beside its load.
 SWITCH_S, BESIDE_S = 12, 4
 SIZES = [(name, scale) for name, file in FILES.items() for scale in file["scales"]]
@@ -45,9 +42,7 @@ def write(root: Path, **file: Any) -> Path:
 
 
 def find(root: Path, **given: Any) -> Study:
-    found = study_files.find(root, {"study": "one", **given}, None)
-    assert found is not None
-    return found
+    return study_files.find(root, {"study": "one", **given}, None)
 
 
 def test_a_matrix_multiplies_a_cell(tmp_path: Path) -> None:
@@ -160,7 +155,6 @@ def test_latencies_are_in_microseconds_whatever_the_unit(number: float, unit: st
 def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
     """Claims name cells that this scale has; figures and mistakes those that some scale has."""
     found = study_files.find(ROOT, {"study": name, "scale": scale}, "study")
-    assert found is not None
     named = [cell.name for cell in found.cells]
     assert len(set(named)) == len(named)
     check_claims(found.claims, dict.fromkeys(named, 1))
@@ -220,16 +214,8 @@ def test_no_connection_of_a_published_closed_loop_waits_longer_than_the_timeout(
 
 
 def make(name: str, scale: str, pairs: int = 1) -> Plan:
-    ask = Request(
-        root=ROOT,
-        specs=SPECS,
-        given_options={"study": name, "scale": scale},
-        now=datetime.datetime(2026, 11, 20),
-        python="3.13",
-        kind="study",
-        pairs=pairs,
-    )
-    return plan_run.plan(ask)
+    options = {"study": name, "scale": scale}
+    return plan_run.plan(builders.request(options, python="3.13", kind="study", pairs=pairs))
 
 
 def minutes(name: str, scale: str) -> float:
