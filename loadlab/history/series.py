@@ -7,6 +7,8 @@ only: a later run cannot move a step.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -32,6 +34,7 @@ from loadlab.results.comparisons.comparison import Pair
 from loadlab.results.comparisons.noise import Floor
 from loadlab.stats import inference
 
+T = TypeVar("T")
 # So many newest runs are compared with the earlier ones of a level: the fewest of which the rule
 # tells a difference.
 NEWEST = inference.LEAST
@@ -113,7 +116,18 @@ def build(runs: Sequence[PastRun]) -> History:
     cells: dict[tuple[bytes, int], Series] = {}
     searches: dict[tuple[bytes, int], Searched] = {}
     floors: dict[str, dict[str, list[Floor]]] = {}
-    differ = _Differences()
+    bases = {run.run_id: run.measured.basis for run in runs if run.measured}
+
+    @cache
+    def differences(before: str, now: str) -> list[ReproductionPart]:
+        return reproduction.deviations(bases[before], bases[now])
+
+    def changed(past: Past, run: PastRun, cell: Cell) -> list[ReproductionPart]:
+        """Return what differs for a cell from the last of the runs before; nothing without one."""
+        if not past.runs:
+            return []
+        return _of_cell(cell, differences(past.runs[-1].run_id, run.run_id))
+
     for run in runs:
         if run.measured is None:
             continue
@@ -121,46 +135,28 @@ def build(runs: Sequence[PastRun]) -> History:
         floors[run.run_id] = _floors(summary)
         compared = []
         measured = [cell for cell in summary.cells if cell.purpose == "measure"]
-        for key, cell in zip(_numbered(map(_cell_key, measured)), measured, strict=True):
+        for key, cell in _numbered(measured, _cell_key):
             series = cells.setdefault(key, Series())
-            series.add(run, cell, differ.of(series.runs, run, cell.cell))
+            series.add(run, cell, changed(series, run, cell.cell))
             if series.comparable():
                 compared.append(series)
-        keys = _numbered(map(_search_key, summary.searches))
-        for key, search in zip(keys, summary.searches, strict=True):
+        for key, search in _numbered(summary.searches, _search_key):
             searched = searches.setdefault(key, Searched())
-            searched.add_run(run, differ.of(searched.runs, run, search.cell))
+            searched.add_run(run, changed(searched, run, search.cell))
             searched.searches.append(search)
         _mark(compared, floors)
     return History(list(cells.values()), list(searches.values()))
 
 
-def _numbered(keys: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Number equal keys of one run, so that no two of its cells are one."""
+def _numbered(
+    things: Iterable[T], key_of: Callable[[T], bytes]
+) -> Iterator[tuple[tuple[bytes, int], T]]:
+    """Yield things of one run with their keys; equal ones are numbered, so that no two are one."""
     seen: Counter[bytes] = Counter()
-    for key in keys:
+    for thing in things:
+        key = key_of(thing)
         seen[key] += 1
-        yield key, seen[key]
-
-
-class _Differences:
-    """What differs between two runs; compared once for all of their cells."""
-
-    def __init__(self) -> None:
-        self._compared: dict[tuple[str, str], list[ReproductionPart]] = {}
-
-    def of(self, before: Sequence[PastRun], run: PastRun, cell: Cell) -> list[ReproductionPart]:
-        """Return what differs for a cell from the last of the runs before; nothing without one."""
-        if not before:
-            return []
-        last = before[-1]
-        assert last.measured
-        assert run.measured
-        key = last.run_id, run.run_id
-        if key not in self._compared:
-            compared = reproduction.deviations(last.measured.basis, run.measured.basis)
-            self._compared[key] = compared
-        return _of_cell(cell, self._compared[key])
+        yield (key, seen[key]), thing
 
 
 def _of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart]:
