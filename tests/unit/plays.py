@@ -2,12 +2,15 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 ROOT = Path(__file__).parents[2]
+# Variables of this machine as a host.
+LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
 
 
 def run(

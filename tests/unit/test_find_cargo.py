@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +94,9 @@ def test_the_way_to_a_cargo(tmp_path: Path, machine: dict[str, Any], words: list
 
 def test_a_build_that_outlasts_a_run_is_no_change_of_the_next(tmp_path: Path) -> None:
     stand_ins.put(tmp_path, {"flock": "[ $1 != --nonblock ]"})
-    plan = {"tls": False, "options": {"tls": False}}
     localhost = {
-        "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
-        "preflight_plan": plan,
+        **plays.LOCAL,
+        "preflight_plan": {"tls": False, "options": {"tls": False}},
         "metronome_cache": str(tmp_path / "cache"),
         "metronome_way": ["/nowhere"],
     }

@@ -1,6 +1,5 @@
 """The files of a matrix's candidate come to the run where the candidate is first set up."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,7 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     for file in files:
         file.write_text("text")
     runs: dict[str, Any] = {"matrix": {}, "other": None}
-    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    inventory = {"servers": {"hosts": {"server": local}}}
+    inventory = {"servers": {"hosts": {"server": plays.LOCAL}}}
     plays_of_runs = [play(folder / name, matrix, files) for name, matrix in runs.items()]
     done = plays.run(folder, inventory, *plays_of_runs)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +83,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
         tasks = folder / "roles" / role / "tasks"
         tasks.mkdir(parents=True)
         (tasks / f"{name}.yml").write_text(text)
-    local = {
-        "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
-        "test_address": "10.0.0.2",
-    }
-    groups = {name: {"hosts": {"server": local}} for name in ("servers", "lab")}
+    server = {**plays.LOCAL, "test_address": "10.0.0.2"}
+    groups = {name: {"hosts": {"server": server}} for name in ("servers", "lab")}
     done = plays.run(folder, {"all": {"children": groups}}, *map(play, SET_UPS))
     assert done.returncode == 0, done.stdout + done.stderr
     return {
