@@ -111,7 +111,7 @@ def refuse(command: str) -> None:
             assert list((ROOT / CATALOGUES[name]).glob(f"{value}*")), value
 
 
-@pytest.mark.parametrize(("page", "command"), commands())
+@pytest.mark.parametrize(("page", "command"), [*commands()])
 def test_every_command_is_accepted(page: str, command: str) -> None:
     refuse(command)
 
