@@ -40,11 +40,6 @@ def following(limit: CellLimit) -> str:
     return _word(limit.limit, lambda entry: entry.following)
 
 
-def lesson(limit: CellLimit) -> str:
-    """Return the name of the lesson on the limit; empty for none."""
-    return _word(limit.limit, lambda entry: entry.lesson)
-
-
 def short(limit: CellLimit) -> str:
     """Return the limit in a word or two."""
     return limit.limit.code.replace("_", " ")
@@ -53,7 +48,7 @@ def short(limit: CellLimit) -> str:
 def whole(limit: CellLimit) -> str:
     """Return the sentence, the next measurement and the lesson as one text."""
     parts = [sentence(limit), f"Next: {following(limit)}."]
-    if name := lesson(limit):
+    if name := _word(limit.limit, lambda entry: entry.lesson):
         parts.append(f"Lesson: ansible-playbook playbooks/lesson.yml -e lesson={name}")
     return " ".join(parts)
 

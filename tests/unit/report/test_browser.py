@@ -49,7 +49,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
 def rates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
     """The page of two stacks at rising rates."""
     run = tmp_path_factory.mktemp("rates")
-    summary = runs.rates(run, 2)
+    steps = (250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0)
+    summary = runs.at_rates(run, runs.STACKS[:2], steps)
     return written(run), summary
 
 

@@ -26,7 +26,7 @@ def rates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
     """Stacks at rising rates up to 32,000/s, where the client is the limit; p99 up to 100 ms."""
     run = tmp_path_factory.mktemp("rates")
     chosen = [one for one in runs.STACKS if one.framework in ("bottle", "django", "golang")]
-    return run, runs.at_rates(run, chosen, (500.0, 2000.0, 16000.0, 32000.0), 100.0)
+    return run, runs.at_rates(run, chosen, (500.0, 2000.0, 16000.0, 32000.0))
 
 
 def entries(summary: Summary) -> list[Entry]:
