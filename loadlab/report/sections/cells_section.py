@@ -545,8 +545,4 @@ def cross_check(cell: CellSummary, cells: Sequence[CellSummary]) -> Table | None
             "Cross-check: the same load by another generator, measured once. It is in no other "
             "figure. wrk2 sends up to a millisecond late, and that is in its latencies."
         )
-    return table(
-        caption,
-        _CROSS_CHECK,
-        [cell, *checks],
-    )
+    return table(caption, _CROSS_CHECK, [cell, *checks])

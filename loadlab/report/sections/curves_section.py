@@ -7,14 +7,7 @@ from msgspec.structs import replace
 
 from loadlab.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.report import words
-from loadlab.report.html import (
-    Block,
-    Heading,
-    Headline,
-    Number,
-    Table,
-    Text,
-)
+from loadlab.report.html import Block, Heading, Headline, Number, Table, Text
 from loadlab.report.sections import latency_columns
 from loadlab.report.sections.sweeps_searches_section import Judged, judged, reasons, result_of
 from loadlab.report.words import labels, repetitions_words

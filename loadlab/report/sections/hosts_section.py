@@ -27,11 +27,7 @@ from loadlab.telemetry.processes import GROUPS
 
 T = TypeVar("T")
 
-NAMES = {
-    "reverse_proxy": "reverse proxy",
-    "application": "application",
-    "postgresql": "PostgreSQL",
-}
+NAMES = {"reverse_proxy": "reverse proxy", "application": "application", "postgresql": "PostgreSQL"}
 # A value of one service's processes in a repetition; None where it is not known.
 Value: TypeAlias = Callable[[Processes, Repetition], float | None]
 

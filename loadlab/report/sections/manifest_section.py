@@ -8,14 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from loadlab.generators import registry
 from loadlab.hosts import hardware
-from loadlab.model import (
-    CertificateReference,
-    CloudInstance,
-    Hardware,
-    Manifest,
-    ManifestHost,
-    Nic,
-)
+from loadlab.model import CertificateReference, CloudInstance, Hardware, Manifest, ManifestHost, Nic
 from loadlab.model.study import OptionValue
 from loadlab.report.html import (
     Block,

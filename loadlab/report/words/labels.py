@@ -178,21 +178,17 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     stacks, beside, paces = differences(cells), differences(cells, BESIDE), loads(cells)
     faults = _different([{"fault": _fault(cell.cell.load.injection)} for cell in cells], ["fault"])
     short = names([cell.cell for cell in cells])
+    own = zip(cells, short, stacks, beside, paces, faults, strict=True)
     subjects = []
-    for index, cell in enumerate(cells):
-        path = path_of(cell.cell, paths)
+    for number, (cell, name, stack, near, pace, fault) in enumerate(own, start=1):
+        path, different = path_of(cell.cell, paths), stack + fault
+        where, whole = title(path, near + fault), title(path, different)
         subjects.append(
             Entry(
-                cell,
-                short[index],
-                path,
-                title(path, beside[index] + faults[index]),
-                stacks[index] + faults[index],
-                title(path, stacks[index] + faults[index]),
-                title(path, stacks[index] + paces[index]),
-                f"cell-{index + 1}",
+                cell, name, path, where, different, whole, title(path, stack + pace),
+                f"cell-{number}",
             )
-        )
+        )  # fmt: skip
     return subjects
 
 

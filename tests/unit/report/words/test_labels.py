@@ -33,7 +33,5 @@ def test_cells_are_named_by_the_fewest_parts_that_tell_them_apart(tmp_path: Path
 def test_a_mix_is_named_by_the_paths_of_its_requests() -> None:
     cell = builders.cell(endpoint="home:9,add:1")
     paths = {"home": "/", "add": "POST /notes"}
-    assert labels.subjects([cell], paths) == [
-        f"{labels.name(cell)} on a mix of / 9, POST /notes 1",
-    ]
+    assert labels.subjects([cell], paths) == [f"{labels.name(cell)} on a mix of / 9, POST /notes 1"]
     assert "; a mix of / 9, POST /notes 1; " in labels.common([cell], paths)
