@@ -39,12 +39,11 @@ class StudyKind(Kind):
         of its first cell."""
         if draft.study is None or not draft.study.aa_controls:
             return Controls()
-        compared = controls.comparisons(draft.cells, tunings)
-        bases = {comparison.base for comparison in compared}
+        of_comparisons = super().controls(draft, tunings)
         certain = controls.certain(draft.cells)
-        if not bases and certain:
-            bases = {certain[0].items[0].cell_id}
-        return controls.of_bases(draft.cells, bases, compared)
+        if of_comparisons.comparisons or not certain:
+            return of_comparisons
+        return controls.of_bases(draft.cells, {certain[0].items[0].cell_id}, [])
 
     def documents(self, run: RunDir, plan: Plan, summary: Summary) -> dict[Path, Record]:
         assert plan.study is not None

@@ -24,7 +24,7 @@ from tests.unit import builders
 from tests.unit.builders import present
 from tests.unit.report import blocks
 
-ROOT = Path(__file__).parents[3]
+ROOT = builders.ROOT
 FIXTURES = ROOT / "tests" / "fixtures"
 OHA, WRK = "cells/aiohttp-oha-400rps/rep-1", "cells/aiohttp-wrk-closed/rep-1"
 FAILED = "cells/aiohttp-oha-400rps/rep-2"

@@ -48,7 +48,7 @@ from loadlab.telemetry import kernel_trace
 from tests.unit import builders
 from tests.unit.report import blocks
 
-ROOT = Path(__file__).parents[3]
+ROOT = builders.ROOT
 RUN = ROOT / "tests" / "fixtures" / "documents"
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
 INDEX = "cells/aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"

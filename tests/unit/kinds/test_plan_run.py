@@ -31,7 +31,7 @@ from loadlab.stacks.contract import Contract
 from loadlab.tuning import profiles
 from tests.unit import builders
 
-ROOT = Path(__file__).parents[3]
+ROOT = builders.ROOT
 NGINX = "files/reverse_proxies/nginx/reverse_proxy.yml"
 SPECS = builders.SPECS
 BACKLOGS = {"production": 4096}

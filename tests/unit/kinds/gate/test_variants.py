@@ -14,7 +14,7 @@ from loadlab.run.errors import PlanError
 from tests.unit import builders
 from tests.unit.builders import present
 
-ROOT = Path(__file__).parents[4]
+ROOT = builders.ROOT
 VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2,tuning=stock"}
 
 

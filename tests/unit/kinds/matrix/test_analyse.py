@@ -20,7 +20,7 @@ from tests.unit import builders
 from tests.unit.builders import present
 from tests.unit.report import blocks
 
-ROOT = Path(__file__).parents[4]
+ROOT = builders.ROOT
 
 
 def equal(made: Plan, goodput: float, **better: float) -> dict[str, float]:

@@ -17,7 +17,7 @@ from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 from tests.unit.kinds.study.claimed import FAST, SLOW, STUDY, document, summary
 
-ROOT = Path(__file__).parents[4]
+ROOT = builders.ROOT
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
 PUBLISHED = [
     name

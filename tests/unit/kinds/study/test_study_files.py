@@ -24,7 +24,7 @@ from loadlab.run import catalog
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 
-ROOT = Path(__file__).parents[4]
+ROOT = builders.ROOT
 FILES = {
     name: catalog.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
     for name in catalog.names(ROOT / "files" / "studies", "*.yml")
