@@ -243,17 +243,9 @@ def _titles(cells: Sequence[CellSummary]) -> list[str]:
 def _point(cell: CellSummary, best: float) -> plots.Point:
     from loadlab.report.plots import stacks_plot as plots
 
-    interval = cell.statistics.latency_interval_us.p99
-    p99 = tail.p99(cell.statistics)
-    return plots.Point(
-        cell.cell.load.rate or 0.0,
-        p99.us,
-        interval.low,
-        interval.high,
-        cell.cell.load.rate == best,
-        not cell_outcome.valid(cell),
-        p99.bound,
-    )
+    rate, p99 = cell.cell.load.rate or 0.0, tail.p99(cell.statistics)
+    interval, void = cell.statistics.latency_interval_us.p99, not cell_outcome.valid(cell)
+    return plots.Point(rate, p99.us, interval.low, interval.high, rate == best, void, p99.bound)
 
 
 def _words(point: plots.Point) -> str:

@@ -28,14 +28,8 @@ Values: TypeAlias = Sequence[float] | npt.NDArray[np.float64]
 Palette: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 # Okabe and Ito's palette, which colour-blind people can distinguish too.
-BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
-    "#0072B2",
-    "#56B4E9",
-    "#009E73",
-    "#E69F00",
-    "#D55E00",
-    "#CC79A7",
-)
+BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
+ORANGE, VERMILION, PURPLE = "#E69F00", "#D55E00", "#CC79A7"
 GREY, INK, PAPER = "#909090", "#333333", "#FFFFFF"
 BAND, ASKED, _AXIS, _GRID = "#DDDDDD", "#C8C8C8", "#777777", "#E4E4E4"
 # These depend on the theme: the page's style sheet has their values.
@@ -122,14 +116,10 @@ class Plot:
     def panel(self, top: float, height: float, y: str) -> Axes:
         """Add axes as wide as the first, ``top`` px from the figure's top, ``height`` px high."""
         width, whole = self._size
+        below = 1 - (top + height) / whole
         with matplotlib.rc_context(_STYLE):
             axes = self._figure.add_axes(
-                (
-                    self._left / width,
-                    1 - (top + height) / whole,
-                    self.across / width,
-                    height / whole,
-                )
+                (self._left / width, below, self.across / width, height / whole)
             )
             axes.patch.set_visible(False)
             axes.set_ylabel(y)
