@@ -10,7 +10,7 @@ from msgspec import Struct
 from loadlab.model import Calibration, Cell, Purpose, Repetition, Result, TuningLedger
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
-from loadlab.stats.sequential import Turn
+from loadlab.stats.sequential import BlockPlace
 
 
 class UnderWay(Struct, kw_only=True, frozen=True):
@@ -84,7 +84,7 @@ def _of_blocks(records: Records) -> Iterator[dict[int, list[Repetition]]]:
             yield by_block(cell_id, records)
 
 
-def turns(records: Records) -> dict[int, Turn]:
+def turns(records: Records) -> dict[int, BlockPlace]:
     """Return the turn of each block that has a measurement.
 
     Its end is the number of blocks that the schedule had at the block's last measurement, the
@@ -98,7 +98,10 @@ def turns(records: Records) -> dict[int, Turn]:
                 (rep.started or 0.0, rep.blocks) for rep in repetitions if rep.blocks is not None
             ]
             planned.setdefault(block, []).extend(ends)
-    return {block: Turn(block, max(ends)[1] if ends else latest) for block, ends in planned.items()}
+    return {
+        block: BlockPlace(block, max(ends)[1] if ends else latest)
+        for block, ends in planned.items()
+    }
 
 
 def lasted_s(cell_ids: Iterable[str], records: Records) -> float:

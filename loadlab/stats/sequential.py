@@ -55,15 +55,15 @@ _Value = TypeVar("_Value")
 Looks = tuple[tuple[int, float], ...]
 
 
-class Turn(NamedTuple):
+class BlockPlace(NamedTuple):
     """A block's place in the schedule, as it was when the block was measured."""
 
     block: int
     end: int  #: The last block.
 
 
-# Block, or load of several in a block -> its turn.
-Turns = Mapping[int, Turn]
+# Block, or load of several in a block -> its place.
+Turns = Mapping[int, BlockPlace]
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,10 @@ def further_blocks(estimate: Estimate, turns: Turns, reach: float, error: float)
     more = max(1.0, now[-1][0] * ((half / reach) ** 2 - 1))
     while more <= _AHEAD:
         end = done + math.ceil(more)
-        turns_then = {**turns, **{block: Turn(block, end) for block in range(done + 1, end + 1)}}
+        turns_then = {
+            **turns,
+            **{block: BlockPlace(block, end) for block in range(done + 1, end + 1)},
+        }
         then = looks(turns_then.keys(), turns_then, error)
         if (width(then) + 1) * deviation <= reach * math.sqrt(then[-1][0]):
             return math.ceil(more)

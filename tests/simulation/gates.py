@@ -14,7 +14,7 @@ from loadlab.kinds.gate import analyse
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
-from loadlab.stats.sequential import Look, Turn
+from loadlab.stats.sequential import BlockPlace, Look
 
 Floats = npt.NDArray[np.float64]
 # Draws a block noise of the machine, and the noises of base, head and control within the block, as
@@ -130,7 +130,7 @@ def _estimates(moments: tuple[Floats, Floats], error: float) -> list[Estimate]:
 
 @cache
 def _looks(blocks: int, error: float) -> sequential.Looks:
-    turns = {block: Turn(block, blocks) for block in range(1, blocks + 1)}
+    turns = {block: BlockPlace(block, blocks) for block in range(1, blocks + 1)}
     return sequential.looks(turns.keys(), turns, error)
 
 

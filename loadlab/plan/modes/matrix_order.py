@@ -35,7 +35,7 @@ from loadlab.plan.records import (
     turns,
     valid,
 )
-from loadlab.stats.sequential import Turn
+from loadlab.stats.sequential import BlockPlace
 
 
 class Standing(Struct, kw_only=True, frozen=True):
@@ -304,7 +304,7 @@ def goodputs(cell_id: str, records: Records, blocks: Iterable[int]) -> dict[int,
     return {key: statistics.median(goodput) for key, goodput in values.items()}
 
 
-def goodput_turns(records: Records, blocks: Iterable[int]) -> dict[int, Turn]:
+def goodput_turns(records: Records, blocks: Iterable[int]) -> dict[int, BlockPlace]:
     """Return the turn of each key that the goodputs of any cell in these blocks have."""
     among = set(blocks)
     of_block = {block: turn for block, turn in turns(records).items() if block in among}

@@ -10,7 +10,7 @@ import pytest
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
 from loadlab.stats.places import places
-from loadlab.stats.sequential import Turn
+from loadlab.stats.sequential import BlockPlace
 
 VARIANTS = ["base", "control", "head"]
 # Of a restart (a ratio has 1 %) and of the places, as logarithms: about what real lanes have.
@@ -53,7 +53,7 @@ def difference(values: dict[str, dict[int, float]], blocks: int) -> Estimate:
     base, control, head = (
         {block: values[name][block] for block in range(blocks)} for name in VARIANTS
     )
-    turns = {block: Turn(block, LAST) for block in range(blocks)}
+    turns = {block: BlockPlace(block, LAST) for block in range(blocks)}
     return sequential.compare(base, control, head, ERROR, turns, relative=True).head
 
 

@@ -9,7 +9,7 @@ import scipy
 from loadlab.model.metric_rows import Better
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
-from loadlab.stats.sequential import Turn
+from loadlab.stats.sequential import BlockPlace
 from tests.simulation import gates
 from tests.unit.builders import present
 
@@ -18,10 +18,10 @@ MARGIN = 0.05
 QUIET = Estimate(0.0, -0.2, 0.2)
 
 
-def turns(blocks: int, end: int | None = None, first: int = 1) -> dict[int, Turn]:
+def turns(blocks: int, end: int | None = None, first: int = 1) -> dict[int, BlockPlace]:
     """Return the turns of so many blocks of one budget, which was to end with this block."""
     numbers = range(first, first + blocks)
-    return {block: Turn(block, end or numbers[-1]) for block in numbers}
+    return {block: BlockPlace(block, end or numbers[-1]) for block in numbers}
 
 
 def looks(blocks: int, end: int | None = None, error: float = 0.05) -> sequential.Looks:
@@ -77,7 +77,7 @@ def test_block_without_a_value_is_no_look_and_the_next_has_its_error() -> None:
 
 
 def test_loads_of_one_block_are_one_look() -> None:
-    loads = {load: Turn(block, 3) for load, block in enumerate([1, 1, 2, 2, 3, 3], start=11)}
+    loads = {load: BlockPlace(block, 3) for load, block in enumerate([1, 1, 2, 2, 3, 3], start=11)}
     taken = sequential.looks({11, 12, 13, 15, 16}, loads, 0.05)
     assert [count for count, _ in taken] == [2, 3, 5]
 
@@ -92,7 +92,7 @@ def test_there_is_no_interval_of_too_few_blocks() -> None:
 def test_blocks_that_one_side_lacks_are_left_out() -> None:
     base = dict.fromkeys(range(12), 10.0)
     head = {**dict.fromkeys(range(11), 11.0), 99: 50.0}
-    planned = {block: Turn(block, 99) for block in [*range(12), 99]}
+    planned = {block: BlockPlace(block, 99) for block in [*range(12), 99]}
     found = sequential.compare(base, base, head, 0.01, planned, relative=True).head
     assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
     shift = sequential.compare(base, base, head, 0.01, planned, relative=False).head
@@ -183,10 +183,10 @@ def test_intervals_of_all_looks_hold_the_truth_as_often_as_asked(
 ) -> None:
     random, runs = np.random.default_rng(5), 40_000
     sums, squares, missed = np.zeros(runs), np.zeros(runs), np.zeros(runs, dtype=bool)
-    planned: dict[int, Turn] = {}
+    planned: dict[int, BlockPlace] = {}
     for end in ends:
         for block in range(len(planned) + 1, end + 1):
-            planned[block] = Turn(block, end)
+            planned[block] = BlockPlace(block, end)
             values = random.normal(0, 1, runs)
             sums, squares = sums + values, squares + values**2
             deviations = np.sqrt(np.maximum(squares - sums**2 / block, 0) / max(1, block - 1))
@@ -216,7 +216,7 @@ def test_a_later_budget_takes_no_interval_back() -> None:
     )
 
     def head_after(blocks: int) -> Estimate:
-        planned = {**turns(12), **{n: Turn(n, 24) for n in range(13, 25)}}
+        planned = {**turns(12), **{n: BlockPlace(n, 24) for n in range(13, 25)}}
         planned = {n: turn for n, turn in planned.items() if n <= blocks}
         return sequential.compare(base, control, head, 0.05, planned, relative=True).head
 
