@@ -21,7 +21,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,6 @@ from loadlab.generators.measurement import (
     GeneratorError,
     Lateness,
     Measurement,
-    SecondAnswers,
     SentShape,
     VisitCounts,
     Waited,
@@ -58,8 +57,7 @@ from loadlab.generators.metronome_files import (
     read,
     read_summary,
 )
-from loadlab.generators.tally import AnswerSeries
-from loadlab.model import Load, Opened, PerSecond, Reason, Saturated, Stops
+from loadlab.model import Load, Opened, Reason, Saturated, Stops
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
@@ -215,12 +213,13 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
             kind.name: _counted(own, _of_kind(own, kind), summary, schedule.duration_s, span_s)
             for kind, own in zip(summary.kinds, reader.kinds, strict=True)
         },
-        per_second=_per_second(
-            series,
-            series.intended
+        per_second=msgspec.structs.replace(
+            # In place of a status the reader gives whether the answer was right.
+            series.per_second(lambda right, _: bool(right)),
+            scheduled=series.intended
             if summary.lanes == 1 and summary.closed is None
             else summary.due_by_second,
-            reader.answers,
+            came=[second.came for second in reader.answers] or None,
         ),
         stops=Stops(
             total_s=summary.gaps.total_s,
@@ -362,35 +361,17 @@ def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) ->
     ``statuses``: of the answers with a wrong status, status -> their number; others below 400 do
     not matter.
     """
-    errors = dict.fromkeys(ERROR_CLASSES, 0)
-    for outcome in ("body", *OUTCOMES[ANSWERED:]):
-        errors[outcome] = outcomes[outcome]
-    wrong = Counter[str]()
+    wrong = Counter[int]()
     for status, count in statuses.items():
-        hundreds = int(status) // 100
-        wrong[f"status_{hundreds}xx" if hundreds in (4, 5) else "status_other"] += count
-    # What an earlier metronome counted below 400 may be right.
-    errors |= {kind: wrong[kind] for kind in ("status_4xx", "status_5xx")}
-    errors["status_other"] = outcomes["status"] - sum(
-        errors[kind] for kind in ("status_4xx", "status_5xx")
-    )
-    return errors
-
-
-def _per_second(
-    series: AnswerSeries, scheduled: list[int], answers: Sequence[SecondAnswers]
-) -> PerSecond:
-    return PerSecond(
-        second=series.second,
-        scheduled=scheduled,
-        responses=[sum(count for _, _, count in second) for second in series.answers],
-        ok=[sum(count for right, _, count in second if right) for second in series.answers],
-        p50_us=series.p50_us,
-        p99_us=series.p99_us,
-        max_us=series.max_us,
-        came=[second.came for second in answers] or None,
-        latency_bins=series.latency_bins,
-    )
+        wrong[int(status) // 100] += count
+    return {
+        **dict.fromkeys(ERROR_CLASSES, 0),
+        **{outcome: outcomes[outcome] for outcome in ("body", *OUTCOMES[ANSWERED:])},
+        "status_4xx": wrong[4],
+        "status_5xx": wrong[5],
+        # What an earlier metronome counted below 400 may be right.
+        "status_other": outcomes["status"] - wrong[4] - wrong[5],
+    }
 
 
 def _plan(request: Request, seconds: float, name: str) -> str:

@@ -38,8 +38,7 @@ from loadlab.generators.measurement import (
     Waited,
 )
 from loadlab.generators.oha_database import Limits, Pairs, Reduction
-from loadlab.generators.tally import AnswerSeries
-from loadlab.model import Load, PerSecond, Reason
+from loadlab.model import Load, Reason
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
@@ -223,7 +222,9 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
         histogram=histogram,
         latency_us=histograms.summary(histogram, exact),
         latency_from="intended",
-        per_second=_answered_per_second(reduction.per_second, body_bytes),
+        per_second=reduction.per_second.per_second(
+            lambda status, length: answer_class(status, length, body_bytes) == "ok"
+        ),
         send_delay_us=histograms.summary(histograms.from_counts(*delay), delay)
         if len(delay[0])
         else None,
@@ -307,23 +308,6 @@ def answer_class(status: int, length: int, body_bytes: int | None) -> str:
     if 400 <= status < 600:
         return f"status_{status // 100}xx"
     return "status_other"
-
-
-def _answered_per_second(series: AnswerSeries, body_bytes: int | None) -> PerSecond:
-    answers = series.answers
-    return PerSecond(
-        second=series.second,
-        scheduled=series.intended,
-        responses=[sum(count for _, _, count in second) for second in answers],
-        ok=[
-            sum(c for status, size, c in second if answer_class(status, size, body_bytes) == "ok")
-            for second in answers
-        ],
-        p50_us=series.p50_us,
-        p99_us=series.p99_us,
-        max_us=series.max_us,
-        latency_bins=series.latency_bins,
-    )
 
 
 def _command(request: Request, seconds: float, name: str) -> list[str]:

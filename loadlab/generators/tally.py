@@ -1,5 +1,6 @@
 """Count the answers of a load: by latency, and by the second in which each was due."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -9,7 +10,7 @@ from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
-from loadlab.model import LatencyBins
+from loadlab.model import LatencyBins, PerSecond
 from loadlab.stats import histograms, latency_bins
 
 # Latencies up to here are kept to the microsecond, longer ones with 4 significant digits, µs.
@@ -32,6 +33,22 @@ class AnswerSeries(Struct):
     p99_us: list[int | None]
     max_us: list[int | None]
     latency_bins: LatencyBins
+
+    def per_second(self, is_right: Callable[[int, int], bool]) -> PerSecond:
+        """Return the series of a result; ``is_right``: of status and body bytes of an answer."""
+        return PerSecond(
+            second=self.second,
+            scheduled=self.intended,
+            responses=[sum(count for *_, count in answers) for answers in self.answers],
+            ok=[
+                sum(count for status, size, count in answers if is_right(status, size))
+                for answers in self.answers
+            ],
+            p50_us=self.p50_us,
+            p99_us=self.p99_us,
+            max_us=self.max_us,
+            latency_bins=self.latency_bins,
+        )
 
 
 def rounded(us: histograms.Integers) -> histograms.Integers:
