@@ -98,7 +98,7 @@ class Series(Past):
 
 @dataclass
 class Searched(Past):
-    """A search over time: what it found in each run."""
+    """A search over time: its result in each run."""
 
     searches: list[SearchSummary] = field(default_factory=list)
 

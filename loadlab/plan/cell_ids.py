@@ -46,7 +46,7 @@ def cell_id(cell: Cell, purpose: Purpose) -> str:
 
 
 def _joined(parts: Iterable[str | None]) -> str:
-    """Return an id of these parts, but for those that are absent."""
+    """Return an id of the parts; an absent part is left out."""
     return "-".join(filter(None, parts))
 
 

@@ -174,7 +174,7 @@ def _overload(base: Item, closed_loop: Fixed, rule: OverloadRule) -> Scaled:
 def _scaled(
     base: Item, closed_loop: Fixed, load: Load, fraction: float, purpose: Purpose
 ) -> Scaled:
-    """Return the experiment of a load at a fraction, on average, of what the closed loop gets."""
+    """Return the experiment of a load whose mean rate is a fraction of the saturation."""
     loop_id = closed_loop.item.cell_id
     load = replace(load, rate=None, fraction=fraction, of_saturation=[loop_id])
     return Scaled(

@@ -173,7 +173,7 @@ class _Place:
         own = [] if shared else ["/opt/loadlab/app"]
         own += ["/etc/loadlab/application.env"] if own and self.stack.app.environment else []
         database = "?host=/var/run/postgresql"
-        # Of a server that is told address and port as two words.
+        # Some servers take address and port as two words.
         words = self.stack.started.socket.replace("{address}", self.host)
         of_lab, of_place = (words.replace("{port}", str(port)) for port in self.ports)
         place = self.place

@@ -78,8 +78,7 @@ def to_repeat(outputs: Mapping[str, str], streams: int) -> list[str]:
     """
     directions = []
     for name in IPERF3 if streams > 1 else ():
-        # A failed test is told with its reason when the calibration is derived, after the raw files
-        # were kept.
+        # The derivation of the calibration reports a failed test, after the raw files were kept.
         with contextlib.suppress(Iperf3Error):
             if parse(outputs[name]).core_limited:
                 directions.append(name)

@@ -99,7 +99,7 @@ def exporters(clients: list[Client]) -> Iterator[dict[str, str]]:
 
 def begin(folder: Path, clients: list[Client]) -> Told:
     ssh = stand_ins.put(folder, {"ssh": SSH.format(folder=folder)}) / "ssh"
-    stand_ins.tree(folder, {one.name: f"{2 * one.round_trip_s}\n" for one in clients})
+    stand_ins.tree(folder, {client.name: f"{2 * client.round_trip_s}\n" for client in clients})
     settings = {"ansible_ssh_executable": str(ssh), "ansible_user": "root"}
     inventory = {"all": {"hosts": {one.name: settings for one in clients}}}
     with exporters(clients) as urls:

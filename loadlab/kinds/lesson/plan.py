@@ -30,7 +30,7 @@ STAGES = (RUN, "exercise", "hint", "check", "solve", "transfer")
 def refuse_other(
     stage: str, run_id: str, recorded: Run | None, options: GivenOptions, lessons: Path
 ) -> None:
-    """Raise PlanError where the run is not of the lesson that a stage other than run goes on with.
+    """Raise PlanError where a stage other than run continues a run of another lesson.
 
     ``lessons``: folder with the files of all lessons, for those that have the stage.
     """
