@@ -95,7 +95,13 @@ def _percentile(name: str, order: str, *, fine: bool = False) -> MetricRow:
             Reading(path=f"response_time.{name}_us", needs="response_time", latency_of="due"),
             Reading(path=f"latency_us.{name}", latency_of="answers"),
         ),
-        gate=GateRow(label=name, meaning="at the constant rate, µs.", fine=fine),
+        gate=GateRow(
+            label=name,
+            meaning="at the constant rate, µs; of variants side by side without the generator's "
+            "own part.",
+            side_by_side=f"{name}_without_own",
+            fine=fine,
+        ),
     )
 
 

@@ -259,6 +259,9 @@ class Recovery(Record, kw_only=True, frozen=True):
     #: Seconds until no more requests waited than at some second of the first stage; null where more
     #: did to the end.
     drained_s: Count | None
+    #: That p99 was back, but from there to the end of the load it is above the limit, or among the
+    #: failed requests.
+    rose: bool = False
     reason: Reason | None = None  #: Why it is not known whether p99 came back; absent where it is.
 
 

@@ -108,9 +108,10 @@ def by_block(cells: Cells, side: ByBlock, path: str) -> dict[int, float]:
 
 def reading(metric: str, cells: Cells) -> Reading:
     """Return the reading of a metric that all three sides have."""
+    reading_apart = metrics.reading(metric, cells.all())
     if GATES[metric].side_by_side and cells.load and cells.load.lanes:
-        return Reading(path=GATES[metric].side_by_side)
-    return metrics.reading(metric, cells.all())
+        return replace(reading_apart, path=GATES[metric].side_by_side)
+    return reading_apart
 
 
 def incomparable(

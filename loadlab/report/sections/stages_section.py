@@ -99,7 +99,8 @@ def of_entry(entry: Entry) -> Headline:
         void = repetitions.void(len(entry.cell.repetitions), codes)
         return Headline("void", f"{title}: the overload has no valid measurement: {void}.")
     rep = staged[-1]
-    back = rep.recovery and rep.recovery.recovered_s is not None
+    after = rep.recovery
+    back = after is not None and after.recovered_s is not None and not after.rose
     text = f"{title}, overload: {recovery(rep)}"
     return Headline("held" if back else "missed", text, anchor=entry.anchor)
 
@@ -129,9 +130,10 @@ def _back(after: Recovery, first: StageLoad, last: StageLoad) -> str:
     limit = f"within {more} of the {formatting.ms(first.p99_us)} ms before"
     if after.recovered_s is None:
         return f"p99 did not come back {limit} in the {length} s at {rate}/s that followed"
+    rose = ", and rose above it again" if after.rose else ""
     if after.recovered_s == 0:
-        return f"at {rate}/s p99 was {limit} at once"
-    return f"{after.recovered_s} s after the fall to {rate}/s p99 was back {limit}"
+        return f"at {rate}/s p99 was {limit} at once{rose}"
+    return f"{after.recovered_s} s after the fall to {rate}/s p99 was back {limit}{rose}"
 
 
 def _drained(after: Recovery, last: StageLoad) -> str:

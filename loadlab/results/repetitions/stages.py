@@ -78,17 +78,21 @@ def recovery(measurement: Measurement, load: Load, thresholds: Thresholds) -> Re
     usual = waits[first.begin_s : first.end_s].max()
     drained = np.flatnonzero(waiting <= usual)
     begin = reason = window = limit = None
+    rose = False
     if first.p99_us is None:
         reason = percentiles.refusal(first.scheduled, "p99") or Reason(
             code="among_censored", value=first.failed, facts={"percentile": "p99"}
         )
     else:
         limit = round(first.p99_us * (1 + thresholds.recovered_max))
-        begin, window = _back(seconds[last.begin_s : last.end_s], limit, thresholds)
+        after = seconds[last.begin_s : last.end_s]
+        begin, window = _back(after, limit, thresholds)
+        rose = begin is not None and not _is_within(after[begin:], limit)
     return Recovery(
         limit_us=limit,
         recovered_s=begin,
         window_s=window,
+        rose=rose,
         waiting=int(waiting[0]),
         drained_s=int(drained[0]) if len(drained) else None,
         reason=reason,
@@ -98,15 +102,19 @@ def recovery(measurement: Measurement, load: Load, thresholds: Thresholds) -> Re
 def _back(
     seconds: Sequence[SecondAnswers], limit_us: float, thresholds: Thresholds
 ) -> tuple[int | None, int | None]:
-    """Return the first second from which on p99 is within a limit, and the length of the window
-    that says so; a window has enough requests for a p99."""
+    """Return the first second at which p99 is within a limit, and the length of the window that
+    says so; a window has enough requests for a p99."""
     due = np.cumsum([0, *(second.due for second in seconds)])
     least = math.ceil(thresholds.recovery_window_s)
     for begin in range(len(seconds)):
         for end in range(begin + least, len(seconds) + 1):
             if percentiles.refusal(int(due[end] - due[begin]), "p99") is None:
-                p99 = percentile(seconds[begin:end], "p99")
-                if p99 is not None and p99 <= limit_us:
+                if _is_within(seconds[begin:end], limit_us):
                     return begin, end - begin
                 break
     return None, None
+
+
+def _is_within(seconds: Sequence[SecondAnswers], limit_us: float) -> bool:
+    p99 = percentile(seconds, "p99")
+    return p99 is not None and p99 <= limit_us

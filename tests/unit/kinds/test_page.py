@@ -522,6 +522,10 @@ def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
         ),
         ({"recovered_s": 0, "drained_s": 0}, "at 500/s p99 was within 10 % of the 1.10 ms before"),
         (
+            {"recovered_s": 4, "drained_s": 4, "rose": True},
+            "p99 was back within 10 % of the 1.10 ms before, and rose above it again. ",
+        ),
+        (
             {
                 **{"limit_us": None, "recovered_s": None, "window_s": None, "drained_s": 9},
                 "reason": {"code": "few_answers", "value": 500, "limit": 1000,

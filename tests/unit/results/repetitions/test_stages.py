@@ -75,6 +75,14 @@ def test_a_load_may_end_before_it_is_back() -> None:
     )
 
 
+def test_a_p99_that_was_back_may_rise_again() -> None:
+    measurement, _ = measured([*STAGES[:2], (8, 500), (2, 1500), (4, 500)])
+    # The load of one level stage whose server slows down in it.
+    _, load = measured([*STAGES[:2], (14, 500)])
+    back = builders.present(stages.recovery(measurement, load, builders.thresholds()))
+    assert (back.recovered_s, back.rose) == (4, True)
+
+
 def test_too_few_requests_have_no_p99_to_come_back_to() -> None:
     few = measured([(1, 500), *STAGES[1:]])
     back = builders.present(stages.recovery(*few, builders.thresholds()))
