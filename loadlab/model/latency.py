@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from loadlab.model.base import Count, NotNegative, Positive, Reason, Record
+from loadlab.model.base import Above0, Count, NotNegative, Positive, Reason, Record
 
 
 class Latency(Record, kw_only=True, frozen=True):
@@ -127,6 +127,18 @@ class PercentileIntervals(Record, kw_only=True, frozen=True):
     p99: PercentileInterval  #: Interval of the 99th percentile.
     p99_9: PercentileInterval  #: Interval of the 99.9th percentile.
     p99_99: PercentileInterval  #: Interval of the 99.99th percentile.
+
+
+class LaneTimes(Record, kw_only=True, frozen=True):
+    """Response times of a stack that a load measures side by side with others, without the
+    generator's own part, which is the same for all of them. A request without an answer counts as
+    the request timeout, a wrong answer with its latency.
+    """
+
+    p50_us: Above0 | None  #: 50th percentile, µs; null where the sample is too small.
+    #: Geometric mean of the values from the 97.5th to the 99.75th percentile, µs, which is near the
+    #: 99th and varies less; null where the sample is too small or others may have made it.
+    p99_us: Above0 | None
 
 
 class ResponseTime(Record, kw_only=True, frozen=True):

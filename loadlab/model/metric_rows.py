@@ -97,9 +97,8 @@ def _percentile(name: str, order: str, *, fine: bool = False) -> MetricRow:
         ),
         gate=GateRow(
             label=name,
-            meaning="at the constant rate, µs; of variants side by side without the generator's "
-            "own part.",
-            side_by_side=f"{name}_without_own",
+            meaning="at the constant rate, µs; of variants side by side that of lane_times.",
+            side_by_side=f"lane_times.{name}_us",
             fine=fine,
         ),
     )

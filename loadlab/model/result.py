@@ -18,6 +18,7 @@ from loadlab.model.base import (
 from loadlab.model.cell import Cell, InputHashes, Purpose
 from loadlab.model.latency import (
     EncodedHistogram,
+    LaneTimes,
     Latency,
     LatencyBins,
     OwnPart,
@@ -349,6 +350,8 @@ class Repetition(Record, kw_only=True, frozen=True):
     #: Response time of all requests that were due; absent without a schedule (closed loop, batch),
     #: where wrk2 does not separate right answers from wrong ones, or where the repetition failed.
     response_time: ResponseTime | None = None
+    #: Absent of a load of one stack, or where the repetition failed.
+    lane_times: LaneTimes | None = None
     #: py-spy profile of a worker of the application; absent where it was not profiled.
     py_spy: PySpyProfile | None = None
     #: Trace of the server's kernel; absent where it was not traced.

@@ -9,8 +9,6 @@ of:
 - what a request cost the server, of usage.py
 - under_way: requests under way on average, by Little's law: answers per second times mean latency
 - failed_fraction: the fraction of the requests due that got no right answer
-- p50_without_own, p99_without_own: a percentile of the response time less the generator's own part,
-  which is the same for all stacks that a load measures side by side
 """
 
 import statistics
@@ -24,7 +22,6 @@ from msgspec.structs import astuple
 
 from loadlab.model import CellCost, CellSummary, Difference, Load, Repetition, Sample
 from loadlab.model.metric_rows import COST_METRICS, ROWS, SPEEDS, Reading
-from loadlab.reasons.row import names
 from loadlab.results import usage
 from loadlab.run.errors import ResultError
 from loadlab.stats import histograms, inference, paired, unpaired
@@ -54,23 +51,10 @@ def _under_way(rep: Repetition) -> float | None:
     return rate * latency.mean / 1e6
 
 
-def _without_own(name: str) -> Callable[[Repetition], float | None]:
-    def read(rep: Repetition) -> float | None:
-        tails = (finding for finding in rep.validity.findings if finding.code == "disturbed_tail")
-        if rep.response_time is None or any(name in names(tail, "percentiles") for tail in tails):
-            return None
-        us = getattr(rep.response_time, f"{name}_us")
-        own = getattr(rep.own_us, name, None)
-        return us if us is None or own is None else us - own
-
-    return read
-
-
 _COMPUTED: Mapping[str, Callable[[Repetition], float | None]] = {
     **usage.COMPUTED,
     "under_way": _under_way,
     "failed_fraction": _failed_fraction,
-    **{f"{name}_without_own": _without_own(name) for name in ("p50", "p99")},
 }
 
 

@@ -140,11 +140,17 @@ def compared(verdict: Verdict, head: HeadVerdict) -> str:
 
 def explained(verdict: Verdict) -> str:
     """Return what the answers mean."""
+    smoothed = ""
+    if verdict.cell and verdict.cell.load.lanes:
+        smoothed = (
+            " The p99 is the geometric mean of the response times from the 97.5th to the 99.75th "
+            "percentile, which varies less."
+        )
     return (
         f"No difference: all of the interval is within {_margins(verdict)}. A metric is called "
         "slower or faster only if a wider interval excludes 0, too. So at most "
         f"{percent(verdict.error_rate)} of the runs of equal variants call any metric so. All else "
-        "is undecided. The noise floor is the difference of the base from itself."
+        f"is undecided. The noise floor is the difference of the base from itself.{smoothed}"
     )
 
 

@@ -236,6 +236,7 @@ def _result(
         recovery=stages.recovery(measurement, load, due.thresholds),
         late=lateness.late if lateness and known else None,
         response_time=waited,
+        lane_times=response_time.of_lane(measurement, load, due.thresholds, due.disturbed),
         validity=validity,
         **due.fields(Result),
     )

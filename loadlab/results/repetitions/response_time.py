@@ -19,17 +19,19 @@ A closed loop has no schedule and does not show what waits to be sent, so it has
 Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from loadlab.generators.measurement import Measurement, Waited
-from loadlab.model import EncodedHistogram, Load, ResponseTime
+from loadlab.generators.measurement import NONE, Measurement, Waited
+from loadlab.model import EncodedHistogram, LaneTimes, Load, ResponseTime
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.stats import histograms, percentiles
 from loadlab.stats.histograms import Histogram, Summary
+from loadlab.stats.percentiles import Counts
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,22 +46,49 @@ def summarise(
     """
     if waited is None or rate is None:
         return None
+    exact = _times(waited, rate, thresholds)
+    requests = int(exact[1].sum())
+    if not requests:
+        return None
+    histogram = histograms.from_counts(*exact)
+    figures = histograms.summary(histogram, exact)
+    assert figures["mean"] is not None
+    failed = requests - int(waited.right_us[1].sum())
+    return _of(figures["mean"], figures, requests, failed, histogram)
+
+
+def _times(waited: Waited, rate: float, thresholds: Thresholds) -> Counts:
+    """Return the distinct response times in µs, ascending, and their counts."""
     timeout_us = round(thresholds.timeout_s * 1e6)
     until_end = _until_end(waited, rate, thresholds)
     unanswered = round(waited.unanswered * waited.known_fraction)
     lost = np.concatenate([np.zeros(unanswered), until_end]).round().astype(np.int64)
-    values = np.concatenate([waited.right_us[0], waited.wrong_us[0], lost])
-    counts = np.concatenate([waited.right_us[1], waited.wrong_us[1], np.ones_like(lost)])
-    right = len(waited.right_us[0])
-    values[right:] = np.clip(values[right:], timeout_us, histograms.HIGHEST_US)
-    if not values.size:
+    failed = np.concatenate([waited.wrong_us[0], lost])
+    failed = np.clip(failed, timeout_us, histograms.HIGHEST_US)
+    return histograms.add_up(
+        np.concatenate([waited.right_us[0], failed]),
+        np.concatenate([waited.right_us[1], waited.wrong_us[1], np.ones_like(lost)]),
+    )
+
+
+def of_lane(
+    measurement: Measurement, load: Load, thresholds: Thresholds, disturbed: Collection[str]
+) -> LaneTimes | None:
+    """Return what a gate compares of a stack; None where the load is of that stack only.
+
+    ``disturbed``: percentiles that others on a host may have made.
+    """
+    waited, ideal = measurement.waited, measurement.ideal
+    if load.lanes is None or load.rate is None or waited is None or ideal is None:
         return None
-    exact = histograms.add_up(values, counts)
-    histogram = histograms.from_counts(*exact)
-    figures = histograms.summary(histogram, exact)
-    assert figures["mean"] is not None
-    failed = int(counts[right:].sum())
-    return _of(figures["mean"], figures, int(exact[1].sum()), failed, histogram)
+    served = replace(waited, right_us=histograms.counts_of(ideal), wrong_us=NONE)
+    times = _times(served, load.rate, thresholds)
+    p50 = None
+    if percentiles.refusal(int(times[1].sum()), "p50") is None:
+        p50 = histograms.summary(histograms.from_counts(*times))["p50"]
+    return LaneTimes(
+        p50_us=p50, p99_us=None if "p99" in disturbed else percentiles.smoothed_p99(times)
+    )
 
 
 def _of(

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds.study import study_files
-from loadlab.model import CellCost, OwnPart, Reason, Sample
+from loadlab.model import CellCost, Sample
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.results import metrics
 from loadlab.results.comparisons import comparison
@@ -67,24 +67,6 @@ def test_a_percentile_that_may_be_the_generators_own_is_not_compared() -> None:
     told = {row.metric: row for row in compared.rows}
     assert (told["p99"].reason.code, told["p99"].base.n) == ("few_repetitions", 0)
     assert told["p50"].base.n == 3
-
-
-def test_stacks_side_by_side_are_compared_without_the_generators_own_part() -> None:
-    rep, load = builders.repetition(), builders.load()
-    latency, response = builders.present(rep.latency_us), builders.present(rep.response_time)
-    own = OwnPart(p50=20, p75=0, p90=0, p95=0, p99=500, p99_9=0, p99_99=0)
-    rep = replace(rep, latency_us=replace(latency, p99=None), own_us=own)
-    told = metrics.value(rep, load, "p99_without_own")
-    assert told == pytest.approx(builders.present(response.p99_us) - 500)
-    told = metrics.value(rep, load, "p50_without_own")
-    assert told == pytest.approx(builders.present(response.p50_us) - 20)
-    # Of a percentile among the failed requests no part is known.
-    failing = replace(rep, own_us=replace(own, p99=None))
-    assert metrics.value(failing, load, "p99_without_own") == response.p99_us
-    tail = Reason(code="disturbed_tail", value=0.1, limit=0.01, facts={"percentiles": ["p99"]})
-    disturbed = replace(rep, validity=replace(rep.validity, findings=[tail]))
-    assert metrics.value(disturbed, load, "p99_without_own") is None
-    assert metrics.value(disturbed, load, "p50_without_own") is not None
 
 
 def test_memory_is_proportional_where_all_repetitions_have_it() -> None:

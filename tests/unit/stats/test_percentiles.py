@@ -5,6 +5,7 @@ from loadlab.model import PercentileInterval, Reason
 from loadlab.report import words
 from loadlab.stats import histograms, percentiles
 from tests.simulation import samples
+from tests.unit import builders
 
 
 def test_a_percentile_takes_answers_above_it() -> None:
@@ -28,6 +29,29 @@ def test_a_percentile_takes_answers_above_it() -> None:
 )  # fmt: skip
 def test_a_percentile_needs_ten_values_beyond_it(answers: int, name: str, wanted: bool) -> None:
     assert (percentiles.refusal(answers, name) is None) is wanted
+
+
+def test_a_smoothed_p99_is_the_mean_of_the_tail_around_it() -> None:
+    # 975 values below, 22.5 of 1 to 2 ms, and 2.5 above that are not in it.
+    values = np.array([500, 1000, 2000, 10**9]), np.array([975, 12, 11, 2])
+    logs = 12 * np.log(1000) + 10.5 * np.log(2000)
+    assert percentiles.smoothed_p99(values) == pytest.approx(np.exp(logs / 22.5))
+    assert percentiles.smoothed_p99((np.array([700]), np.array([1000]))) == pytest.approx(700)
+    assert percentiles.smoothed_p99((np.array([700]), np.array([999]))) is None
+    assert percentiles.smoothed_p99((np.zeros(0, np.int64), np.zeros(0, np.int64))) is None
+
+
+def test_a_smoothed_p99_of_a_pareto_tail_is_its_98_8th_percentile_and_varies_less() -> None:
+    random = np.random.default_rng(1)
+    loads = (1000 * random.pareto(2, (400, 3000)) + 1000).astype(np.int64)
+    smoothed = [
+        np.log(builders.present(percentiles.smoothed_p99(histograms.count_values(load))))
+        for load in loads
+    ]
+    exact = np.log(np.quantile(loads, 0.99, axis=1))
+    # Of a Pareto of exponent 2 the quantile p is 1000 (1 - p) ** (-1 / 2).
+    assert np.mean(smoothed) == pytest.approx(np.log(1000 * 0.0119**-0.5), abs=0.02)
+    assert np.std(smoothed) < 0.85 * np.std(exact)
 
 
 def test_an_interval_is_that_of_the_percentiles_of_the_repetitions() -> None:

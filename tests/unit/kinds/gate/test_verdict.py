@@ -18,6 +18,7 @@ from loadlab.kinds.gate import show, sides, words
 from loadlab.model import (
     Answer,
     Item,
+    LaneTimes,
     ResponseTime,
     Result,
     Saturated,
@@ -148,6 +149,9 @@ class Machine:
             if item.cell.load.lanes is None
             else Saturated(goodput=goodput, right=3000, slices=20, seconds=4.0, cut=0),
             response_time=response_time if item.cell.load.mode == "constant" else None,
+            lane_times=None
+            if item.cell.load.lanes is None
+            else LaneTimes(p50_us=response_time.p50_us, p99_us=response_time.p99_us),
             telemetry=replace(hosts, server=replace(server, cpu_busy=self.busy)),
         )
 

@@ -1,4 +1,5 @@
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from loadlab.generators import oha, oha_database, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement, Waited
-from loadlab.model import ResponseTime
+from loadlab.model import LaneTurns, ResponseTime
 from loadlab.results.repetitions import response_time
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import load, present
+from tests.unit.results.validity import judging
 
 ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -173,3 +175,20 @@ def test_wrk2s_unsent_count_in_proportion() -> None:
     assert found.requests == known + found.failed
     unsent = (present(measured.unsent) - 20) / measured.responses
     assert found.failed / known == pytest.approx(unsent, rel=0.01)
+
+
+def test_lanes_are_compared_without_the_generators_own_part() -> None:
+    """Of 2,000 answers the generator made each 100 µs later; one more request has no answer."""
+    latencies = counted(*range(1000, 3000))
+    measurement = replace(
+        judging.GOOD,
+        waited=Waited(latencies, unanswered=1),
+        ideal=histograms.from_counts(latencies[0] - 100, latencies[1]),
+    )
+    rated = load(rate=100.0, lanes=LaneTurns())
+    times = present(response_time.of_lane(measurement, rated, LIMITS, []))
+    assert times.p50_us == pytest.approx(1900, abs=2)
+    assert times.p99_us == pytest.approx(np.exp(np.log(np.arange(2851, 2896)).mean()), rel=1e-3)
+    disturbed = present(response_time.of_lane(measurement, rated, LIMITS, ["p99", "p99_9"]))
+    assert (disturbed.p50_us, disturbed.p99_us) == (times.p50_us, None)
+    assert response_time.of_lane(measurement, load(rate=100.0), LIMITS, []) is None
