@@ -25,8 +25,8 @@ Counts: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
 EACH = 100  # an interval needs this many values beyond the percentile in each repetition
 # Stalls are too few for an interval where the answers that are so many times as slow as the
-STALL_FACTOR = 4  # percentile of the quickest repetition move that of one by more than this
-MOVED_MAX = 0.02  # fraction, and are of fewer repetitions than
+STALL_FACTOR = 2.5  # percentile of the quickest repetition move that of one by more than this
+MOVED_MAX = 0.01  # fraction, and are of fewer repetitions than
 ALIKE_MIN = 2 / 3  # of them.
 _RANGE = histograms.empty()
 # Fractions of the sorted values between which smoothed_p99 takes the mean.

@@ -95,8 +95,7 @@ def test_the_interval_of_a_p99_with_stalls_holds_the_true_one_or_there_is_none(
     """Of runs that met a stall; no interval knows of one that no repetition met."""
     found = samples.stall_coverage(stalls, mean_s, repetitions, RUNS // 2)
     print(f"{stalls} stalls of {mean_s} s, {repetitions} repetitions: {found}")
-    # A stall so short that no answer is four times as slow as the p99 looks like the rest: 0.90.
-    assert found.held + found.refused >= (0.88 if 0 < stalls < 1 else 0.94 - NEAR)
+    assert found.held + found.refused >= 0.93 - NEAR
     assert found.refused <= (1 if stalls else 0.03)
     assert found.unmet == pytest.approx(math.exp(-stalls * repetitions) if stalls else 0, abs=0.05)
 

@@ -78,7 +78,8 @@ def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
     """Return undecided metric -> about how many further seconds of blocks decide it.
 
     An interval that includes 0 is to come within the margin, as that of equal variants does; the
-    other is to exclude 0 surely enough. Infinite where that takes too many blocks.
+    other is to exclude 0 surely enough. Infinite where that takes too many blocks. Without an
+    interval, the seconds until the first look.
     """
     period_s = _period_s(planned, records)
     if period_s is None or planned.baseline is not None:
@@ -92,6 +93,8 @@ def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
         if row.value and sequential.excludes_0(difference):
             reach, error = abs(row.value), share
         more = sequential.further_blocks(difference, turns(records), reach, error)
+        if row.blocks < sequential.LEAST:
+            more = sequential.LEAST - row.blocks
         needed_s = math.inf if more is None else more * period_s
         seconds[row.metric] = max(seconds.get(row.metric, 0.0), needed_s)
     return seconds

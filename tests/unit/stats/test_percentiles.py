@@ -98,7 +98,7 @@ def test_a_stall_in_one_of_five_repetitions_leaves_no_interval() -> None:
     assert reason is not None
     assert (reason.code, reason.value) == ("few_stalls", 1)
     assert words.reason(reason) == (
-        "too few stalls for an interval: answers 4 times as slow as the p99 are of 1.0 of 5 "
+        "too few stalls for an interval: answers 2.5 times as slow as the p99 are of 1.0 of 5 "
         "repetitions"
     )
     # Fewer stalled requests hardly move the p50.

@@ -27,6 +27,7 @@ from loadlab.model import (
     VerdictRow,
     VoidCount,
 )
+from loadlab.model.metric_rows import GATES
 from loadlab.plan import plan_document, schedule
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
@@ -225,6 +226,15 @@ def test_run_says_how_much_longer_an_undecided_metric_takes(seed: int) -> None:
 
     assert p99_after(further_s["p99"] / 4) == "undecided"
     assert p99_after(further_s["p99"] * 1.6) == "no difference"
+
+
+def test_run_without_an_interval_names_the_time_until_the_first() -> None:
+    machine = Machine(plan(budget="40s"), {"cpu": 1.1})
+    assert machine.run().blocks == 2
+    further_s = blocks.further_s(builders.present(machine.plan.gate), machine.records())
+    assert set(further_s) == set(GATES)
+    starts = [rep.started or 0 for rep in next(iter(machine.found.values()))]
+    assert set(further_s.values()) == {pytest.approx(2 * (starts[1] - starts[0]))}
 
 
 def test_run_names_the_budget_that_decides_and_what_no_budget_does() -> None:
