@@ -219,7 +219,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         unit=ROWS[metric].unit.stored,
         relative=gate.relative,
         blocks=len(head.keys() & (base.keys() | control.keys())),
-        base=_mean(base, gate) if shown is None else _base(shown, difference.value, gate),
+        base=_base(base, shown, difference.value, gate),
         head=shown,
         value=difference.value,
         low=difference.low,
@@ -278,8 +278,11 @@ def _mean(values: Mapping[int, float], gate: GateRow) -> float | None:
     return (statistics.geometric_mean if is_ratio else statistics.fmean)(values.values())
 
 
-def _base(head: float, difference: float | None, gate: GateRow) -> float | None:
-    """Return what the head was compared with: the mean of base and A/A control."""
-    if difference is None:
-        return None
+def _base(
+    base: Mapping[int, float], head: float | None, difference: float | None, gate: GateRow
+) -> float | None:
+    """Return what the head was compared with, the mean of base and A/A control; where nothing was
+    compared, the mean of the base."""
+    if head is None or difference is None:
+        return _mean(base, gate)
     return head / (1 + difference) if gate.relative else max(0.0, head - difference)

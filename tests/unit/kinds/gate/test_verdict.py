@@ -289,6 +289,12 @@ def test_metric_without_a_value_does_not_hold_the_run() -> None:
     assert not any(row.is_open for row in rows(found).values())
 
 
+def test_what_cannot_be_compared_is_shown_of_both_sides() -> None:
+    p99 = rows(Machine(plan(budget="1m"), requests=100).run())["p99"]
+    assert (p99.reason.code, p99.value) == ("few_answers_compared", None)
+    assert (p99.base, p99.head) == pytest.approx((4000, 4000), rel=0.1)
+
+
 def test_variant_without_a_valid_repetition_is_named() -> None:
     def void(item: Item, result: Result) -> Result:
         if item.cell.variant == "head" and item.cell.load.mode == "closed":
