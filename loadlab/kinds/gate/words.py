@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
+from msgspec.structs import replace
+
 from loadlab.model import (
     Answer,
     HeadVerdict,
@@ -114,7 +116,7 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
     sides = _sides(verdict, head)
     if verdict.baseline is not None:
         parts = [
-            f"{GATES[row.metric].label} {formatting.signed(row.value)}"
+            f"{GATES[row.metric].label} {_difference(row)}"
             for row in head.rows
             if row.value is not None
         ]
@@ -215,7 +217,7 @@ def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
 def _so_far(rows: list[VerdictRow]) -> str:
     open_ones = [GATES[row.metric].label for row in rows if row.is_open]
     decided = [
-        f"{GATES[row.metric].label} {answer(row)} ({formatting.signed(row.value)})"
+        f"{GATES[row.metric].label} {answer(row)} ({_difference(row)})"
         for row in rows
         if row.answer in ("slower", "faster")
     ]
@@ -226,7 +228,7 @@ def _so_far(rows: list[VerdictRow]) -> str:
         if row.answer == "undecided" and not row.is_open and row.reason.code != "two_sittings"
     ]
     beside = [
-        f"{GATES[row.metric].label} {formatting.signed(row.value)}"
+        f"{GATES[row.metric].label} {_difference(row)}"
         for row in rows
         if row.reason.code == "two_sittings"
     ]
@@ -238,6 +240,11 @@ def _so_far(rows: list[VerdictRow]) -> str:
         *([f"undecided: {', '.join(closed)}"] if closed else []),
     ]
     return "; ".join(parts)
+
+
+def _difference(row: VerdictRow) -> str:
+    """Return a difference without its interval."""
+    return formatting.difference(replace(row, low=None, high=None))
 
 
 def comment(verdict: Verdict, manifest: Manifest | None) -> str:
