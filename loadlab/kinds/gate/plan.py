@@ -167,7 +167,9 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
     before = side_by_side.whole_rate(verdict.cell.load, len(verdict.heads))
     pairs.append(("rate", before, side_by_side.whole_rate(own.load, 0)))
     pairs.append(("side by side", _is_of_lanes(verdict), own.load.lanes is not None))
-    other = [f"{name} {before}, not {now}" for name, before, now in pairs if before != now]
+    other = [
+        f"{name} {_word(before)}, not {_word(now)}" for name, before, now in pairs if before != now
+    ]
     if other:
         raise PlanError(
             f"baseline: '{file}' was measured with {'; '.join(other)}. Give the same, or leave "
@@ -176,6 +178,11 @@ def _baseline(root: Path, file: str, items: Iterable[Item]) -> Baseline:
     rows = verdict.heads[0].rows
     values: dict[str, float] = {row.metric: row.base for row in rows if row.base is not None}
     return Baseline(file=file, run_id=verdict.run_id, base=verdict.base, values=values)
+
+
+def _word(value: object) -> str:
+    """Return a value as an option has it: none, true."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def of_base(planned: PlannedCells) -> set[str]:

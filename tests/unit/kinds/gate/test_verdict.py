@@ -487,6 +487,7 @@ def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_pa
     # The whole load is that of the baseline, or nothing is compared.
     refused: list[tuple[dict[str, object], str]] = [
         ({"rate": 500}, r"was measured with rate 1000.*, not 500"),
+        ({"tls": True}, "was measured with tls none, not true"),
         ({"base": "workers=1"}, "baseline: it has no place beside base"),
         ({"baseline": "nowhere.json"}, "is no file"),
         ({"head": "workers=2;workers=3"}, "with one head"),
