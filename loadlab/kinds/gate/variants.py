@@ -59,13 +59,16 @@ def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
                 f"{', '.join((*OPTIONS, *MADE))}. Everything else is the same for all: give it "
                 "beside base and head."
             )
+    tuning = options.get("tuning")
+    if tuning == [] or "," in str(tuning):
+        raise PlanError(f"{name}: tuning: a variant has one profile, and not '{tuning}'. Give one.")
     commit = None
     if any(key in options for key in applications.KEYS):
         folder, commit = applications.make(root, name, {**rest, **options})
         options = {**options, "app": folder}
     if "postgresql" in options:
-        tuning = options.get("tuning") or rest.get("tuning") or _default(root, "tuning")
-        options = {**options, "tuning": _tuning(name, tuning, options["postgresql"])}
+        profile = tuning or rest.get("tuning") or _default(root, "tuning")
+        options = {**options, "tuning": _tuning(name, profile, options["postgresql"])}
     kept = {key: value for key, value in options.items() if key in OPTIONS}
     return Variant(name=name, definition=option, options=kept, commit=commit)
 

@@ -69,6 +69,10 @@ def test_variant_may_be_a_file(tmp_path: Path) -> None:
     found = variants.variant(ROOT, "head", str(file), {})
     assert found.options == {"workers": 2, "headers": {"X-A": "b"}}
     assert found.definition == str(file)
+    for several in ("[stock, production]", "stock,production"):
+        file.write_text(f"tuning: {several}\n")
+        with pytest.raises(PlanError, match="head: tuning: a variant has one profile"):
+            variants.variant(ROOT, "head", str(file), {})
 
 
 @pytest.mark.parametrize(
