@@ -390,6 +390,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
     (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
     (f"{AB} -e base=workers=1 -e head=ref=nosuch", "head: git rev-parse failed: fatal: "),
+    (f"{B} -e connections=8,16", "connections: variants are compared at one number of connections"),
     ("playbooks/matrix.yml", "framework: none was given. Give one with -e framework=<name>. There"),
     (f"{M}=nginx", "framework: nginx is answered by nginx itself, which has no workers to choose."),
     (f"{M}=flask -e workers=2", "workers: '2' has no place in a matrix: the candidates differ in"),
