@@ -31,7 +31,7 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
     try:
         document = msgspec.convert(load_yaml(path), dict[str, object])
         content = msgspec.convert(sessions.with_text(document), GivenOptions)
-    except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as problem:
+    except (yaml.YAMLError, msgspec.ValidationError) as problem:
         raise PlanError(
             f"{OPTION}: {path}: {one_line(str(problem))}. Give lines of an option and its value, "
             "such as mix: index:70,agents:30."

@@ -51,8 +51,13 @@ def runs(results: Path, document: str = run_dir.PLAN) -> str:
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the content of a YAML file. Raises yaml.YAMLError or OSError."""
-    return yaml_of(path.read_text(encoding="utf-8"))
+    """Return the content of a YAML file. Raises yaml.YAMLError, also where it is no text, or
+    OSError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise yaml.YAMLError(f"it is no text in UTF-8: {problem.reason}") from problem
+    return yaml_of(text)
 
 
 def yaml_of(text: str) -> Any:

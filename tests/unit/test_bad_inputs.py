@@ -65,6 +65,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
 
 # Two requests in 11 s, and a POST.
 LOG = ROOT / "tests/fixtures/access.csv"
+PNG = next((ROOT / "docs/images").glob("*.png"))
 CELL = {"name": "one", "options": {"framework": "aiohttp", "endpoint": "index"}}
 TWO = {"name": "two", "options": {"framework": "aiohttp", "endpoint": "index,hello"}}
 CLAIM = {"statement": "so", "metric": "goodput", "at_most": 1}
@@ -390,6 +391,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
     (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
     (f"{AB} -e base=workers=1 -e head=ref=nosuch", "head: git rev-parse failed: fatal: "),
+    (f"{AB} -e base=workers=1 -e head={PNG}", f"{PNG} has no option and value a line: it is no te"),
     (f"{B} -e connections=8,16", "connections: variants are compared at one number of connections"),
     ("playbooks/matrix.yml", "framework: none was given. Give one with -e framework=<name>. There"),
     (f"{M}=nginx", "framework: nginx is answered by nginx itself, which has no workers to choose."),
