@@ -131,6 +131,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -i inventory/aws -e yes=true", "yes is now called aws_hosts_auto_approve."),
     ("playbooks/hosts.yml -i wordy", "iperf3_seconds: 'long' is not a whole number. It stands for"),
     ("playbooks/hosts.yml -i cut-off", "internet is now called hosts_online. Use the new name in"),
+    ("lab.yml -e study=torn", "files/studies/torn.yml: while parsing a flow node"),
     ("lab.yml -e study=old", "study old, cell one: front is now called reverse_proxy. Use the new"),
     # Empty.
     (f"{A} -e endpoint=", "endpoint: it is empty. There are: agents, agents_with_orm,"),
@@ -661,6 +662,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, study in STUDIES.items():
         text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
+    (root / "files/studies/torn.yml").write_text("cells: [")
     index = {"framework": "aiohttp", "endpoint": "index"}
     for name in ("done", "cut", "reported", "empty", "whole", "gone", "older"):
         folder = root / "results" / name

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -75,15 +76,15 @@ def read(path: Path) -> StudyFile:
 
     Raises PlanError with the file, the place and the reason.
     """
-    content = _with_claims(load_yaml(path), "claims")
-    lesson = content.get("lesson") if isinstance(content, dict) else None
-    if isinstance(lesson, dict):
-        exercise = _with_claims(_with_claims(lesson.get("exercise"), "cured"), "price")
-        content = {**content, "lesson": {**lesson, "exercise": exercise}}
     try:
+        content = _with_claims(load_yaml(path), "claims")
+        lesson = content.get("lesson") if isinstance(content, dict) else None
+        if isinstance(lesson, dict):
+            exercise = _with_claims(_with_claims(lesson.get("exercise"), "cured"), "price")
+            content = {**content, "lesson": {**lesson, "exercise": exercise}}
         study = msgspec.convert(content, StudyFile)
         _check_lesson(study, path)
-    except ValueError as problem:
+    except (yaml.YAMLError, ValueError) as problem:
         file = f"files/{path.parent.name}/{path.name}"
         raise PlanError(f"{file}: {problem}") from None
     return study
