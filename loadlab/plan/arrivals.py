@@ -99,7 +99,8 @@ def _rows(path: Path) -> list[tuple[str, ...]]:
     try:
         with (ROOT / path).open("rb") as file:
             raw = file.read(_FILE_MAX + 1)
-        text = raw.decode()
+        # Spreadsheets write a mark before the first row.
+        text = raw.decode("utf-8-sig")
     except OSError as problem:
         raise PlanError(
             f"{RAMP}: '{path}' cannot be read: {problem.strerror}. Give a file of {_ROWS}."

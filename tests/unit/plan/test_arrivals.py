@@ -24,6 +24,8 @@ def test_a_file_has_the_points_of_a_ramp(tmp_path: Path) -> None:
     assert ramp_text(points) == "0:50,10:50,10:200,15:200,15:50,30:50"
     assert arrivals.points(ramp_text(points)) == points
     assert ramp_mean(points) == 75
+    # A spreadsheet marks its text as UTF-8.
+    assert arrivals.points(written(tmp_path, b"\xef\xbb\xbf" + STEPS)) == points
 
 
 def test_a_ramp_with_seconds_has_its_duration(tmp_path: Path) -> None:
