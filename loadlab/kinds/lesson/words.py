@@ -155,7 +155,7 @@ def hint(exercise: Exercise, number: int) -> str:
     """Return a hint, by its number from 1, or that there is none."""
     of = len(exercise.hints)
     if number > of:
-        return f"There are only {formatting.plural(of, 'hint')}. -e stage=solve repairs the hosts."
+        return "There is no other hint. -e stage=solve repairs the hosts."
     return f"Hint {number} of {of}: {exercise.hints[number - 1]}"
 
 

@@ -43,7 +43,7 @@ def test_a_login_is_a_command_for_the_shell() -> None:
 
 def test_hints_come_one_at_a_time() -> None:
     assert words.hint(builders.exercise(), 1) == "Hint 1 of 2: look"
-    assert words.hint(builders.exercise(), 3).startswith("There are only 2 hints.")
+    assert words.hint(builders.exercise(), 3).startswith("There is no other hint.")
 
 
 def claim(outcome: str, value: float, **statement: object) -> Claim:
