@@ -66,7 +66,7 @@ class LessonRow(Record, kw_only=True, frozen=True):
 
     label: str  #: What it is.
     metric: str  #: Path of the metric in a repetition of summary.json.
-    #: One of FORMS of core/expressions.py; absent where the metric decides.
+    #: One of FORMS of loadlab/run/expressions.py; absent where the metric decides.
     form: str | None = None
 
 

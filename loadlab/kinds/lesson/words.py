@@ -38,7 +38,7 @@ def text(template: str, lookup: Lookup) -> str:
 
 
 def figure(value: float | None, form: str, metric: str | None = None) -> str:
-    """Format a value in one of FORMS of core/expressions.py; "" is the metric's own form."""
+    """Format a value in one of FORMS of loadlab/run/expressions.py; "" is the metric's own form."""
     if value is None:
         return formatting.NONE
     if form == "":
