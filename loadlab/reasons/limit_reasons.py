@@ -99,7 +99,7 @@ _DATABASE_WAITS = {"lock": "a lock", "disk": "the disk", "other": "something els
 
 def _client(reason: Reason) -> str:
     return words_of(
-        "the client: {shortage}[ for {failed:,} requests]; its cores were {value:percent} busy",
+        "the client: {shortage}[ for {failed:n request}]; its cores were {value:percent} busy",
         reason,
         shortage=_CLIENT[str(reason.facts["cause"])],
     )
