@@ -27,10 +27,10 @@ from loadlab.model import (
 from loadlab.run import formatting
 from loadlab.stacks.contract import Contract, Contracts
 
-# Measurements of one stack at several loads.
 # Rates of a ramp that its words have; of more, the lowest and the highest.
 RAMP_SHOWN = 6
 
+# Measurements of one stack at several loads.
 S = TypeVar("S", SweepSummary, SearchSummary, CurveSummary)
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
@@ -46,12 +46,12 @@ PARTS = (
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
-# Parts in which two cells of one endpoint may differ, besides their loads.
 # Of a stack, what matters most first.
 STACK_PARTS = (
     *("framework", "server", "reverse_proxy"),
     *(part for part in PARTS if part != "reverse_proxy"),
 )
+# Parts in which two cells of one endpoint may differ, besides their loads.
 ALL_PARTS = ("variant", *STACK_PARTS, "tuning", "network", "hosts")
 
 
