@@ -24,7 +24,7 @@ from loadlab.model import (
 from loadlab.plan import plan_document as plans
 from loadlab.reasons.row import names
 from loadlab.run import documents, formatting
-from loadlab.run.errors import ResultError, SchemaError
+from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
 from loadlab.stats import histograms
 
@@ -66,7 +66,7 @@ def injected(run: RunDir) -> dict[str, Injected]:
 def newest(run_dir: Path) -> CertificateReference | None:
     """Return the newest certificate of hosts like a run's; None where there is none.
 
-    The certificates are those of the runs in the same folder that this version of the lab reads.
+    The certificates are those of the runs in the same folder that this version of the lab can read.
     Hosts are alike where plan.json records the same of them.
     """
     hosts = plans.read(run_dir).hosts
@@ -77,7 +77,8 @@ def newest(run_dir: Path) -> CertificateReference | None:
         try:
             certificate = documents.read(run.certificate, Certificate)
             certified_hosts = plans.read(run.path).hosts
-        except SchemaError:
+        except ResultError:
+            # Another run's torn files do not fail this one.
             continue
         if certificate.finished is not None and certified_hosts == hosts:
             tests = certified(certificate)

@@ -192,17 +192,19 @@ def test_the_log_is_read_to_the_last_load_of_a_name(tmp_path: Path) -> None:
 
 
 def test_the_newest_certificate_is_of_this_schema(tmp_path: Path) -> None:
-    """One of another version stays in results/ and says nothing."""
+    """One of another version stays in results/ and says nothing, nor does a torn run."""
     for run_id, schema, finished in (
         ("first", SCHEMA, "2026-11-21T10:00:00Z"),
         ("second", SCHEMA, "2026-11-22T10:00:00Z"),
         ("other", "lab/2", "2026-11-23T10:00:00Z"),
+        ("torn", SCHEMA, "2026-11-23T11:00:00Z"),
         ("mine", SCHEMA, "2026-11-24T10:00:00Z"),
     ):
         write_plan(tmp_path / run_id, plan())
         found = Certificate(run_id=run_id, finished=finished, tests=[], noise=[], passed=True)
         document = {**to_builtins(found), "schema": schema}
         documents.write(RunDir(tmp_path / run_id).certificate, documents.dump(document))
+    RunDir(tmp_path / "torn").plan.unlink()
     newest = analyse.newest(tmp_path / "mine")
     assert newest
     assert newest.run_id == "second"
