@@ -156,7 +156,7 @@ def _body(request: OwnRequest) -> str:
     size = len(text.encode())
     if size > BODY_BYTES_MAX or "\0" in text:
         raise PlanError(
-            f"a body of {size} bytes, at most {BODY_BYTES_MAX} without NUL may be. Give a shorter "
-            "one."
+            f"the body has {size} bytes, and may have at most {BODY_BYTES_MAX} and no NUL "
+            "character. Give another one."
         )
     return text

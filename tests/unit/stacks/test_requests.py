@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a body of GET": ({"a": {"path": "/", "body": "x"}}, "a GET has no body"),
     "a long body": (
         {"a": {"path": "/", "method": "POST", "body": "x" * 16_385}},
-        "a body of 16385 bytes, at most 16384",
+        "the body has 16385 bytes, and may have at most 16384",
     ),
 }
 
