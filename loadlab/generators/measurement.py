@@ -112,14 +112,27 @@ class Measurement:
 SIZE_TOLERANCE = 0.01
 
 
-def unexpected_size(mean_bytes: float, expected_bytes: int) -> Reason:
-    """Return the finding that answers are longer or shorter than the verified one."""
-    return Reason(
-        code="body",
-        value=abs(mean_bytes / expected_bytes - 1),
-        limit=SIZE_TOLERANCE,
-        facts={"mean_bytes": mean_bytes, "expected_bytes": expected_bytes},
-    )
+def unexpected_size(
+    read_bytes: float, responses: int, expected_bytes: int | None, off_bytes: float = 0.0
+) -> list[Reason]:
+    """Return the finding that answers are longer or shorter than the verified one; none otherwise.
+
+    ``read_bytes``: of all answers, off by ``off_bytes`` at most. ``expected_bytes``: of one; None
+    where it differs from answer to answer.
+    """
+    if expected_bytes is None or not responses:
+        return []
+    mean = read_bytes / responses
+    if abs(mean - expected_bytes) <= SIZE_TOLERANCE * expected_bytes + off_bytes / responses:
+        return []
+    return [
+        Reason(
+            code="body",
+            value=abs(mean / expected_bytes - 1),
+            limit=SIZE_TOLERANCE,
+            facts={"mean_bytes": mean, "expected_bytes": expected_bytes},
+        )
+    ]
 
 
 NONE: tuple[Integers, Integers] = (np.zeros(0, np.int64), np.zeros(0, np.int64))

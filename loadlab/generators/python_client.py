@@ -11,14 +11,14 @@ import re
 import zlib
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, structs
+from msgspec import Struct
 
+from loadlab.generators import tally
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
 from loadlab.model import ClientCpu, Load, PerSecond, PythonClient
@@ -235,29 +235,20 @@ def _per_second(
     second."""
     seconds = int(end.max()) + 1
     begun, over = start.astype(np.int64), end.astype(np.int64)
-    series = PerSecond(
+    order = np.argsort(over[good], kind="stable")
+    ends = np.searchsorted(over[good][order], np.arange(1, seconds))
+    by_second = np.split(us[good][order], ends)
+    p50s, p99s, largest = map(list, zip(*map(tally.levels_us, by_second), strict=True))
+    return PerSecond(
         second=list(range(seconds)),
         scheduled=np.bincount(begun, minlength=seconds).tolist(),
         responses=np.bincount(over[whole], minlength=seconds).tolist(),
         ok=np.bincount(over[good], minlength=seconds).tolist(),
-        p50_us=[],
-        p99_us=[],
-        max_us=[],
+        p50_us=p50s,
+        p99_us=p99s,
+        max_us=largest,
+        latency_bins=latency_bins.record(map(latency_bins.counted, by_second)),
     )
-    order = np.argsort(over[good], kind="stable")
-    values = us[good][order]
-    places = np.searchsorted(over[good][order], np.arange(seconds + 1))
-    bins = []
-    for low, high in pairwise(places.tolist()):
-        p50 = p99 = highest = None
-        if low < high:
-            levels = np.percentile(values[low:high], [50, 99, 100], method="inverted_cdf")
-            p50, p99, highest = (int(value) for value in levels)
-        series.p50_us.append(p50)
-        series.p99_us.append(p99)
-        series.max_us.append(highest)
-        bins.append(latency_bins.counted(values[low:high]))
-    return structs.replace(series, latency_bins=latency_bins.record(bins))
 
 
 def _command(client: str, request: Request, seconds: float, name: str) -> list[str]:

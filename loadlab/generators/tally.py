@@ -68,6 +68,14 @@ def tally(*columns: histograms.Integers) -> dict[Values, int]:
     return dict(zip(zip(*table[:, begins].tolist(), strict=True), counts, strict=True))
 
 
+def levels_us(us: histograms.Integers) -> tuple[int | None, int | None, int | None]:
+    """Return the median, the 99th percentile and the largest of latencies in µs; None of none."""
+    if not us.size:
+        return None, None, None
+    p50, p99, highest = np.percentile(us, [50, 99, 100], method="inverted_cdf")
+    return int(p50), int(p99), int(highest)
+
+
 class Seconds:
     """Builds the series by second from rows in order of their turn."""
 
@@ -110,11 +118,7 @@ class Seconds:
         series.second.append(len(series.second))
         answers = tally(statuses, lengths).items()
         series.answers.append([(status, length, count) for (status, length), count in answers])
-        p50 = p99 = highest = None
-        if us.size:
-            p50, p99, highest = (
-                int(value) for value in np.percentile(us, [50, 99, 100], method="inverted_cdf")
-            )
+        p50, p99, highest = levels_us(us)
         series.p50_us.append(p50)
         series.p99_us.append(p99)
         series.max_us.append(highest)

@@ -22,7 +22,6 @@ from loadlab.generators import wrk_output
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
-    SIZE_TOLERANCE,
     GeneratorError,
     Measurement,
     unexpected_size,
@@ -82,10 +81,7 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
         findings.append(
             Reason(code="overlap", facts={"refused": errors.status, "late": errors.timeout})
         )
-    if wire_bytes is not None and responses:
-        mean = report.bytes / responses
-        if abs(mean - wire_bytes) > SIZE_TOLERANCE * wire_bytes:
-            findings.append(unexpected_size(mean, wire_bytes))
+    findings += unexpected_size(report.bytes, responses, wire_bytes)
     seconds = report.duration_us / 1e6
     failed = errors.connect + errors.read + errors.write
     # Without an answer or an error, each connection waited for its first answer until the end.

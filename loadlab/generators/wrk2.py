@@ -35,7 +35,6 @@ from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
     NONE,
-    SIZE_TOLERANCE,
     GeneratorError,
     Measurement,
     Waited,
@@ -131,10 +130,7 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
         raise GeneratorError("wrk2 ran without a rate or a duration")
     scheduled = _scheduled(load.rate, load.duration_s, threads, opened)
     findings = _findings(load, threads, calibrated, opened, errors["timeout"], uncorrected)
-    if wire_bytes is not None and responses:
-        mean = totals.read_bytes / responses
-        if abs(mean - wire_bytes) > SIZE_TOLERANCE * wire_bytes + totals.half_bytes / responses:
-            findings.append(unexpected_size(mean, wire_bytes))
+    findings += unexpected_size(totals.read_bytes, responses, wire_bytes, totals.half_bytes)
     exact = _counts(recorded)
     histogram = histograms.from_counts(*exact)
     latency_us = histograms.summary(histogram)
