@@ -83,7 +83,8 @@ def faults(
     if injection.neighbour:
         host = client if injection.neighbour.host == "client" else server
         load_faults.append(_neighbour(host, core[host], injection.neighbour, lead_s))
-    address, port = urlsplit(url).hostname or "", urlsplit(url).port or 80
+    asked = urlsplit(url)
+    address, port = asked.hostname or "", asked.port or (443 if asked.scheme == "https" else 80)
     if injection.half_open:
         load_faults.append(_half_open(client, injection.half_open, address, port, lead_s))
     if injection.refused_every:
@@ -101,7 +102,6 @@ def faults(
             _network(server, f"tcp dport {port}", injection.lost_every, "drop", most_s)
         )
     if injection.download:
-        address = urlsplit(url).hostname or ""
         load_faults += _download(server, client, address, injection.download, lead_s, most_s)
     return load_faults
 

@@ -29,6 +29,12 @@ def of(**changes: object) -> list[Fault]:
     )
 
 
+def test_faults_of_a_load_over_tls_are_at_its_port() -> None:
+    faulty = load(injection=Injection(refused_every=100))
+    (fault,) = faults(faulty, "https://10.0.0.2/", "server", "client", {}, 1.5, 90)
+    assert "input tcp dport 443 " in fault.begin
+
+
 def test_a_load_without_faults_needs_no_command() -> None:
     assert of() == []
 
