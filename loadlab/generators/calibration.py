@@ -40,11 +40,7 @@ def plan(
     """
     entry = registry.get(name)
     constant = entry.mode == "constant"
-    load = {
-        "connections": connections,
-        "warmup_s": WARMUP_S,
-        **({"tls": True} if tls else {}),
-    }
+    load = {"connections": connections, "warmup_s": WARMUP_S, **({"tls": True} if tls else {})}
     cell = {
         "framework": "nginx",
         "server": "native",
@@ -59,11 +55,11 @@ def plan(
     closed = {"generator": saturating.name, "mode": "closed", "rate": None, "duration_s": seconds}
     # A busy client is expected in the ceiling: it is the generator's maximum.
     cells = {"ceiling": {**cell, "expected_void": ["generator_cpu"], "load": {**load, **closed}}}
-    floor_s = max(seconds, entry.duration_min_s)
+    durations = [seconds]
     if constant:
-        own = {"generator": name, "mode": "constant", "rate": rate, "duration_s": floor_s}
+        durations.append(max(seconds, entry.duration_min_s))
+        own = {"generator": name, "mode": "constant", "rate": rate, "duration_s": durations[1]}
         cells["floor"] = {**cell, "load": {**load, **own}}
-    durations = [seconds, floor_s][: len(cells)]
     return CalibrationPlan(
         measurements=[
             {
@@ -80,5 +76,5 @@ def plan(
         programs=[generator.program for generator in measuring],
         snaps=[generator.snap for generator in measuring if generator.snap],
         constant=constant,
-        about_s=seconds + floor_s + LINK_S,
+        about_s=sum(durations) + LINK_S,
     )

@@ -41,7 +41,7 @@ def test_a_closed_loop_has_no_floor() -> None:
     found = plan("wrk")
     assert list(loads(found)) == ["ceiling"]
     assert found.measurements[0]["seconds_left"] == 6
-    assert (found.constant, found.programs) == (False, ["wrk"])
+    assert (found.constant, found.programs, found.about_s) == (False, ["wrk"], 15)
 
 
 def test_only_the_ceiling_expects_a_busy_generator() -> None:
