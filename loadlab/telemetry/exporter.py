@@ -139,7 +139,7 @@ def clock_ahead_s(url: str) -> float:
     with contextlib.closing(Exporter(url)) as exporter:
         try:
             pages = [exporter.read() for _ in range(READINGS)]
-        except (OSError, http.client.HTTPException) as problem:
+        except (OSError, ValueError, http.client.HTTPException) as problem:
             raise LabError(f"the clock cannot be read at {url}: {reason(problem)}") from None
     best = min(pages, key=lambda page: page.took_s)
     block = node_exporter.block(best.t, best.text)

@@ -130,12 +130,17 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 ) -> None:
     monkeypatch.setattr(exporter, "PAGE_BYTES_MAX", 1_000_000)
     parts, words = PAGES[name]
-    found = exporter.Exporter(f"{serving(*parts)}/metrics").block()
+    url = f"{serving(*parts)}/metrics"
+    found = exporter.Exporter(url).block()
     assert found.startswith("# scrape ")
     assert words in found
     assert (" failed: " in found) == (name != "right")
     assert len(found) < 1000
     assert all(line.isprintable() for line in found.splitlines())
+    if name != "right":
+        # Where several clients are to begin together, neither is it a bug of the lab.
+        with pytest.raises(errors.LabError, match=f"the clock cannot be read at {url}: .*{words}"):
+            exporter.clock_ahead_s(url)
 
 
 def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
