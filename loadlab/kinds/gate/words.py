@@ -326,8 +326,8 @@ def next_steps(resume: str, further_s: Mapping[str, float]) -> list[str]:
         steps += [f"      # by the noise so far this decides {', '.join(needs)}"]
     if beyond:
         steps += [
-            f"No budget is likely to decide {formatting.listed(beyond)}: give a higher rate (-e rate=), "
-            "or quieter hosts."
+            f"No budget is likely to decide {formatting.listed(beyond)}: give a higher rate "
+            "(-e rate=), or quieter hosts."
         ]
     return steps
 
