@@ -148,6 +148,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e rate=fast", "rate: 'fast' is not a number. Give a number from 0.1 to 1000000"),
     (f"{A} -e rate=1,fast", "rate: 'fast' is not a number"),
     (f"{A} -e rate=0,1", "rate: 0 is out of range"),
+    (
+        f"""{A} -e '{{"rate": {{"fraction": 0.5, "of": ["x"]}}}}'""",
+        "rate: a fraction of a saturation is for the cells of a study's file. Give a number of",
+    ),
     (f"{A} -e rate=,", "rate: '' is not a number"),
     (f"{A} -e duration=1e9", "duration: 1e9 is out of range. Give a number from 1 to 86400 second"),
     (f"{A} -e request_timeout=0", "request_timeout: 0 is out of range. Give a number from 1 to 30"),

@@ -30,4 +30,9 @@ class SingleKind(Kind):
             raise PlanError(
                 f"scale: '{options['scale']}' is of a study only. Give -e study=<name>."
             )
+        if isinstance(options.get("rate"), dict):
+            raise PlanError(
+                "rate: a fraction of a saturation is for the cells of a study's file. Give a "
+                "number of requests per second, for example -e rate=1000."
+            )
         return None
