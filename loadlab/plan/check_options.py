@@ -236,8 +236,8 @@ def _list(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     elements = value if isinstance(value, list) else str(value).split(",")
     if spec.elements != "str":
         return [*sorted({_number(name, element, spec.of_element) for element in elements})]
-    words = [str(element).strip().lstrip("/") for element in elements if str(element).strip()]
-    return [*dict.fromkeys(words)]
+    words = [str(element).strip() for element in elements if str(element).strip()]
+    return [*dict.fromkeys(word.lstrip("/") or word for word in words)]
 
 
 def _number(name: str, value: OptionValue, spec: Spec) -> float:

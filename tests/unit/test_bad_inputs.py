@@ -176,6 +176,7 @@ COMMANDS: list[tuple[str, str]] = [
         "lab.yml -e app=apps/flask -e module=app",
         "module: 'app' is no module and callable. Give",
     ),
+    (f"{A} -e endpoint=/", "endpoint: '/' is not known. There are: agents, agents_with_orm,"),
     (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
     ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
     ("lab.yml -e framework=twisted -e generator=python-sync", "endpoint: there is none to measur"),
