@@ -36,8 +36,9 @@ def refuse(options: Options) -> None:
     generator = registry.get(options.generator)
     if not generator.on_demand:
         raise PlanError(
-            f"{OPTION}: generator={generator.name} opens a number of connections. Give it, or "
-            f"-e generator={registry.opening_on_demand()}, without http2."
+            f"{OPTION}: generator={generator.name} opens a fixed number of connections. Give one "
+            f"with -e {OPTION}=<number>, or -e generator={registry.opening_on_demand()}, without "
+            "http2."
         )
     if not options.keepalive:
         raise PlanError(
