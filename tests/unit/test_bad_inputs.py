@@ -420,6 +420,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/lesson.yml -e stage=check", "run_id: none was given, and results/latest names no"),
     ("playbooks/lesson.yml -e stage=check -e run_id=whole", "the run whole is of none. Begin with"),
     ("lab.yml -e study=cell -e scale=huge", "scale of study cell: 'huge' is not known. There ar"),
+    ("lab.yml -e study=zero -e scale=smoke", "scale: the study zero has one size. Leave scale"),
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),

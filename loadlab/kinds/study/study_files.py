@@ -133,6 +133,8 @@ def find(root: Path, options: GivenOptions, kind: str | None) -> Study:
     known(kind, name, names(folder, "*.yml"))
     file = read(folder / f"{name}.yml")
     scale = str(options.get("scale", next(iter(file.scales), "")))
+    if scale and not file.scales:
+        raise PlanError(f"scale: the {kind} {name} has one size. Leave scale out.")
     if scale:
         known(f"scale of {kind} {name}", scale, list(file.scales))
     own = {**file.options, **file.scales.get(scale, {})}
