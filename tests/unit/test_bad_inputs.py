@@ -427,7 +427,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=typo", "cell one: option: 'raet' is not known. There are: app, arrivals, b"),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
-    ("lab.yml -e study=several", "the claim 'so' names 'two', which stands for 2 cells and not"),
+    ("lab.yml -e study=several", "2 cells and not one. Give its cell one endpoint and one tuning."),
     ("lab.yml -e study=unbound", "at_least or at_most wrongly"),
     (
         "lab.yml -e study=half",

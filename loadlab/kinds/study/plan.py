@@ -101,9 +101,15 @@ def check_claims(claims: Iterable[StudyClaim], cells: Mapping[str, int]) -> None
     for claim in claims:
         for name in (name for statement in claim.all for name in statement.cells):
             if cells.get(name, 0) != 1:
+                count = cells.get(name, 0)
+                remedy = (
+                    "Give its cell one endpoint and one tuning."
+                    if count
+                    else f"There are: {', '.join(cells)}."
+                )
                 raise ValueError(
-                    f"the claim '{claim.statement}' names '{name}', which stands for "
-                    f"{cells.get(name, 0)} cells and not one. There are: {', '.join(cells)}"
+                    f"the claim '{claim.statement}' names '{name}', which stands for {count} cells "
+                    f"and not one. {remedy}"
                 )
 
 
