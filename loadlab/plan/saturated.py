@@ -74,7 +74,7 @@ def refuse(root: Path, options: Options, user: Collection[str], *, study: bool) 
     ``user``: names of the options of -e; a curve that nobody asked for is left out. ``study``:
     whether the load is a study's cell.
     """
-    alone = "a study or lesson has the cells of its file alone" if study else ""
+    alone = "a study, lesson, comparison or matrix has its own cells alone" if study else ""
     obstacles = {
         "curve": "curve" in user and options.curve and (alone or _no_curve_words(root, options)),
         "overload": options.overload and (alone or _no_overload_words(options)),

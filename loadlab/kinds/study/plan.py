@@ -52,9 +52,9 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         # The user's options leave fewer candidates, and each has those.
         unused.append((() if study.candidates else entry.options, planned.options.generator))
     checked = ask.cross_check and first is not None and first.cross_check
-    user_options.refuse_unused(ask.user, filled, f"the {study.kind} {study.name}", unused, checked)
+    user_options.refuse_unused(ask.user, filled, f"the {_title(study)}", unused, checked)
     if first is None:
-        raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")
+        raise PlanError(f"{_title(study)}: it has no cell at the scale {study.scale}.")
     try:
         _refuse_ambiguous(experiments_of_run)
         check_claims(
@@ -62,7 +62,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         )
         experiments_of_run = attach_saturations(experiments_of_run, named)
     except ValueError as problem:
-        raise PlanError(f"{study.kind} {study.name}: {problem}") from None
+        raise PlanError(f"{_title(study)}: {problem}") from None
     return PlannedCells(
         options=first,
         stacks=stacks,
@@ -72,12 +72,19 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
     )
 
 
+def _title(study: Study) -> str:
+    """Return what a user knows the cells as: comparison, matrix, or a file's kind and name."""
+    if study.variants:
+        return "comparison"
+    return "matrix" if study.candidates else f"{study.kind} {study.name}"
+
+
 def _refuse_another_log(study: Study, entry: StudyCell, first: Options, own: Options) -> None:
     """Raise PlanError where a cell follows another log than the first: the clients have one."""
     logs = [(chosen.replay, chosen.speed, chosen.replay_query) for chosen in (first, own)]
     if logs[0] != logs[1]:
         raise PlanError(
-            f"{study.kind} {study.name}, cell {entry.name}: replay: a run follows one log at one "
+            f"{_title(study)}, cell {entry.name}: replay: a run follows one log at one "
             "speed, and the first cell has another, or none. Give replay in the options of all "
             "cells, or measure a log in a run of its own."
         )
@@ -122,7 +129,7 @@ def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptio
         chosen = check_options.options(ask.specs, {**filled, **entry.options}, ask.clients)
         return plan_cells(ask, chosen, entry)
     except PlanError as problem:
-        raise PlanError(f"{study.kind} {study.name}, cell {entry.name}: {problem}") from None
+        raise PlanError(f"{_title(study)}, cell {entry.name}: {problem}") from None
 
 
 def _refuse_ambiguous(planned: Iterable[PlannedExperiment]) -> None:
