@@ -37,9 +37,9 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
     own_python = stack.python is not None
     fit = stacks.fitting(root, there_are, chosen, app, own_python)
     rows: dict[tuple[str, str | None], Offered] = {}
-    for row in fit:
-        if _runs(row, python, chosen.server):
-            rows.setdefault((row.server, row.worker_class), row)
+    # Where the options leave a server with an upper bound alone, they ask for it.
+    for row in [row for row in fit if _runs(row, python, chosen.server)] or fit:
+        rows.setdefault((row.server, row.worker_class), row)
     proposed = [
         candidate
         for server in dict.fromkeys(server for server, _ in rows)

@@ -114,6 +114,7 @@ def test_stack_with_an_upper_bound_of_python_counts_only_by_name_where_python_is
     assert not names(made("tornado", 1, None), "uwsgi")
     assert names(made("tornado", 1, None), "native")
     assert names(made("tornado", 1, None, server="uwsgi"), "uwsgi")
+    assert names(made("tornado", 1, None, protocol="uwsgi"), "uwsgi")
 
 
 def test_candidates_have_the_default_transport_unless_another_is_given() -> None:
