@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
-from loadlab.run.catalog import load_yaml
+from loadlab.run.catalog import read_yaml
 from loadlab.stacks.reverse_proxies import ReverseProxy
 from loadlab.tuning.ledger import RequestedSetting
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, TuningProfile
@@ -37,7 +36,7 @@ class Sizes(Struct, frozen=True, kw_only=True):
 class Pool(Struct, frozen=True, kw_only=True):
     """Of an application, the database connections of each worker's pool."""
 
-    pool_size: int
+    pool_size: int = 0
 
 
 class PooledStack(Struct, frozen=True, kw_only=True):
@@ -103,10 +102,11 @@ def workers(stack: PooledStack, cores: int) -> int:
 def largest_pool(root: Path) -> int:
     """Return the largest pool_size of any application.
 
-    Sized for it, PostgreSQL has the same settings for all applications.
+    Sized for it, PostgreSQL has the same settings for all applications. Raises PlanError naming a
+    manifest that is malformed.
     """
-    manifests = (msgspec.convert(load_yaml(path), Pool) for path in root.glob("apps/*/app.yml"))
-    return max((manifest.pool_size for manifest in manifests), default=0)
+    places = (str(path.relative_to(root)) for path in root.glob("apps/*/app.yml"))
+    return max((read_yaml(root, place, Pool).pool_size for place in places), default=0)
 
 
 def value(setting: int | str | Computed, size: Sizes) -> str:

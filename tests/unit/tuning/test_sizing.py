@@ -6,11 +6,12 @@ from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
 from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import PlanError
 from loadlab.stacks.reverse_proxies import reverse_proxy
 from loadlab.tuning import profiles, sizing
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting
 from loadlab.tuning.sizing import OpenFiles, Pool, PooledStack, Sizes
-from tests.unit import builders
+from tests.unit import builders, stand_ins
 
 ROOT = Path(__file__).parents[3]
 PROFILES = {
@@ -165,3 +166,12 @@ def test_only_stacks_and_profiles_that_meet_are_held_against_each_other() -> Non
     (told,) = refusals()
     assert told.startswith("aiohttp would open 20 workers x 10 = 200 database connections")
     assert "of the tuning profile stock leaves" in told
+
+
+def test_largest_pool_names_an_application_whose_manifest_is_malformed(tmp_path: Path) -> None:
+    manifests = {"short": "module: app:app", "deep": "pool_size: 7"}
+    stand_ins.tree(tmp_path, {f"apps/{name}/app.yml": text for name, text in manifests.items()})
+    assert sizing.largest_pool(tmp_path) == 7
+    stand_ins.tree(tmp_path, {"apps/torn/app.yml": "pool_size: many"})
+    with pytest.raises(PlanError, match=r"^apps/torn/app\.yml: Expected `int`, got `str`"):
+        sizing.largest_pool(tmp_path)
