@@ -29,7 +29,7 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
 
     ``results``: the directory of all runs; ``base``, ``head``: run_ids with commas between. The
     noise floor comes from the A/A controls of all runs. Raises PlanError where a run is unknown,
-    is on both sides or has no summary, or where the runs have no cell in common.
+    is given twice or has no summary, or where the runs have no cell in common.
     """
     sides = {"base": named(base), "head": named(head)}
     summaries = {
@@ -37,8 +37,14 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
         for name, run_ids in sides.items()
         for run_id in run_ids or [""]
     }
+    run_ids = [*sides["base"], *sides["head"]]
+    if repeated := [run_id for run_id in summaries if run_ids.count(run_id) > 1]:
+        raise PlanError(
+            f"base and head: '{repeated[0]}' was given twice. Give each run once. Nothing was "
+            "written."
+        )
     compared = between(sides, summaries)
-    if not compared.comparisons or len(summaries) < len(sides["base"]) + len(sides["head"]):
+    if not compared.comparisons:
         raise PlanError(
             f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
             "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
@@ -104,7 +110,7 @@ def _summary(results: Path, name: str, run_id: str) -> Summary:
     if not RUN_ID.fullmatch(run_id) or not path.exists():
         cause = f"'{run_id}' is no run with a {SUMMARY} in results/" if run_id else "none was given"
         raise PlanError(
-            f"{name}: {cause}. {runs(results, SUMMARY)} Give two with -e base=<run_id> -e "
-            "head=<run_id>, or several a side with commas. Nothing was written."
+            f"{name}: {cause}. {runs(results, SUMMARY)} Give two: python -m loadlab compare "
+            "<base> <head>, or several a side with commas. Nothing was written."
         )
     return documents.read(path, Summary)

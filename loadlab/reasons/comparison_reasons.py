@@ -52,7 +52,8 @@ _CONCLUSIONS: ReasonTable = {
     "few_sittings": ReasonRow(
         "two sittings: not told apart from the difference between sittings, which takes "
         "{limit} runs a side ({value:n run} of one side)",
-        "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)",
+        "Name several runs a side: python -m loadlab compare <run_id>,<run_id>,<run_id> "
+        "<run_id>,...",
         meaning="Runs differ from sitting to sitting although nothing is changed. By how much, "
         "only several runs a side can show.",
     ),

@@ -95,8 +95,10 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         run_comparison.compare(tmp_path, "old", "none")
     with pytest.raises(PlanError, match="base: none was given"):
         run_comparison.compare(tmp_path, "", "old")
-    for base, head in (("old", "new"), ("old", "old"), ("old", "new,old")):
-        with pytest.raises(PlanError, match="have no cell in common"):
+    with pytest.raises(PlanError, match="have no cell in common"):
+        run_comparison.compare(tmp_path, "old", "new")
+    for base, head in (("old", "old"), ("old", "new,old"), ("old,old", "new")):
+        with pytest.raises(PlanError, match="base and head: 'old' was given twice"):
             run_comparison.compare(tmp_path, base, head)
 
 
