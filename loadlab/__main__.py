@@ -227,14 +227,14 @@ def main() -> int:
     """Carry out the command line's command; return its exit status."""
     try:
         return run(sys.argv[1:], ROOT / "results")
-    except ValueError as refusal:
-        sys.stdout.flush()
-        _print(str(refusal), to=sys.stderr)
-        return REFUSED
     except BrokenPipeError:
         # The reader is gone, such as head. Nothing is left to be flushed at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (ValueError, OSError) as refusal:
+        sys.stdout.flush()
+        _print(str(refusal), to=sys.stderr)
+        return REFUSED
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def _grade(archive: Path, root: Path, scratch: Path) -> Grade:
     name = archive.name.removesuffix(_ENDING)
     try:
         outcome = verify.verify(archive, root, scratch)
-    except ValueError as problem:
+    except (ValueError, OSError) as problem:
         reason = one_line(str(problem), 200)
         return Grade(bundle=name, verified=False, reason=reason, result=None)
     lesson = RunDir(outcome.run_dir).lesson

@@ -58,6 +58,16 @@ def test_a_run_is_shown_packed_verified_and_graded(
         commands.run(["verify", str(path)], results)
 
 
+def test_what_the_system_refuses_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a-run.tar.gz", "grades.csv"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("sys.argv", ["loadlab", "grade", str(tmp_path)])
+    assert commands.main() == commands.REFUSED
+    assert "Is a directory" in capsys.readouterr().err
+
+
 def test_a_bundle_is_signed_and_its_signer_demanded(
     original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,9 +55,11 @@ def test_the_table_of_a_class(taught: Path, original: Path, tmp_path: Path) -> N
     archive.pack(altered, tmp_path / "bert.tar.gz")
     archive.pack(original, tmp_path / "cora.tar.gz")
     (tmp_path / "dora.tar.gz").write_bytes(b"no archive")
+    (tmp_path / "emma.tar.gz").mkdir()
     graded = list(grade.grades(str(tmp_path), builders.ROOT))
     assert [(row.bundle, row.verified) for row in graded] == [
         ("anna", True), ("bert", False), ("cora", True), ("dora", False),
+        ("emma", False),
     ]  # fmt: skip
     rows = {row.bundle: words.grade(row) for row in graded}
     right = str(lesson.right)
@@ -68,17 +70,17 @@ def test_the_table_of_a_class(taught: Path, original: Path, tmp_path: Path) -> N
     assert rows["bert"][-1].startswith("lesson.json: right: ")
     assert rows["cora"][-2:] == ["yes", "the run of no lesson"]
     assert rows["dora"][-2] == "no"
-    assert words.graded(graded)[0] == "4 bundles, 2 verified. Not verified: bert, dora."
+    assert words.graded(graded)[0] == "5 bundles, 2 verified. Not verified: bert, dora, emma."
     lines = words.table(list(rows.values()))
     # No bundle has an exercise, so the table has no columns of one.
     assert lines[0].split() == ["bundle", "right", "error", "verdict"]
     assert lines[1].split()[:4] == ["anna", right, "of", "2"]
-    assert lines[5] == "Lesson: keepalive"
-    assert lines[6].startswith("bert: lesson.json: right: ")
+    assert lines[6] == "Lesson: keepalive"
+    assert lines[7].startswith("bert: lesson.json: right: ")
     whole = wrapped("\n".join([*lines, *words.graded(graded)]), 80)
     assert max(map(len, whole.splitlines())) <= 80
     # One line for each bundle.
-    assert whole.splitlines()[:5] == lines[:5]
+    assert whole.splitlines()[:6] == lines[:6]
 
 
 @pytest.mark.parametrize("folder", ["", "/nosuch", "."])
