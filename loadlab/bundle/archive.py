@@ -17,6 +17,7 @@ from loadlab.bundle.signature import Signed
 from loadlab.plan import plan_document as plans
 from loadlab.run.catalog import runs
 from loadlab.run.errors import LabError
+from loadlab.run.formatting import plural
 from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, REPORT, RUN_ID, SUMMARY, RunDir
 
 SUMS = "SHA256SUMS"
@@ -83,8 +84,8 @@ def refuse(results: Path, run_id: str) -> None:
     ]
     if underived:
         raise BundleError(
-            f"run_id: '{run_id}' was cut off: {len(underived)} repetitions have no result, "
-            f"{underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
+            f"run_id: '{run_id}' was cut off: {plural(len(underived), 'repetition')} without a "
+            f"result, {underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
             f"{plans.resume_args(run_dir)} first. Nothing was written."
         )
 

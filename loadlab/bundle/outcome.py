@@ -84,7 +84,7 @@ class Outcome:
             if len(differences) > SHOWN:
                 lines.append(f"  and {len(differences) - SHOWN:,} more")
         if len(wrong) > SHOWN:
-            lines.append(f"And {len(wrong) - SHOWN:,} more files differ.")
+            lines.append(f"Differs too: {plural(len(wrong) - SHOWN, 'more file')}.")
         doubtful = self.of("not verified")
         for reason in dict.fromkeys(first for first, *_ in doubtful.values()):
             files = _alike(

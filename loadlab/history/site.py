@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadlab.history.index import index_page as index
 from loadlab.report.render import render
-from loadlab.run import documents, lock, run_dir
+from loadlab.run import documents, formatting, lock, run_dir
 from loadlab.run.errors import LabError
 from loadlab.run.run_dir import INDEX, REPORT, RunDir
 
@@ -97,7 +97,7 @@ def main() -> None:
         pages = write(results, to)
     except (ValueError, OSError) as problem:
         sys.exit(str(problem))
-    print(f"{len(pages)} pages: {to / INDEX}")
+    print(f"{formatting.plural(len(pages), 'page')}: {to / INDEX}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from loadlab.run.formatting import plural
 from loadlab.run.run_dir import CLIENT, suffix
 
 # A host's address, "" where it is its name; its port; and the options of SSH that lead there, since
@@ -93,9 +94,9 @@ def refusal(
     counts = [len(pair.clients) for pair in pairs]
     if not pairs or 0 in counts or sum(counts) < len(clients):
         return (
-            f"has {len(servers)} hosts in the group servers and {len(clients)} in clients; the lab "
-            "needs a client for each server, and at least one pair. A client beyond that says "
-            "which server it `serves`."
+            f"has {plural(len(servers), 'host')} in the group servers and {len(clients)} in "
+            "clients; the lab needs a client for each server, and at least one pair. A client "
+            "beyond that says which server it `serves`."
         )
     if len(set(counts)) > 1:
         counted = ", ".join(f"{pair.server} {len(pair.clients)}" for pair in pairs)

@@ -90,8 +90,8 @@ _OPENS_LESS = {who: words for who, (words, _) in _OPENS.items()}
 _LESSON_OF_OPENS = by("opened", {who: lesson for who, (_, lesson) in _OPENS.items()})
 _QUEUE = "a shorter queue or smaller answers; ping during the load shows the queue"
 _REFUSED = (
-    "[, which holds {depth:,} connections]: it was full, and {value:,.0f} connections were "
-    "refused, while cores were idle"
+    "[, which holds {depth:,} connections]: it was full and refused {value:n connection}, "
+    "while cores were idle"
 )
 _PARTS = {**SERVICES, "packets": "the kernel, for packets"}
 _DATABASE_WAITS = {"lock": "a lock", "disk": "the disk", "other": "something else"}
@@ -216,7 +216,7 @@ LIMITS: dict[str, LimitRow] = {
         "the same cell without the quota: systemctl show <unit> has CPUQuotaPerSecUSec",
     ),
     "reverse_proxy_connections": LimitRow(
-        "the reverse proxy's connections: {value:,.0f} times none was free, "
+        "the reverse proxy's connections: {value:n time} none was free, "
             "{failed:n failed request}",
         "{value:n reverse proxy connection shortage}",
         "A process of the reverse proxy had no connection left (nginx: worker_connections).",
@@ -224,7 +224,7 @@ LIMITS: dict[str, LimitRow] = {
         part_of="reverse_proxy",
     ),
     "open_files": LimitRow(
-        "the reverse proxy's open files: {value:,.0f} times none was free, "
+        "the reverse proxy's open files: {value:n time} none was free, "
             "{failed:n failed request}",
         "{value:n reverse proxy file shortage}",
         "A process of the reverse proxy had no file descriptor left.",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from loadlab.model import Reason, Record
 from loadlab.model.base import Above0, Count, Fraction, NotNegative
 from loadlab.reasons.row import Cause, ReasonRow, ReasonTable, by, number, where, words_of
+from loadlab.run.formatting import plural
 from loadlab.run.run_dir import ERROR
 
 
@@ -203,7 +204,7 @@ def _littles_law(reason: Reason) -> str:
     apart = "rate and latency do not agree"
     if number(facts["by_latency"]) <= number(facts["counted"]):
         unanswered = int(number(facts["unanswered"]))
-        parts = [f"{unanswered:,} requests without an answer"] if unanswered else []
+        parts = [f"{plural(unanswered, 'request')} without an answer"] if unanswered else []
         parts += ["the opening of a connection for each"] if facts["opens"] else []
         rest = "the time between an answer and the next request"
         apart = f"the latencies leave out {' and '.join(parts) or rest}"
@@ -358,7 +359,7 @@ VOID: ReasonTable = {
         brief="a host swapped memory",
     ),
     "allowance": ReasonRow(
-        "the cloud held back or dropped {value:,} packets of {host} ({counter}), limit {limit}",
+        "the cloud held back or dropped {value:n packet} of {host} ({counter}), limit {limit}",
         "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
         "ask for less",
         meaning="The cloud held back packets of a host that was above an allowance of its "
@@ -465,8 +466,8 @@ FINDINGS: ReasonTable = {
         thresholds=("backlog_growth_max",),
     ),
     "connections_limit": ReasonRow(
-        "{value:,} requests were due while all {limit:,} connections that may be open were busy, "
-        "and waited for one",
+        "{value:n request} found all {limit:,} connections that may be open busy, and waited for "
+        "one",
         "Allow more (-e connections=open:<limit>), or ask for less",
         meaning="Connections are opened on demand, and reached their limit: requests waited for a "
         "free one, as visitors of a site do not.",
@@ -532,8 +533,8 @@ FINDINGS: ReasonTable = {
         thresholds=("core_full",),
     ),
     "killed": ReasonRow(
-        "the kernel of {hosts:and} killed {value:,} processes because memory was used up; "
-        "journalctl -k names them",
+        "the kernel of {hosts:and} killed a process {value:n time} because memory was used "
+        "up; journalctl -k names them",
         "Give the host more memory, or the application fewer workers",
         meaning="The kernel of a host killed processes because the machine or a control "
         "group had no memory left.",

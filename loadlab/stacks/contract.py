@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from loadlab.model.base import Json, Record
 from loadlab.run.catalog import read_yaml
 from loadlab.run.errors import LabError
-from loadlab.run.formatting import one_line
+from loadlab.run.formatting import one_line, plural
 from loadlab.stacks import book_text, expected
 from loadlab.stacks.expected import Dataset
 
@@ -145,7 +145,7 @@ def cut(text: str, mark: str, names: Sequence[K]) -> dict[K, tuple[bytes, float]
     *parts, rest = text.encode("utf-8", "surrogateescape").split(mark.encode())
     if len(parts) != 2 * len(names) or rest.strip():
         raise ContractError(
-            f"{len(names)} answers were asked for, {len(parts) // 2} came"
+            f"asked for {plural(len(names), 'answer')}, {len(parts) // 2} came"
             f"{' and something after them' if parts and rest.strip() else ''}: {text[-200:]!r}"
         )
     try:

@@ -16,6 +16,7 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from loadlab.model import HostSeries, HostTelemetry, Memory, SocketCounts, TcpCounts, Traffic
+from loadlab.run.formatting import plural
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import MODES, Counters, Use
 from loadlab.telemetry.recordings import TelemetryError, unpacked
@@ -287,8 +288,8 @@ def _window(samples: list[Sample], start: float, end: float) -> list[_Page]:
     inside = pages[before[-1] if before else 0 : after[0] + 1 if after else len(pages)]
     if len(inside) < 2:
         raise TelemetryError(
-            f"{len(inside)} scrapes between {start:.3f} and {end:.3f} of the host's clock, at "
-            f"least 2 are needed; {len(pages)} of {len(samples)} scrapes succeeded"
+            f"{plural(len(inside), 'scrape')} between {start:.3f} and {end:.3f} of the host's "
+            f"clock, at least 2 are needed; {len(pages)} of {len(samples)} scrapes succeeded"
         )
     for (t0, v0), (t1, v1) in pairwise(inside):
         if t1 <= t0 or v1[(CLOCK,)] <= v0[(CLOCK,)]:

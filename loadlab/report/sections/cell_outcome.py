@@ -101,7 +101,8 @@ def _constant(entries: Sequence[Entry], subject: str, rate: str, goodput: str) -
         for count in ("unsent", "scheduled")
     )
     if unsent:
-        parts.append(f"{unsent:,} requests never sent ({formatting.share(unsent, due)})")
+        count = formatting.plural(unsent, "request")
+        parts.append(f"{count} never sent ({formatting.share(unsent, due)})")
     reasons = list(dict.fromkeys(filter(None, map(saturation, good))))
     limit = f"; saturated, {' and '.join(reasons)}" if reasons else ""
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""

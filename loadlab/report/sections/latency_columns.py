@@ -17,7 +17,7 @@ from loadlab.report.words import quantities
 from loadlab.results import tail
 from loadlab.results.tail import Tail
 from loadlab.run import formatting
-from loadlab.run.formatting import bounded, ms
+from loadlab.run.formatting import bounded, ms, plural
 from loadlab.stats import histograms, inference, percentiles
 
 T = TypeVar("T")
@@ -69,8 +69,8 @@ def _cell(
     title = quantities.interval(interval) if interval else ""
     if name in latency.at_least:
         title = (
-            f"lower bound: {latency.censored:,} requests that were due have no answer and rank "
-            "behind every answer"
+            f"lower bound: {plural(latency.censored, 'due request')} got no answer (ranked behind "
+            "every answer)"
         )
     return TableCell(bounded(latency, name), title=title)
 

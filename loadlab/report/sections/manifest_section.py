@@ -312,7 +312,7 @@ def raw_files(run_dir: Path) -> Section:
             Number("bytes", lambda path: f"{path.stat().st_size:,}"),
         ],
         paths,
-        title=f"{len(paths)} files",
+        title=formatting.plural(len(paths), "file"),
         open=False,
     )
     return Section("Raw files", [files], "files", "Raw files", folded=True)

@@ -37,16 +37,18 @@ def spent(disturbance: Disturbance) -> str:
 
 def whole(disturbance: Disturbance) -> str:
     """Return what made measurements of a run void, what their repeats took, and the remedy."""
-    text = (
-        f"{disturbance.void} of {formatting.plural(disturbance.measured, 'measurement')} are void"
-    )
+    measured = formatting.plural(disturbance.measured, "measurement")
+    text = f"{disturbance.void} of {measured} {'is' if disturbance.void == 1 else 'are'} void"
     if disturbance.outside:
-        of = "all" if disturbance.outside == disturbance.void else f"{disturbance.outside} of them"
-        text += f", {of} because {_cause(disturbance)}"
+        of = f"{disturbance.outside} of them "
+        if disturbance.outside == disturbance.void:
+            of = "all " if disturbance.void > 1 else ""
+        text += f", {of}because {_cause(disturbance)}"
     elif disturbance.code:
         text += f", the most frequent reason is {disturbance.code}"
     if disturbance.withheld:
-        text += f". {_repeats(disturbance)}, and {disturbance.withheld} void ones were not repeated"
+        left = formatting.plural(disturbance.withheld, "void measurement")
+        text += f". {_repeats(disturbance)}. Not repeated: {left}"
     return f"{text}. {_remedy(disturbance.code)}."
 
 

@@ -407,7 +407,7 @@ def test_lines_of_a_verification_are_limited(run_dir: Path) -> None:
     assert len(lines) < 80
     assert max(map(len, lines)) < 400
     assert any(re.fullmatch(r"  and [\d,]+ more", line) for line in lines)
-    assert any(re.fullmatch(r"And \d+ more files differ.", line) for line in lines)
+    assert any(re.fullmatch(r"Differs too: \d+ more files?\.", line) for line in lines)
 
 
 def test_the_thresholds_of_when_it_began_are_gone_by(

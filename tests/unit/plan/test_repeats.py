@@ -103,7 +103,7 @@ def test_what_was_left_void_is_counted_and_told() -> None:
     advice = VOID["steal"].remedy
     assert disturbances.whole(disturbance) == (
         "14 of 18 measurements are void, all because another machine takes 20 % of the "
-        f"client's CPU (steal). {took}, and 5 void ones were not repeated. {advice}. {QUIET}."
+        f"client's CPU (steal). {took}. Not repeated: 5 void measurements. {advice}. {QUIET}."
     )
 
 
@@ -116,7 +116,7 @@ def test_without_anything_from_outside_the_most_frequent_reason_is_told() -> Non
         "6 of 6 measurements are void, the most frequent reason is generator_late. "
     )
     assert sentence.endswith(
-        f"and 3 void ones were not repeated. {VOID['generator_late'].remedy}. {QUIET}."
+        f"Not repeated: 3 void measurements. {VOID['generator_late'].remedy}. {QUIET}."
     )
 
 

@@ -302,7 +302,7 @@ def test_answers_are_told_apart() -> None:
 def test_too_few_or_too_many_answers(text: str, came: str) -> None:
     with pytest.raises(ContractError) as problem:
         contract.cut(text, MARK, ["a", "b"])
-    assert str(problem.value).startswith(f"2 answers were asked for, {came}")
+    assert str(problem.value).startswith(f"asked for 2 answers, {came}")
     assert str(problem.value).endswith(f": {text!r}")
 
 

@@ -1,4 +1,4 @@
-from loadlab.model import Reason, Validity
+from loadlab.model import Disturbance, Reason, Validity
 from loadlab.reasons.validity_reasons import FINDINGS, VOID
 from loadlab.report.words import disturbances
 from tests.unit import builders
@@ -9,6 +9,14 @@ KILLED = Reason(code="killed", value=3, facts={"hosts": ["server"]})
 
 def failed(text: str) -> Validity:
     return Validity(valid=False, reasons=[Reason(code="failed", value=text)], findings=[])
+
+
+def test_one_void_measurement_is_told_as_one() -> None:
+    whole = disturbances.whole(
+        Disturbance(measured=4, void=1, outside=0, repeats_s=9, repeats_max_s=9, withheld=1)
+    )
+    assert whole.startswith("1 of 4 measurements is void. ")
+    assert "planned load). Not repeated: 1 void measurement. " in whole
 
 
 def test_accidents_of_machines_are_told_with_their_remedy() -> None:
@@ -33,7 +41,7 @@ def test_accidents_of_machines_are_told_with_their_remedy() -> None:
         "In 2 measurements: other errors, which the report has.",
         "In 2 measurements: link_down: the link of the load was down 2 times on client. "
         f"{VOID['link_down'].remedy}.",
-        "In 1 measurement: killed: the kernel of server killed 3 processes because memory "
-        f"was used up; journalctl -k names them. {FINDINGS['killed'].remedy}.",
+        "In 1 measurement: killed: the kernel of server killed a process 3 times because "
+        f"memory was used up; journalctl -k names them. {FINDINGS['killed'].remedy}.",
     ]
     assert disturbances.accidents(cells[1:]) == []

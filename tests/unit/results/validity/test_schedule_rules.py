@@ -227,8 +227,8 @@ def test_connections_at_their_limit_are_told() -> None:
     at_limit = replace(below, opened=Opened(count=230, most=200, waited=31))
     (finding,) = judged(at_limit, load=load).findings
     assert words.coded(finding) == (
-        "connections_limit: 31 requests were due while all 200 connections that may be open were "
-        "busy, and waited for one"
+        "connections_limit: 31 requests found all 200 connections that may be open busy, and "
+        "waited for one"
     )
 
 

@@ -24,6 +24,7 @@ from loadlab.plan import plan_document, progress
 from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
 from loadlab.report.words import repetitions_words
+from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RepetitionDir
 from loadlab.telemetry.exporter import forwarded
 from loadlab.telemetry.recording import Recording
@@ -86,7 +87,7 @@ class ActionModule(ControllerAction[Arguments]):
         if item.cell.load.replay:
             path = "the requests of a log"
         if item.cell.load.session:
-            path = f"a session of {len(item.cell.load.session)} requests"
+            path = f"a session of {plural(len(item.cell.load.session), 'request')}"
         title = progress.measurement(item, path, args.server)
         repetition = RepetitionDir(args.dir)
         resume = plan_document.resume_args(repetition.run_dir.path)
