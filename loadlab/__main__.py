@@ -74,8 +74,8 @@ def compare(options: argparse.Namespace, results: Path) -> int:
     """Compare the cells that runs share; write compare-<base>.json into the last head's folder."""
     compared = run_comparison.compare(results, options.base, options.head)
     path = RunDir(results / compared.head[-1]).comparison(*compared.base)
-    documents.write(path, documents.encode(compared))
     paths = labels.paths(plan_document.read(results / compared.head[-1]).plan.endpoints)
+    documents.write(path, documents.encode(compared))
     _print(*comparison_section.lines(compared.comparisons, paths), f"Comparison: {path}")
     answer = run_comparison.answer(compared)
     return verdict.exit_status(answer, undecided_fails=options.undecided_fails)

@@ -15,7 +15,7 @@ from loadlab.results.comparisons import comparison, effect, noise
 from loadlab.results.comparisons.comparison import Pair
 from loadlab.run import documents
 from loadlab.run.catalog import runs
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import PlanError, ResultError
 from loadlab.run.run_dir import RUN_ID, SUMMARY, RunDir
 
 
@@ -113,4 +113,7 @@ def _summary(results: Path, name: str, run_id: str) -> Summary:
             f"{name}: {cause}. {runs(results, SUMMARY)} Give two: python -m loadlab compare "
             "<base> <head>, or several a side with commas. Nothing was written."
         )
-    return documents.read(path, Summary)
+    try:
+        return documents.read(path, Summary)
+    except ResultError as problem:
+        raise ResultError(f"{name}: the run '{run_id}': {problem}. Nothing was written.") from None

@@ -9,7 +9,8 @@ from loadlab.model import Summary
 from loadlab.report import words
 from loadlab.report.sections import comparison_section as section
 from loadlab.run import documents
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import PlanError, ResultError
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 
 
@@ -100,6 +101,9 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     for base, head in (("old", "old"), ("old", "new,old"), ("old,old", "new")):
         with pytest.raises(PlanError, match="base and head: 'old' was given twice"):
             run_comparison.compare(tmp_path, base, head)
+    RunDir(tmp_path / "new").summary.write_text("{")
+    with pytest.raises(ResultError, match=r"head: the run 'new': summary\.json is truncated"):
+        run_comparison.compare(tmp_path, "old", "new")
 
 
 def test_a_side_tells_why_repetitions_are_left_out(tmp_path: Path) -> None:
