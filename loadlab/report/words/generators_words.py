@@ -4,6 +4,7 @@ from loadlab.generators import registry
 from loadlab.generators.proof import Outcome
 from loadlab.model import Reason
 from loadlab.report import words
+from loadlab.run.formatting import plural
 
 
 def refusal(reason: Reason) -> str:
@@ -38,6 +39,6 @@ def proof_refusal(host: str, name: str, outcome: Outcome) -> str:
     said = outcome.said or "nothing"
     return (
         f"{host}: {name} does not work there. In one second of load against a server on the host "
-        f"itself {outcome.answered} requests were answered, it ended with {outcome.exit_code} and "
+        f"itself it got {plural(outcome.answered, 'answer')}, ended with {outcome.exit_code} and "
         f"said '{said[-300:]}'. {remedy[:1].upper()}{remedy[1:]}. No load was offered."
     )

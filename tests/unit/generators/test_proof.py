@@ -42,11 +42,11 @@ def test_a_program_that_only_prints_its_usage_is_refused() -> None:
     assert found == Outcome(exit_code=1, answered=0, said="Usage: wrk <options> <url>[31m")
     assert generators_words.proof_refusal("client", "wrk2", found) == (
         "client: wrk2 does not work there. In one second of load against a server on the host "
-        "itself 0 requests were answered, it ended with 1 and said 'Usage: wrk <options> "
+        "itself it got no answers, ended with 1 and said 'Usage: wrk <options> "
         "<url>[31m'. Name another with -e wrk2_binary=/path/to/wrk2, or measure with "
         "-e generator=metronome -e cross_check=false. No load was offered."
     )
-    assert "0 requests were answered, it ended with 0 and" in generators_words.proof_refusal(
+    assert "it got no answers, ended with 0 and" in generators_words.proof_refusal(
         "client", "metronome", outcome("true")
     )
     failed = outcome("sh", "-c", f"{shlex.quote(sys.executable)} -c '{ASKS}' $0; exit 3", proof.URL)
