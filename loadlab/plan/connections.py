@@ -52,6 +52,6 @@ def refuse_beside(value: OptionValue, what: str) -> None:
     connections on demand."""
     if limit(value) is not None:
         raise PlanError(
-            f"{OPTION}: {what} are compared in a closed loop too, in which no request is due. "
+            f"{OPTION}: {what} are compared in a closed loop, in which no request is due. "
             f"Give a number with -e {OPTION}=, or leave it out."
         )

@@ -5,7 +5,7 @@ import re
 from loadlab.model import GivenOptions, Options
 from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import plain, plural
+from loadlab.run.formatting import plural
 
 OPTION = "mix"
 KINDS_MIN, KINDS_MAX = 2, 16
@@ -64,4 +64,4 @@ def refuse(options: Options) -> None:
     requests = request_records.requests_due(options)
     request_records.refuse_unread(options, OPTION, "sends one kind of request")
     request_records.refuse_unrecorded(options, OPTION, "the kind of a request is")
-    request_records.refuse_beyond(options, OPTION, f"{plain(requests)} requests", requests)
+    request_records.refuse_beyond(options, OPTION, f"{requests:,.0f} requests", requests)

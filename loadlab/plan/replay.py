@@ -83,8 +83,8 @@ def with_times(options: Options, log: Survey, given: GivenOptions) -> Options:
     if log.span_s > limit:
         raise PlanError(
             f"{OPTION}: the log lasts {plain(log.span_s)} s at speed {plain(options.speed)}, and "
-            f"{plain(limit)} s is the most of duration. Give -e {SPEED}={_up(fits / limit)} or "
-            "more, or a part of the log."
+            f"duration allows {plain(limit)} s. Give -e {SPEED}={_up(fits / limit)} or more, or a "
+            "part of the log."
         )
     if log.replay.busiest > RATE_MAX:
         raise PlanError(

@@ -13,7 +13,7 @@ from loadlab.model import Options, Record, SessionStep
 from loadlab.model.base import Json
 from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import one_line, plain
+from loadlab.run.formatting import one_line, plain, plural
 from loadlab.stacks.contract import Contract
 
 OPTION = "sessions"
@@ -138,7 +138,7 @@ def refuse(options: Options) -> None:
     if options.sessions is None:
         return
     parsed, visits = steps(options.sessions), request_records.requests_due(options)
-    amount = f"{plain(visits)} visits of {len(parsed)} requests"
+    amount = f"{visits:,.0f} visits of {plural(len(parsed), 'request')}"
     request_records.refuse_unread(options, OPTION, "sends requests that come alone")
     request_records.refuse_unrecorded(options, OPTION, "the visit of a request is")
     request_records.refuse_beyond(options, OPTION, amount, visits * len(parsed))

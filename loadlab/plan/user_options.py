@@ -216,7 +216,8 @@ def refuse_unknown(names: Iterable[str], main: Sequence[str], readable: set[str]
     if not all(near.values()):
         sentences.append(f"The main ones are: {', '.join(main)}.")
     sentences.append(
-        "All are described in roles/*/meta/argument_specs.yml; yours are to stand in the inventory."
+        "All are described in roles/*/meta/argument_specs.yml. Put variables of your own into the "
+        "inventory."
     )
     raise PlanError(" ".join(sentences))
 

@@ -246,7 +246,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e connections=open -e generator=wrk2", "connections: generator=wrk2 opens a fixed"),
     (f"{A} -e connections=open -e tls=true -e http2=true", "connections: generator=oha opens a fi"),
     (f"{A} -e connections=open -e keepalive=false", "connections: keepalive=false opens a connect"),
-    (f"{B} -e connections=open", "connections: variants are compared in a closed loop too, in whi"),
+    (f"{B} -e connections=open", "connections: variants are compared in a closed loop, in which n"),
     (f"{M}=aiohttp -e connections=open:9", "connections: candidates are compared in a closed loop"),
     (f"{A} -e arrivals=random", "arrivals: 'random' is none of constant, poisson, gamma:<smoothn"),
     (f"{A} -e arrivals=gamma", "arrivals: 'gamma' has no number, or one out of range. Give a smoo"),
@@ -277,7 +277,7 @@ COMMANDS: list[tuple[str, str]] = [
         for name in ("wrk", "wrk2", "oha", "python-async")
     ),
     (f"{X} -e keep_requests=false", "mix: the kind of a request is in its record, and keep_reques"),
-    (f"{X} -e rate=1e6 -e duration=60", "mix: 60000000 requests, and a client keeps the records o"),
+    (f"{X} -e rate=1e6 -e duration=60", "mix: 60,000,000 requests, and a client keeps the records"),
     (f"{X} -e curve=true", "curve: it cannot be measured: its rates follow a closed loop, whose g"),
     (
         "playbooks/ab.yml -e framework=aiohttp -e mix=index:1,agents:1 -e base=workers=1 -e "
@@ -316,7 +316,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{L} -e generator=wrk2", "replay: generator=wrk2 follows no log. Give -e generator=metronom"),
     (f"{L} -e keep_requests=false", "replay: the time and the kind of a request are in its record"),
-    (f"{L} -e duration=10", "replay: the log lasts 11 s at speed 1, and 10 s is the most of durat"),
+    (f"{L} -e duration=10", "replay: the log lasts 11 s at speed 1, and duration allows 10 s."),
     (f"{L} -e speed=0.1", "replay: at speed 0.1 the log has 0.018 requests per second, and 0.1 is"),
     (f"{L} -e curve=true", "curve: it cannot be measured: its rates follow a clos"),
     (

@@ -23,8 +23,8 @@ class SingleKind(Kind):
         options = filled(run.options)
         if options.get("budget"):
             raise PlanError(
-                f"budget: '{options['budget']}' is of a comparison of variants only. Give base and "
-                "head to playbooks/ab.yml, or leave budget out."
+                f"budget: '{options['budget']}' is for variants and candidates. Give it to "
+                "playbooks/ab.yml or playbooks/matrix.yml, or leave budget out."
             )
         if options.get("scale"):
             raise PlanError(

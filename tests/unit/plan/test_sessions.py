@@ -95,7 +95,7 @@ def session(*steps: Any, **options: Any) -> GivenOptions:
         (session(slo="p99_ms=5"), "slo: 'p99_ms=5' has no place beside sessions: a search is of "),
         (session(generator="wrk2"), "sessions: generator=wrk2 sends requests that come alone. "),
         (session(keep_requests=False), "sessions: the visit of a request is in its record, and"),
-        (session(rate=1e6, duration=60), "60000000 visits of 2 requests, and a client keeps the"),
+        (session(rate=1e6, duration=60), "60,000,000 visits of 2 requests, and a client keeps the"),
         (session(duration=2), "sessions: a visitor thinks for 2 s, and the load lasts 2 s: no"),
         (session({"request": "nosuch"}), "sessions: 'nosuch' is not known. There are: agents"),
         (session(overload=True), "overload: it cannot be measured: it follows a closed loop"),

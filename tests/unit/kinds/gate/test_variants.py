@@ -109,7 +109,7 @@ def test_what_cannot_be_compared_is_refused(changes: dict[str, object], told: st
 
 
 def test_budget_without_variants_is_refused() -> None:
-    with pytest.raises(PlanError, match="of a comparison of variants only"):
+    with pytest.raises(PlanError, match="budget: '5m' is for variants and candidates"):
         builders.plan(budget="5m")
 
 
