@@ -36,7 +36,7 @@ def refuse_options(
 def refuse_several(compared: Compared, name: str, values: Sequence[object]) -> None:
     """Raise PlanError where an option of the one load has another number of values than one."""
     if len(values) != 1:
-        one = "number of connections" if name == connections.OPTION else name
+        noun = "number of connections" if name == connections.OPTION else name
         raise PlanError(
-            f"{name}: {compared} are compared at one {one}. Give one with -e {name}=<value>."
+            f"{name}: {compared} are compared at one {noun}. Give one with -e {name}=<value>."
         )

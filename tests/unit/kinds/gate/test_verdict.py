@@ -267,8 +267,8 @@ def test_head_that_fails_more_requests_is_slower_and_in_nothing_faster() -> None
     assert "faster" not in answers(found).values()
     assert found.answer == "slower"
     # It is no fraction of the base's, which are none.
-    told = words.after_block(9, {"head": found.heads[0].rows})
-    assert "failed requests more (+2.00 points)" in told
+    line = words.after_block(9, {"head": found.heads[0].rows})
+    assert "failed requests more (+2.00 points)" in line
 
 
 def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:
