@@ -150,7 +150,8 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
     if options.slo is not None:
-        check_options.refuse_beyond_timeout(options.slo, THRESHOLDS.timeout_s)
+        timeout_s = load.timeout_s or THRESHOLDS.timeout_s
+        check_options.refuse_beyond_timeout(options.slo, timeout_s)
         # The item carries what is needed to judge a measurement of it.
         start = replace(first, slo=options.slo, sent_min=THRESHOLDS.sent_min)
         rule = methods.read(SearchRule, root)

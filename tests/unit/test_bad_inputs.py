@@ -376,6 +376,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e slo=p98_ms=3", "slo: 'p98_ms' is not known. There are: p50_ms, p90_ms"),
     (f"{A} -e slo=,", "slo: ',' says nothing. Give one or several of p50_ms, p90_ms"),
     (f"{A} -e slo=p99_ms=30000", "slo: p99_ms=30000 is not below the request timeout of 30 s"),
+    (f"{A} -e slo=p99_ms=9000 -e request_timeout=5", "slo: p99_ms=9000 is not below the request"),
     (f"{A} -e slo=p99_ms=fast", "slo: p99_ms: 'fast' is not a number. Give milliseconds above 0"),
     (f"{A} -e slo=errors=2", "slo: errors: 2 is out of range. Give a fraction of the requests fr"),
     # What nothing that is measured would read.
