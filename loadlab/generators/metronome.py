@@ -413,9 +413,9 @@ def _plan(request: Request, seconds: float, name: str) -> str:
         shape["mix_seed"] = request.seed
     if request.lanes:
         # Of one lane, the files are where those of a load of one server are.
-        several = len(request.lanes.urls) > 1
+        has_names = len(request.lanes.urls) > 1
         lanes = [
-            {**({"name": lane} if several else {}), "url": at}
+            {**({"name": lane} if has_names else {}), "url": at}
             for lane, at in request.lanes.urls.items()
         ]
         if request.rate is None:

@@ -310,12 +310,12 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
     """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
     header = _header(stream, RECORDS)
     names = header.columns
-    known = [
+    formats = [
         (*COLUMNS, *further, *kind)
         for further in ((), (NUMBER,), (DUE,), (LATER, PLACE))
         for kind in ((), (KIND,))
     ]
-    if header.format != "metronome requests/1" or names not in known:
+    if header.format != "metronome requests/1" or names not in formats:
         raise GeneratorError(f"{RECORDS} has another format: {header}")
     first = 0
     while first < header.rows:

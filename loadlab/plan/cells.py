@@ -110,13 +110,13 @@ def loads(options: Options, log: Survey | None = None) -> list[Load]:
                 **common,
             )
         ]
-    is_constant, asked = generator.mode == "constant", arrivals.asked(options)
+    is_constant, shape = generator.mode == "constant", arrivals.asked(options)
     rates: list[float | None] = [*options.rate] if is_constant else []
     rule = options.saturation_rate if is_constant else None
     return [
         Load(
             rate=rate,
-            arrivals=asked if arrivals.OPTION in generator.options else None,
+            arrivals=shape if arrivals.OPTION in generator.options else None,
             replay=log.replay if log is not None else None,
             session=sessions.steps(options.sessions) if options.sessions else None,
             fraction=rule.fraction if rule is not None else None,

@@ -47,11 +47,11 @@ def refuse(options: Options) -> None:
         )
 
 
-def refuse_beside(value: OptionValue, what: str) -> None:
-    """Raise PlanError where ``what``, such as candidates, would share a load that opens its
+def refuse_beside(value: OptionValue, compared: str) -> None:
+    """Raise PlanError where ``compared``, such as candidates, would share a load that opens its
     connections on demand."""
     if limit(value) is not None:
         raise PlanError(
-            f"{OPTION}: {what} are compared in a closed loop, in which no request is due. "
+            f"{OPTION}: {compared} are compared in a closed loop, in which no request is due. "
             f"Give a number with -e {OPTION}=, or leave it out."
         )

@@ -42,11 +42,11 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
             f"{OPTION}: {path} has {other[0]}, which is no option of a load. These are: "
             f"{', '.join(allowed)}. Give {other[0]} with -e."
         )
-    given = {key: value for key, value in options.items() if value not in (None, "")}
+    own = {key: value for key, value in options.items() if value not in (None, "")}
     # A ramp has a rate and a duration of its own.
-    replaced = ("rate", "duration") if "ramp" in given else ()
+    replaced = ("rate", "duration") if "ramp" in own else ()
     content = {key: value for key, value in content.items() if key not in replaced}
-    return {**options, **content, **given}
+    return {**options, **content, **own}
 
 
 def _path(root: Path, name: str) -> Path:

@@ -94,7 +94,7 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
     where there are several pairs, else empty.
     """
     load = item.cell.load
-    several = len(item.cell.kinds) > 1 or load.replay
+    is_mixed = len(item.cell.kinds) > 1 or load.replay
     amount = formatting.asked(load)
     pace = f", {amount}"
     if load.mode == "constant":
@@ -105,7 +105,7 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
     host = f"{server}: " if server else ""
     return (
         f"[{item.position}/{item.total}] {host}{item.cell.framework} "
-        f"{'with ' if several else ''}{path}{purpose}, {load.generator}{pace}"
+        f"{'with ' if is_mixed else ''}{path}{purpose}, {load.generator}{pace}"
     )
 
 

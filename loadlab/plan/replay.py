@@ -71,15 +71,15 @@ def _survey(log: Log, changed: int) -> Survey:
     return access_log.survey(log)
 
 
-def with_times(options: Options, log: Survey, given: GivenOptions) -> Options:
+def with_times(options: Options, log: Survey, given_options: GivenOptions) -> Options:
     """Return the options with the rate and duration of a log.
 
-    ``given``: the options of the user. Raises PlanError where there is no time for the log, where
-    a rate is given that it does not have, and where a second of it has more than can be sent.
+    ``given_options``: of the user. Raises PlanError where there is no time for the log, where a
+    rate is given that it does not have, and where a second of it has more than can be sent.
     """
     assert log.replay is not None
-    asked, fits = given.get("duration"), log.span_s * options.speed
-    limit = options.duration if asked not in (None, "") else DURATION_MAX_S
+    duration_option, fits = given_options.get("duration"), log.span_s * options.speed
+    limit = options.duration if duration_option not in (None, "") else DURATION_MAX_S
     if log.span_s > limit:
         raise PlanError(
             f"{OPTION}: the log lasts {plain(log.span_s)} s at speed {plain(options.speed)}, and "
@@ -99,7 +99,7 @@ def with_times(options: Options, log: Survey, given: GivenOptions) -> Options:
             f"{OPTION}: at speed {plain(options.speed)} the log has {rate:.2g} requests per "
             f"second, and {RATE_MIN} is the least. Give a higher -e {SPEED}=."
         )
-    if given.get("rate") not in (None, "", [rate]):
+    if given_options.get("rate") not in (None, "", [rate]):
         raise PlanError(f"rate: the log of {OPTION} has its own. Leave rate or {OPTION} out.")
     return replace(options, rate=[rate], duration=duration, warmup=min(options.warmup, duration))
 

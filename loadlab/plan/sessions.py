@@ -157,10 +157,10 @@ def refuse_values(parsed: Sequence[SessionStep], contracts: Mapping[str, Contrac
     for step in parsed:
         for name in _named(contracts[step.request]):
             if name not in taken:
-                there = f"These are: {', '.join(sorted(taken))}." if taken else "None does."
+                choices = f"These are: {', '.join(sorted(taken))}." if taken else "None does."
                 raise PlanError(
                     f"{OPTION}: {step.request} has {{{name}}}, which no request before it takes. "
-                    f"{there} Give take: {{{name}: <JSON path or header>}} to an earlier request."
+                    f"{choices} Give take: {{{name}: <JSON path or header>}} to an earlier request."
                 )
         taken |= step.take.keys()
 

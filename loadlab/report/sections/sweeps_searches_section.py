@@ -347,9 +347,10 @@ class Judged(NamedTuple):
 
     @property
     def files(self) -> TableCell:
-        several = len(self.results) > 1
+        are_repeats = len(self.results) > 1
         return links(*(
-            link(path, "/".join(path.parts[-2:]) if several else RESULT) for path in self.results
+            link(path, "/".join(path.parts[-2:]) if are_repeats else RESULT)
+            for path in self.results
         ))  # fmt: skip
 
 

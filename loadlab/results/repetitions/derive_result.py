@@ -222,7 +222,7 @@ def _result(
     """Return the result with what comes from a load."""
     measurement, load = due.measurement, setup.cell.load
     lateness = measurement.lateness
-    known = lateness is not None and not lateness.hidden and measurement.ideal is None
+    has_lateness = lateness is not None and not lateness.hidden and measurement.ideal is None
     return replace(
         _failed(setup, ""),
         error=None,
@@ -234,7 +234,7 @@ def _result(
         queue=queue.of_load(measurement, load),
         stages=stages.of_load(measurement, load) or None,
         recovery=stages.recovery(measurement, load, due.thresholds),
-        late=lateness.late if lateness and known else None,
+        late=lateness.late if lateness and has_lateness else None,
         response_time=waited,
         lane_times=response_time.of_lane(measurement, load, due.thresholds, due.disturbed),
         validity=validity,
