@@ -57,8 +57,7 @@ class StageRequest(Struct, kw_only=True, frozen=True):
     needs_run: bool = False  #: Whether the run must exist.
     cross_check: bool = False  #: Whether each client has the generator of cross-checks.
     python: str | None = None  #: The server's Python version, None where it is not known yet.
-    #: "study", "lesson" or "gate" (variants) where the user must name one; "matrix" where
-    #: candidates are compared, though the cores of the server may not be known yet.
+    #: Name of the kind of run (kinds/kind.py) whose options the user must give; None for none.
     kind: str | None = None
     stage: str = "run"  #: Of STAGES in kinds/lesson/plan.py; "run" of everything that is no lesson.
     pairs: int = 1  #: Number of host pairs.

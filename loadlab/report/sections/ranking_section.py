@@ -22,9 +22,9 @@ EXPLAINED = (
     "rate asked for within 1 %, or because the test, block by block, finds none better. = marks a "
     "shared rank: nothing here distinguishes its stacks, which does not mean that they are equal. "
     "? marks a rank by medians alone, as there are too few repetitions for a test. The figures are "
-    "medians of the valid repetitions, those of the cost with their intervals: CPU time of the "
-    "reverse proxy, the application and PostgreSQL, the part of it in the kernel, context "
-    "switches, memory of the application. The cost does not rank."
+    "medians of the valid repetitions, those of the cost with their intervals: CPU time and "
+    "context switches are of the reverse proxy, the application and PostgreSQL together, memory of "
+    "the application, energy of the server. The cost does not rank."
 )
 FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
 COSTS_SHOWN = [row.name for row in ROWS.values() if row.beside_rank]
