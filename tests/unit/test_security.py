@@ -33,7 +33,7 @@ from loadlab.kinds import page as report
 from loadlab.model import Reason, Result, Validity
 from loadlab.report.render import render
 from loadlab.results.summaries import summarize as summaries
-from loadlab.run import arrivals, documents, errors
+from loadlab.run import documents, errors, fetched_files
 from loadlab.run.catalog import load_yaml
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
@@ -153,7 +153,7 @@ def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
         )
     ]
     words = {word.strip(",.;:") for script in scripts for word in script.split()}
-    accepted = arrivals.rsync_options(Path("results/a-run"), True)
+    accepted = fetched_files.rsync_options(Path("results/a-run"), True)
     assert accepted[-1] == "--exclude=*"
     included = [option for option in accepted if option.startswith("--include=/a-run/")]
     names = {option.rpartition("/")[2] for option in included} - {""}

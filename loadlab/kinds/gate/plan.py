@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
-from loadlab.kinds import budget, comparison, lanes
+from loadlab.kinds import budget, compared_options, lanes
 from loadlab.kinds.gate import side_by_side, variants
 from loadlab.kinds.gate.variants import EXAMPLE
 from loadlab.kinds.kind import Draft
@@ -83,11 +83,11 @@ def study(root: Path, options: GivenOptions) -> Study:
             "baseline: it has no place beside base, which is measured in this run. Give one of "
             "both."
         )
-    comparison.refuse_options(options, "variants", "beside base and head", _REFUSED)
+    compared_options.refuse_options(options, "variants", "beside base and head", _REFUSED)
     for name in _OF_ONE:
         value = options.get(name, [] if name == "endpoint" else "")
         values = value if isinstance(value, list) else str(value).split(",")
-        comparison.refuse_several("variants", name, values)
+        compared_options.refuse_several("variants", name, values)
     generator = registry.GENERATORS.get(str(options.get("generator", "")))
     if generator is not None and generator.mode != "constant":
         raise PlanError(

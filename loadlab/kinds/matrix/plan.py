@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.generators import metronome, registry
-from loadlab.kinds import budget, comparison, lanes
+from loadlab.kinds import budget, compared_options, lanes
 from loadlab.kinds.kind import Draft
 from loadlab.kinds.matrix.candidates import candidates
 from loadlab.kinds.study.study_files import filled, without_file
@@ -89,11 +89,11 @@ def study(ask: Request, options: GivenOptions) -> Study:
     ``options``: options that have a value. Where the cores are not known yet, the study is that of
     one core.
     """
-    comparison.refuse_options(options, "candidates", "in a matrix", _REFUSED)
+    compared_options.refuse_options(options, "candidates", "in a matrix", _REFUSED)
     rule = methods.read(MatrixRule, ask.root)
     chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:
-        comparison.refuse_several("candidates", name, getattr(chosen, name))
+        compared_options.refuse_several("candidates", name, getattr(chosen, name))
     proposed = candidates(ask.root, chosen, ask.python, chosen.matrix or 1)
     closed: GivenOptions = {"generator": registry.saturating(), "rate": None}
     load: GivenOptions = {"duration": rule.matrix_duration_s, "warmup": rule.matrix_warmup_s}

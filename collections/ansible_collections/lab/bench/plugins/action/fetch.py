@@ -2,7 +2,7 @@
 
 Also moves into the run what an earlier controller fetched and did not move. A failed fetch is tried
 again as often as SSH tries a connection, for about a minute; then it fails with rsync's message.
-loadlab/run/arrivals.py says what is copied.
+loadlab/run/fetched_files.py says what is copied.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
-from loadlab.run import arrivals
+from loadlab.run import fetched_files
 from loadlab.run.errors import LabError
 from loadlab.run.run_dir import RunDir
 
@@ -43,7 +43,7 @@ class ActionModule(ControllerAction[Arguments]):
             self._fetch(run, arrived, of_host)
         finally:
             # Also the files of a failed or interrupted fetch.
-            moved, taken = arrivals.move(arrived, args.run_dir)
+            moved, taken = fetched_files.move(arrived, args.run_dir)
         for name in taken:
             tell(f"{host} sent {name}, which is there already: the first one stays.")
         return {"changed": bool(moved)}
@@ -56,7 +56,7 @@ class ActionModule(ControllerAction[Arguments]):
             files = run.on_hosts
             self._low_level_execute_command(f"[ ! -e {files} ] || chown -R {user} {files}")
         ssh = [word.decode() for word in connection._build_command("ssh", "ssh")]
-        command = arrivals.rsync(
+        command = fetched_files.rsync(
             run.path, server, ssh[ssh.index("ssh") + 1 :], connection.get_option("host"), arrived
         )
         attempts = 1 + connection.get_option("reconnection_retries")

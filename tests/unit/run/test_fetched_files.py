@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.run import arrivals
+from loadlab.run import fetched_files
 from loadlab.run.catalog import load_yaml
 from loadlab.run.run_dir import RunDir
 
@@ -41,11 +41,11 @@ def below(folder: Path) -> dict[str, str]:
 
 def test_hosts_that_are_fetched_from_at_once_do_not_meet(run_dir: Path, tmp_path: Path) -> None:
     def fetch(host: str) -> str:
-        options = arrivals.rsync_options(run_dir, host == "server")
+        options = fetched_files.rsync_options(run_dir, host == "server")
         arrived = RunDir(run_dir).arriving(host)
         command = ["rsync", *options, str(tmp_path / host / RUN), f"{arrived}/"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        arrivals.move(arrived, run_dir)
+        fetched_files.move(arrived, run_dir)
         return done.stderr
 
     with ThreadPoolExecutor(len(OF_A_HOST)) as pool:
@@ -72,7 +72,8 @@ def test_rsync_uses_the_connection_that_is_kept(
     ssh.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/words\nexit 7\n')
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    command = arrivals.rsync(run_dir, False, options, address, RunDir(run_dir).arriving("client"))
+    arriving = RunDir(run_dir).arriving("client")
+    command = fetched_files.rsync(run_dir, False, options, address, arriving)
     assert command[-2:] == [f"{place}:{RunDir(run_dir).on_hosts}", f"{run_dir}/.arriving-client/"]
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
     own = ["-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"]
@@ -87,7 +88,7 @@ def test_what_is_there_stays_and_what_was_cut_off_comes(run_dir: Path) -> None:
     new = ("run.json", "clients/a/wrk.txt")
     write(came, "second", "oha.json", "error.txt", *new, ".wrk.txt.Xa3f9k")
     write(came, "first", "same.txt")
-    moved, taken = arrivals.move(arrived, run_dir)
+    moved, taken = fetched_files.move(arrived, run_dir)
     assert moved == [f"{REP}/clients/a/wrk.txt", f"{REP}/run.json"]
     # The controller's own word of an error has the client's in it.
     assert taken == [f"{REP}/oha.json"]
@@ -96,14 +97,14 @@ def test_what_is_there_stays_and_what_was_cut_off_comes(run_dir: Path) -> None:
         **dict.fromkeys(new, "second"),
     }
     assert not arrived.exists()
-    assert arrivals.move(arrived, run_dir) == ([], [])
+    assert fetched_files.move(arrived, run_dir) == ([], [])
 
 
 def test_a_file_is_no_folder_and_a_folder_no_file(run_dir: Path) -> None:
     arrived = run_dir / ".arriving-client"
     write(run_dir, "ours", "plan.json", f"{REP}/cell.json")
     write(arrived / RUN, "theirs", "plan.json/x/y", "cells/one")
-    assert arrivals.move(arrived, run_dir) == ([], ["cells/one", "plan.json/x/y"])
+    assert fetched_files.move(arrived, run_dir) == ([], ["cells/one", "plan.json/x/y"])
     assert below(run_dir) == {"plan.json": "ours", f"{REP}/cell.json": "ours"}
 
 

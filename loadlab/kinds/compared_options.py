@@ -1,4 +1,4 @@
-"""What a comparison of variants and a matrix of candidates leave no room for."""
+"""The options that a comparison of variants and a matrix of candidates leave no room for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
