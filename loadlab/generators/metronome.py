@@ -16,16 +16,13 @@ when the client's kernel had the answer and when the program read it.
 """
 
 import dataclasses
-import gzip
 import json
 import math
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -485,13 +482,7 @@ def _measured(
 def _keep(folder: Path, load: Load, thresholds: Thresholds, whole: bool) -> None:
     for name, packed in KEPT.items():
         if (folder / name).exists() and not (folder / packed).exists():
-            documents.fill(folder / packed, partial(_pack, folder / name))
-
-
-def _pack(path: Path, target: BinaryIO) -> None:
-    # Without a name and a time, equal files give equal bytes.
-    with path.open("rb") as source, gzip.GzipFile("", "wb", 1, target, mtime=0) as packed:
-        shutil.copyfileobj(source, packed)
+            documents.pack(folder / name, folder / packed, level=1)
 
 
 def _discard(folder: Path) -> None:

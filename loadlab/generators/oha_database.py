@@ -370,17 +370,8 @@ def keep(folder: Path) -> None:
     if not database.exists():
         return
     if not kept.exists():
-        documents.fill(kept, lambda target: _pack(database, target))
+        documents.pack(database, kept, level=9)
     (folder / REDUCED).unlink(missing_ok=True)
-
-
-def _pack(database: Path, target: BinaryIO) -> None:
-    # Without a name and a time, equal files give equal bytes.
-    with (
-        database.open("rb") as source,
-        gzip.GzipFile("", "wb", fileobj=target, mtime=0) as packed,
-    ):
-        shutil.copyfileobj(source, packed)
 
 
 def discard(folder: Path) -> None:

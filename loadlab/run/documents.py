@@ -3,9 +3,11 @@
 Files are written whole or not at all. Errors name the file.
 """
 
+import gzip
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -43,6 +45,17 @@ def fill(path: Path, content: Callable[[BinaryIO], object]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def pack(source: Path, target: Path, level: int) -> None:
+    """Write a file's content, compressed at a level of gzip, to ``target``, see fill()."""
+
+    def content(packed: BinaryIO) -> None:
+        # Without a name and a time, equal files give equal bytes.
+        with source.open("rb") as file, gzip.GzipFile("", "wb", level, packed, mtime=0) as zipped:
+            shutil.copyfileobj(file, zipped)
+
+    fill(target, content)
 
 
 def dump(document: object) -> bytes:
