@@ -1,15 +1,14 @@
 """Summarise the server's database from the file of record-host.sh."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from loadlab.model import Database, Query, Sessions
 from loadlab.run.formatting import one_line
-from loadlab.telemetry.recordings import Window, ascending, json_lines, used
+from loadlab.telemetry.recordings import Window, json_lines, steadied, used
 
 STATEMENTS = 5  # the statements with the longest total time
 QUERY_LENGTH = 500
@@ -22,6 +21,9 @@ class Statement(msgspec.Struct, frozen=True):
     query: str
     calls: int
     total_ms: float
+
+
+_NONE = Statement("", "", calls=0, total_ms=0)
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -50,22 +52,11 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     #: processes.
     places: dict[str, list[int]] = {}
 
-    def calls(self, key: str) -> float:
-        """Return how often a statement ran."""
-        return sum(statement.calls for statement in self.statements if statement.id == key)
-
-    def seconds(self, key: str) -> float:
-        """Return the total time of a statement."""
-        total_ms = sum(statement.total_ms for statement in self.statements if statement.id == key)
-        return total_ms / 1000
-
 
 def read(path: Path) -> list[DatabaseReading]:
     """Return the readings of a database. Raises TelemetryError for a malformed line."""
     # psql ends each table with an empty line.
-    readings = json_lines(path, DatabaseReading)
-    times = ascending([reading.t for reading in readings])
-    return [replace(reading, t=t) for reading, t in zip(readings, times, strict=True)]
+    return steadied(json_lines(path, DatabaseReading), lambda reading: reading.t)
 
 
 def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database | None:
@@ -80,11 +71,13 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
     inside = readings[first : last + 1]
     statements: list[Query] = []
     for statement in inside[-1].statements:
-
-        def rise(value: Callable[[DatabaseReading, str], float], key: str = statement.id) -> float:
-            return used(inside, far, lambda reading: value(reading, key))
-
-        count, total_s = round(rise(DatabaseReading.calls)), rise(DatabaseReading.seconds)
+        # At each reading; none where it had not run yet.
+        several = [
+            next((own for own in reading.statements if own.id == statement.id), _NONE)
+            for reading in inside
+        ]
+        count = round(used(several, far, lambda own: own.calls))
+        total_s = used(several, far, lambda own: own.total_ms / 1000)
         if count:
             statements.append(
                 Query(

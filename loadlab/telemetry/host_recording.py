@@ -6,15 +6,15 @@ the counters of the processors (RAPL).
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from loadlab.model import Drops
 from loadlab.telemetry.counters import Counters, Floats
-from loadlab.telemetry.recordings import TelemetryError, ascending, remembered, unpacked
+from loadlab.telemetry.recordings import TelemetryError, remembered, steadied, unpacked
 
 # Fields of a core in /proc/stat, in their order (proc(5)).
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -34,31 +34,30 @@ _BELOW = re.compile(r"below (\S+) (\S+)")
 _WRAP = 2**32
 
 
-@dataclass
-class Reading:
+class Reading(msgspec.Struct):
     """One reading at ``t``, unix seconds of the host's clock."""
 
     t: float
     #: Core -> clock ticks in each of _FIELDS.
-    cores: dict[int, list[int]] = field(default_factory=dict)
+    cores: dict[int, list[int]] = {}
     #: Interface -> (bytes received, sent).
-    links: dict[str, tuple[int, int]] = field(default_factory=dict)
-    own: dict[str, int] = field(default_factory=dict)  #: Control group -> µs of CPU.
-    system: dict[str, int] = field(default_factory=dict)  #: Those in the kernel.
+    links: dict[str, tuple[int, int]] = {}
+    own: dict[str, int] = {}  #: Control group -> µs of CPU.
+    system: dict[str, int] = {}  #: Those in the kernel.
     pressure: int | None = None  #: µs, None where the kernel has none.
-    waits: dict[str, int] = field(default_factory=dict)  #: Memory or io -> µs, its pressure.
+    waits: dict[str, int] = {}  #: Memory or io -> µs, its pressure.
     #: Interface -> counter -> packets; only of the first and last reading, and empty where no card
     #: has such counters.
-    allowances: dict[str, dict[str, int]] = field(default_factory=dict)
+    allowances: dict[str, dict[str, int]] = {}
     #: Interface -> (packets received, and dropped by the card or its driver).
-    packets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    packets: dict[str, tuple[int, int]] = {}
     #: Core -> (packets dropped, squeezes).
-    softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
-    carrier: dict[str, int] = field(default_factory=dict)  #: Interface -> losses of its link.
+    softnet: dict[int, tuple[int, int]] = {}
+    carrier: dict[str, int] = {}  #: Interface -> losses of its link.
     #: Interface -> interfaces that it consists of. These three once a second.
-    below: dict[str, list[str]] = field(default_factory=dict)
+    below: dict[str, list[str]] = {}
     #: Zone -> (µJ used, µJ at which it begins again); empty where the host does not tell it.
-    energy: dict[str, tuple[int, int]] = field(default_factory=dict)
+    energy: dict[str, tuple[int, int]] = {}
 
 
 @remembered
@@ -75,9 +74,7 @@ def read(path: Path) -> tuple[int, list[Reading]]:
             readings.append(Reading(float(match[1])))
         elif not readings or not _take(readings[-1], line):
             raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
-    for reading, t in zip(readings, ascending([reading.t for reading in readings]), strict=True):
-        reading.t = t
-    return int(head[1]), readings
+    return int(head[1]), steadied(readings, lambda reading: reading.t)
 
 
 def _take(reading: Reading, line: str) -> bool:

@@ -5,12 +5,12 @@ The CPU time of a service is that of its control group where this was recorded, 
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_reading
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from loadlab.model import Frequency, Processes, ServiceProcesses
@@ -20,8 +20,8 @@ from loadlab.telemetry.recordings import (
     Served,
     TelemetryError,
     Window,
-    ascending,
     remembered,
+    steadied,
     unpacked,
     used,
 )
@@ -65,15 +65,14 @@ class Process:
 _Group = Mapping[int, Process]
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """One reading at ``t``, unix seconds of the host's clock."""
 
     t: float
     groups: dict[str, dict[int, Process]]  #: Group -> process number -> Process.
-    frequencies: dict[int, int] = field(default_factory=dict)  #: Core -> Hz.
+    frequencies: dict[int, int] = {}  #: Core -> Hz.
     #: Core -> how often it was, since the boot. Empty where the host does not tell it.
-    throttled: dict[int, int] = field(default_factory=dict)
+    throttled: dict[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,7 @@ def read(path: Path) -> Recording:
         else:
             raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
     finish()
-    times = ascending([reading.t for reading in readings])
-    steadied = [replace_reading(reading, t=t) for reading, t in zip(readings, times, strict=True)]
-    return Recording(int(head[1]), int(head[2]), steadied)
+    return Recording(int(head[1]), int(head[2]), steadied(readings, lambda reading: reading.t))
 
 
 def busiest(
@@ -159,18 +156,34 @@ def busiest(
     """
     by_process: defaultdict[tuple[int, int], float] = defaultdict(float)
     by_thread: defaultdict[tuple[int, int, int], float] = defaultdict(float)
-    for place, (before, after) in enumerate(pairwise(readings)):
-        part = 1 - far if place == 0 else 1.0
-        for number, process in after.items():
-            earlier = before.get(number)
-            same = earlier is not None and earlier.started == process.started
-            for thread, ns in spent(process).items():
-                rise = ns - (spent(earlier).get(thread, 0) if earlier and same else 0)
-                by_process[number, process.started] += part * rise
-                by_thread[number, process.started, thread] += part * rise
+    for part, rises in _rises(readings, far, spent):
+        for (number, started, thread), rise in rises.items():
+            by_process[number, started] += part * rise
+            by_thread[number, started, thread] += part * rise
     if not by_thread:
         return None, None
     return max(by_process.values()) / 1e9, max(by_thread.values()) / 1e9
+
+
+def _rises(
+    readings: Sequence[_Group], far: float, spent: Callable[[Process], Mapping[int, int]]
+) -> Iterator[tuple[float, dict[tuple[int, int, int], int]]]:
+    """Yield of each interval its part that counts, and by how many ns a time of each thread rose.
+
+    A thread, by process number, start of the process and its own number, that starts has spent
+    nothing before; the last part of one that ends is lost.
+    """
+    for place, (before, after) in enumerate(pairwise(readings)):
+        stayed = _same(before, after)
+        yield (
+            1 - far if place == 0 else 1.0,
+            {
+                (n, process.started, thread): ns
+                - (spent(before[n]).get(thread, 0) if n in stayed else 0)
+                for n, process in after.items()
+                for thread, ns in spent(process).items()
+            },
+        )
 
 
 def summarise(
@@ -284,22 +297,10 @@ def _cpu_s(readings: Sequence[_Group], far: float, hz: int) -> float:
 def _thread_s(
     readings: Sequence[_Group], far: float, spent: Callable[[Process], Mapping[int, int]]
 ) -> float | None:
-    """Return by how many seconds a time of the threads rose; None where it was not recorded.
-
-    A thread that starts has spent nothing before; the last part of one that ends is lost.
-    """
+    """Return by how many seconds a time of the threads rose; None where it was not recorded."""
     if not any(spent(process) for group in readings for process in group.values()):
         return None
-    total = 0.0
-    for place, (before, after) in enumerate(pairwise(readings)):
-        stayed = _same(before, after)
-        rise = sum(
-            ns - (spent(before[n]).get(thread, 0) if n in stayed else 0)
-            for n, process in after.items()
-            for thread, ns in spent(process).items()
-        )
-        total += rise * (1 - far if place == 0 else 1)
-    return total / 1e9
+    return sum(part * sum(rises.values()) for part, rises in _rises(readings, far, spent)) / 1e9
 
 
 def _ticks(group: _Group) -> float:

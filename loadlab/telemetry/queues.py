@@ -8,10 +8,9 @@ from statistics import mean, median
 from typing import Annotated, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from loadlab.model import AcceptQueue, TcpConnections
-from loadlab.telemetry.recordings import ALONE, Served, ascending, json_lines, remembered
+from loadlab.telemetry.recordings import ALONE, Served, json_lines, remembered, steadied
 
 # The kernel's numbers have 32 bits.
 _Connections: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -49,9 +48,7 @@ class Reading(msgspec.Struct, frozen=True):
 @remembered
 def read(path: Path) -> list[Reading]:
     """Return the readings. Raises TelemetryError for a malformed line."""
-    readings = json_lines(path, Reading)
-    times = ascending([reading.t for reading in readings])
-    return [replace(reading, t=t) for reading, t in zip(readings, times, strict=True)]
+    return steadied(json_lines(path, Reading), lambda reading: reading.t)
 
 
 def accept_queues(

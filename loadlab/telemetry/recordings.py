@@ -24,6 +24,7 @@ from loadlab.run.errors import LabError
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class TelemetryError(LabError):
@@ -75,6 +76,14 @@ def remembered(read: Callable[[Path], T]) -> Callable[[Path], T]:
         return read_as_it_is(path, status.st_mtime_ns, status.st_size)
 
     return read_once
+
+
+def steadied(readings: Sequence[S], time_of: Callable[[S], float]) -> list[S]:
+    """Return readings with their times ``t`` as ascending() returns them."""
+    times = ascending([*map(time_of, readings)])
+    return [
+        msgspec.structs.replace(reading, t=t) for reading, t in zip(readings, times, strict=True)
+    ]
 
 
 def ascending(times: Sequence[float]) -> list[float]:
