@@ -173,24 +173,17 @@ def survey(log: Log) -> Survey:
     """Read a log. Raises PlanError where it cannot be replayed, or nothing in it can."""
     size = _size(log.path)
     survey, left_out, digest = Survey(), Counter[str](), hashlib.sha256()
-    first = last = lines = busiest = busy = 0
+    lines = busiest = busy = 0
     second = -1
     with log.path.open("rb") as stream:
-        for line in _lines(log.path, stream, digest.update):
+        for entry in _entries(log, stream, digest.update):
             lines += 1
-            if isinstance(line, str):
-                left_out[line] += 1
+            if isinstance(entry, str):
+                left_out[entry] += 1
                 continue
-            request = log.request(line)
-            if isinstance(request, str):
-                left_out[request] += 1
-                continue
-            # The load begins with what it can send, as does its warm-up, which is shorter.
-            first = first if second >= 0 else line.time // S * S
-            last = line.time
-            now = (line.time - first) // S
-            busy = busy if now == second else 0
-            second = now
+            since, request = entry
+            busy = busy if since // S == second else 0
+            second = since // S
             survey.entries[request] += 1
             busy += 1
             busiest = max(busiest, busy)
@@ -201,7 +194,7 @@ def survey(log: Log) -> Survey:
                 )
     if not survey.entries:
         raise PlanError(_nothing(log.path, size, lines, left_out))
-    survey.span_s = ((last - first) // S + 1) / log.speed
+    survey.span_s = (second + 1) / log.speed
     kinds = Counter[str]()
     of_request = survey.kinds
     endpoints = Counter[str]()
@@ -247,6 +240,24 @@ def _nothing(path: Path, size: int, lines: int, left_out: Counter[str]) -> str:
         "A line needs nginx's combined format or seconds,method,path, GET or HEAD, and with "
         "framework= a path of files/endpoints.yml that the application has."
     )
+
+
+def _entries(
+    log: Log, stream: BinaryIO, digest: Callable[[bytes], object]
+) -> Iterator[tuple[int, Request] | str]:
+    """Yield of each line (nanoseconds since the begin of the load, request), or why there is none.
+
+    Raises PlanError.
+    """
+    begin: int | None = None
+    for line in _lines(log.path, stream, digest):
+        request = line if isinstance(line, str) else log.request(line)
+        if isinstance(line, str) or isinstance(request, str):
+            yield str(request)
+            continue
+        # The load begins with what it can send, as does its warm-up, which is shorter.
+        begin = line.time // S * S if begin is None else begin
+        yield line.time - begin, request
 
 
 def _lines(path: Path, stream: BinaryIO, digest: Callable[[bytes], object]) -> Iterator[Line | str]:
@@ -367,21 +378,14 @@ def _write(log: Log, read: Survey, target: BinaryIO) -> None:
     }
     target.write(json.dumps(header, separators=(",", ":")).encode() + b"\n")
     with log.path.open("rb") as stream:
-        begin: int | None = None
-        due: list[int] = []
-        numbers: list[int] = []
-        for line in chain(_lines(log.path, stream, lambda _: None), [None]):
-            if isinstance(line, Line):
-                request = log.request(line)
-                if isinstance(request, Request):
-                    begin = line.time // S * S if begin is None else begin
-                    due.append(int((line.time - begin) / log.speed))
-                    numbers.append(read.requests[request])
-            if due and (line is None or len(due) == _CHUNK):
-                entries = np.zeros(len(due), _ENTRY)
-                entries["due"], entries["request"] = due, numbers
-                target.write(entries.tobytes())
-                due, numbers = [], []
+        rows: list[tuple[int, int]] = []
+        for entry in chain(_entries(log, stream, lambda _: None), [None]):
+            if isinstance(entry, tuple):
+                since, request = entry
+                rows.append((int(since / log.speed), read.requests[request]))
+            if entry is None or len(rows) == _CHUNK:
+                target.write(np.array(rows, _ENTRY).tobytes())
+                rows = []
 
 
 def _form(request: Request, endpoints: list[str]) -> list[object]:

@@ -4,7 +4,8 @@ Counts, rates, series and histograms are added. Percentiles come from the merged
 never averaged; without histograms the merged result has none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,7 +19,8 @@ from loadlab.generators.measurement import (
 )
 from loadlab.model import Opened, PerSecond, Stops
 from loadlab.stats import histograms, latency_bins
-from loadlab.stats.histograms import Histogram
+
+T = TypeVar("T")
 
 
 def merge(parts: Sequence[Measurement]) -> Measurement:
@@ -47,43 +49,40 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         histogram=histogram,
         latency_us=histograms.summary(histogram),
         latency_from=parts[0].latency_from,
-        lateness=_lateness([part.lateness for part in parts]),
-        ideal=_ideal([part.ideal for part in parts]),
-        stops=_longest([part.stops for part in parts]),
-        per_second=_series([part.per_second for part in parts]),
-        opened=_opened([part.opened for part in parts]),
-        visits=_visits([part.visits for part in parts]),
+        lateness=_all(_lateness, [part.lateness for part in parts]),
+        ideal=_all(histograms.merge, [part.ideal for part in parts]),
+        stops=_all(_longest, [part.stops for part in parts]),
+        per_second=_all(_series, [part.per_second for part in parts]),
+        opened=_all(_opened, [part.opened for part in parts]),
+        visits=_all(_visits, [part.visits for part in parts]),
         kinds={name: merge([part.kinds[name] for part in parts]) for name in parts[0].kinds},
     )
 
 
-def _opened(parts: Sequence[Opened | None]) -> Opened | None:
-    """Add the connections that each client opened on demand; None where they are kept open."""
-    recorded = [part for part in parts if part is not None]
-    if not recorded:
-        return None
-    sums = map(sum, zip(*map(msgspec.structs.astuple, recorded), strict=True))
+def _all(add: Callable[[Sequence[T]], T], parts: Sequence[T | None]) -> T | None:
+    """Return the sum of what each client reports; None where one does not."""
+    reported = [part for part in parts if part is not None]
+    return add(reported) if len(reported) == len(parts) else None
+
+
+def _opened(parts: Sequence[Opened]) -> Opened:
+    """Add the connections that each client opened on demand."""
+    sums = map(sum, zip(*map(msgspec.structs.astuple, parts), strict=True))
     return Opened(**dict(zip(Opened.__struct_fields__, sums, strict=True)))
 
 
-def _lateness(parts: Sequence[Lateness | None]) -> Lateness | None:
-    """Add the requests that each client made later; None where a client does not know."""
-    recorded = [part for part in parts if part is not None]
-    if not recorded or len(recorded) < len(parts):
-        return None
+def _lateness(parts: Sequence[Lateness]) -> Lateness:
+    """Add the requests that each client made later."""
     return Lateness(
-        late=sum(part.late for part in recorded),
-        unsent=sum(part.unsent for part in recorded),
-        left_out=sum(part.left_out for part in recorded),
-        hidden=any(part.hidden for part in recorded),
+        late=sum(part.late for part in parts),
+        unsent=sum(part.unsent for part in parts),
+        left_out=sum(part.left_out for part in parts),
+        hidden=any(part.hidden for part in parts),
     )
 
 
-def _visits(parts: Sequence[VisitCounts | None]) -> VisitCounts | None:
-    """Add the visits to each client; None without a session."""
-    visits = [part for part in parts if part is not None]
-    if not visits:
-        return None
+def _visits(visits: Sequence[VisitCounts]) -> VisitCounts:
+    """Add the visits to each client."""
     values, counts = map(np.concatenate, zip(*(part.time_us for part in visits), strict=True))
     steps = zip(*(part.broken for part in visits), strict=True)
     return VisitCounts(
@@ -95,46 +94,34 @@ def _visits(parts: Sequence[VisitCounts | None]) -> VisitCounts | None:
     )
 
 
-def _ideal(histogram_of_clients: Sequence[Histogram | None]) -> Histogram | None:
-    """Add the ideal latencies; None where a client does not know them."""
-    if any(histogram is None for histogram in histogram_of_clients):
-        return None
-    return histograms.merge(histogram_of_clients)
+def _longest(parts: Sequence[Stops]) -> Stops:
+    """Return the stops of the client that stood still the longest."""
+    return max(parts, key=lambda stops: stops.total_s)
 
 
-def _longest(stops_of_clients: Sequence[Stops | None]) -> Stops | None:
-    """Return the stops of the client that stood still the longest; None where none knows."""
-    recorded = [stops for stops in stops_of_clients if stops is not None]
-    return max(recorded, key=lambda stops: stops.total_s, default=None)
-
-
-def _series(parts: Sequence[PerSecond | None]) -> PerSecond | None:
-    """Add the series by second; the result is as long as the longest. None where a client has none.
+def _series(parts: Sequence[PerSecond]) -> PerSecond:
+    """Add the series by second; the result is as long as the longest.
 
     A second's percentiles are None, as no exact histogram of a single second is kept.
     """
-    recorded = [part for part in parts if part is not None]
-    if not recorded or len(recorded) < len(parts):
-        return None
-    seconds = range(max(len(part.second) for part in recorded))
+    seconds = range(max(len(part.second) for part in parts))
 
     def added(columns: Sequence[Sequence[int]]) -> list[int]:
         return [sum(own[second] for own in columns if second < len(own)) for second in seconds]
 
     def highest(second: int) -> int | None:
-        values = [part.max_us[second] for part in recorded if second < len(part.max_us)]
+        values = [part.max_us[second] for part in parts if second < len(part.max_us)]
         return max((value for value in values if value is not None), default=None)
 
-    bins = [part.latency_bins for part in recorded if part.latency_bins]
     return PerSecond(
         second=[*seconds],
-        scheduled=added([part.scheduled for part in recorded]),
-        responses=added([part.responses for part in recorded]),
-        ok=added([part.ok for part in recorded]),
+        scheduled=added([part.scheduled for part in parts]),
+        responses=added([part.responses for part in parts]),
+        ok=added([part.ok for part in parts]),
         p50_us=[None for _ in seconds],
         p99_us=[None for _ in seconds],
         max_us=[highest(second) for second in seconds],
-        latency_bins=latency_bins.merge(bins) if len(bins) == len(recorded) else None,
+        latency_bins=_all(latency_bins.merge, [part.latency_bins for part in parts]),
     )
 
 
