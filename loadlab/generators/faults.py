@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from loadlab.generators.host_commands import stopped
 from loadlab.model import Download, HalfOpen, Load, Neighbour, Stall
 from loadlab.run.formatting import plain
 
@@ -124,23 +125,18 @@ def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fau
     if neighbour.host == "controller":
         return Fault("localhost", f"setsid --fork {program} </dev/null >/dev/null 2>&1")
     # Not loadlab-*: the recorder takes these services for the lab's own.
-    unit = "neighbour-of-loadlab"
-    return Fault(
-        host,
-        f"systemd-run --quiet --collect --unit={unit} --property=CPUAffinity={core} {program}",
-        f"! systemctl --quiet is-active {unit} || systemctl stop {unit}",
-    )
+    return _service(host, "neighbour-of-loadlab", f"--property=CPUAffinity={core} {program}")
 
 
 def _half_open(client: str, half_open: HalfOpen, address: str, port: int, lead_s: float) -> Fault:
     held = [lead_s + half_open.after_s, half_open.duration_s, half_open.connections]
     program = shlex.join(["python3", "-c", HALF_OPEN, *map(plain, held), address, str(port)])
-    unit = "loadlab-half-open"
-    return Fault(
-        client,
-        f"systemd-run --quiet --collect --unit={unit} --property=LimitNOFILE=4096 {program}",
-        f"! systemctl --quiet is-active {unit} || systemctl stop {unit}",
-    )
+    return _service(client, "loadlab-half-open", f"--property=LimitNOFILE=4096 {program}")
+
+
+def _service(host: str, unit: str, command: str) -> Fault:
+    """Return a service as a fault; ``command``: properties of its unit, and the program."""
+    return Fault(host, f"systemd-run --quiet --collect --unit={unit} {command}", stopped(unit))
 
 
 def _network(host: str, packets: str, every: int, then: str, most_s: float) -> Fault:
@@ -172,15 +168,14 @@ def _download(
     server: str, client: str, address: str, download: Download, lead_s: float, most_s: float
 ) -> list[Fault]:
     """Return iperf3's two sides. Both are the lab's own services."""
-    run = "systemd-run --quiet --collect --unit=loadlab-download --property=DynamicUser=true"
-    run += f" --property=RuntimeMaxSec={plain(most_s)}"
-    end = "! systemctl --quiet is-active loadlab-download || systemctl stop loadlab-download"
+    unit = "loadlab-download"
+    properties = f"--property=DynamicUser=true --property=RuntimeMaxSec={plain(most_s)}"
     offers = (
-        f"{run} iperf3 --server --bind {address} && for try in $(seq 50); do "
+        f"{properties} iperf3 --server --bind {address} && for try in $(seq 50); do "
         f"ss -ltnH src {address}:5201 | grep -q . && exit 0; sleep 0.1; done; exit 1"
     )
     fetches = (
-        f"{run} sh -c 'sleep {plain(lead_s + download.after_s)}; "
+        f"{properties} sh -c 'sleep {plain(lead_s + download.after_s)}; "
         f"exec iperf3 --client {address} --reverse --time {plain(download.duration_s)}'"
     )
-    return [Fault(server, offers, end), Fault(client, fetches, end)]
+    return [_service(server, unit, offers), _service(client, unit, fetches)]

@@ -65,7 +65,7 @@ def record(interface: str, options: str, most_s: float) -> str:
     ``most_s`` seconds. SESSION is the control group of the lab's own login.
     """
     return (
-        f"{{ {_stopped(_RECORD)}; }} && {_link_losses(interface)} >{_BEGUN} && "
+        f"{{ {stopped(_RECORD)}; }} && {_link_losses(interface)} >{_BEGUN} && "
         f"systemd-run --quiet --collect --unit={_RECORD} "
         f"--property=KillMode=mixed --property=RuntimeMaxSec={plain(most_s)} "
         f"--setenv=SESSION=\"$(sed -n 's/^0:://p' /proc/self/cgroup)\" {options} "
@@ -110,7 +110,7 @@ def end(interface: str, folder: str, most_s: float) -> str:
     return (
         f"cd {folder} || exit 1; for try in $(seq {int(5 * most_s)}); do [ ! -e {RUN} ] || break; "
         f"systemctl --quiet is-active {_LOAD} || {{ sleep 0.5; break; }}; sleep 0.2; done; "
-        f"{_stopped(_RECORD)}; "
+        f"{stopped(_RECORD)}; "
         f'[ -e {RUN} ] || echo "did not finish, last seen $(cat {STATUS}); '
         f'see journalctl -u {_LOAD}" >{ERROR}; '
         f"{_causes(interface, folder)}; "
@@ -124,7 +124,7 @@ def end_recording(interface: str, folder: str) -> str:
     attributed."""
     missing = f"no {PROCESSES}: $(journalctl --unit={_RECORD} --lines=6 --output=cat --no-pager)"
     return (
-        f"{_stopped(_RECORD)}; {_causes(interface, folder)}; "
+        f"{stopped(_RECORD)}; {_causes(interface, folder)}; "
         f'[ -z "$causes" ] && [ -e {folder}/{PROCESSES} ] || '
         f'{{ echo "${{causes:-{missing}}}" >&2; exit 1; }}'
     )
@@ -153,8 +153,9 @@ def _link_losses(interface: str) -> str:
 
 def stop() -> str:
     """Return the command that ends what a client still offers and records."""
-    return f"{_stopped(_LOAD)}; {_stopped(_RECORD)}"
+    return f"{stopped(_LOAD)}; {stopped(_RECORD)}"
 
 
-def _stopped(unit: str) -> str:
+def stopped(unit: str) -> str:
+    """Return the command that stops a unit where it is active."""
     return f"! systemctl --quiet is-active {unit} || systemctl stop {unit}"

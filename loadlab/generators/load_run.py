@@ -101,9 +101,8 @@ class MixKind(Struct):
     answer: Answer
 
 
-class Item(Struct):
-    """The measurement to make. seed: of random arrivals and of a mix; each further client has the
-    next."""
+class Measured(Struct, kw_only=True):
+    """What is measured, as the record of its repetition has it."""
 
     cell_id: str
     repetition: int
@@ -111,26 +110,26 @@ class Item(Struct):
     cell: Cell
     base: str | None = None
     input_hashes: InputHashes | None = None
+
+
+class Item(Measured, kw_only=True):
+    """The measurement to make. seed: of random arrivals and of a mix; each further client has the
+    next."""
+
     block: int | None = None
     blocks: int | None = None
     seed: int = 0
 
 
-class LaneInput(Struct):
+class LaneInput(Measured, kw_only=True):
     """One of the stacks that the load measures side by side."""
 
-    place: int  #: Its number on the server, from 1; the other fields as of Item.
-    cell_id: str
-    repetition: int
-    purpose: Purpose
-    cell: Cell
+    place: int  #: Its number on the server, from 1.
     dir: str  #: Folder of its repetition.
     #: url, status: where it is reached there.
     url: str
     status: str
     units: dict[str, str]  #: Those of its place, as those of the whole load.
-    base: str | None = None
-    input_hashes: InputHashes | None = None
 
 
 class LoadRunInput(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -212,7 +211,7 @@ class LoadRun(Struct):
 def load_run(inputs: LoadRunInput) -> LoadRun:
     """Return what to do for a measurement. Raises ValueError for an item without a proper load."""
     load = inputs.item.cell.load
-    generator = registry.get(load.generator)
+    batch = registry.get(load.generator).mode == "batch"
     shared = load.clients is not None
     names = inputs.clients if shared else [inputs.client]
     repetition = RepetitionDir(Path(inputs.dir))
@@ -220,7 +219,6 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
     lead_s = load.warmup_s + (READY_S + SETTLE_S if shared else 0)
     seconds = _seconds(load, lead_s, _timeout_s(inputs))
     most_s = seconds + 2 * _timeout_s(inputs) + 60
-    batch = generator.mode == "batch"
     shares = split.shares(load.rate, load.connections, names)
     folders = [repetition.client_on_hosts(name if shared else "") for name in names]
     recordings = repetition.recordings(names if shared else [])
@@ -232,21 +230,7 @@ def load_run(inputs: LoadRunInput) -> LoadRun:
         beside={lane.dir: setup for lane, setup in zip(inputs.lanes[1:], beside, strict=True)},
         remote=remote,
         offers=[
-            Offer(
-                share.name,
-                inputs.hosts[share.name].exporter,
-                host_commands.begin(
-                    remote,
-                    folder,
-                    host_commands.record(
-                        inputs.hosts[share.name].interface, _recorder(folder), most_s
-                    ),
-                    _offer(inputs, load, generator, share, at, folder, seconds),
-                    most_s,
-                ),
-                host_commands.end(inputs.hosts[share.name].interface, folder, most_s),
-                host_commands.stop(),
-            )
+            _offer(inputs, share, folder, _options(inputs, share, at, folder, seconds), most_s)
             for at, (share, folder) in enumerate(zip(shares, folders, strict=True))
         ],
         lead_s=lead_s,
@@ -340,6 +324,7 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         for share in shares
     ]
     varied = inputs.mix or item.cell.load.replay or item.cell.load.session
+    names = dict.fromkeys([inputs.server, inputs.client, *(share.name for share in shares)])
     return RepetitionSetup(
         cell_id=item.cell_id,
         repetition=item.repetition,
@@ -356,14 +341,7 @@ def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSe
         cpus=HostCpus(server=server.cpus, client=client.cpus),
         interface=HostInterfaces(server=server.interface, client=client.interface),
         clients=clients or None,
-        emulated=[
-            name
-            for name in dict.fromkeys(
-                [inputs.server, inputs.client, *(share.name for share in shares)]
-            )
-            if inputs.hosts[name].emulated
-        ]
-        or None,
+        emulated=[name for name in names if inputs.hosts[name].emulated] or None,
     )
 
 
@@ -376,22 +354,30 @@ def _level(request: Request) -> Request:
 
 
 def _offer(
-    inputs: LoadRunInput,
-    load: Load,
-    generator: Generator,
-    share: split.Share,
-    at: int,
-    folder: str,
-    seconds: float,
-) -> str:
+    inputs: LoadRunInput, share: split.Share, folder: str, options: str, most_s: float
+) -> Offer:
+    """Return what a client does. ``options``: of systemd-run for its load."""
+    remote, host = RepetitionDir(Path(inputs.dir)).on_hosts, inputs.hosts[share.name]
+    recording = host_commands.record(host.interface, _recorder(folder), most_s)
+    return Offer(
+        share.name,
+        host.exporter,
+        host_commands.begin(remote, folder, recording, options, most_s),
+        host_commands.end(host.interface, folder, most_s),
+        host_commands.stop(),
+    )
+
+
+def _options(inputs: LoadRunInput, share: split.Share, at: int, folder: str, seconds: float) -> str:
     """Return the options of systemd-run: the generator's rights and the variables of run-load.sh,
     except BEGIN_AT. ``at``: number of the client, from 0."""
-    headers = _headers(inputs.request, load)
+    load = inputs.item.cell.load
+    generator = registry.get(load.generator)
     request = Request(
         url=inputs.url,
         method=inputs.request.method,
         body=inputs.request.body,
-        headers=dict(headers),
+        headers=_headers(inputs.request, load),
         rate=share.rate and share.rate * max(1, len(inputs.lanes)),
         arrivals=load.arrivals,
         seed=inputs.item.seed + at,
@@ -428,11 +414,10 @@ def _offer(
         "MEASURE": command(generator, request, measured_s, generator.name),
         "SATURATE": _closed_loop(generator, request, load),
         "PRINTS": "yes" if generator.prints else "",
-        **_verification(inputs.url, inputs.request, inputs.answer, load),
+        **_verification(inputs, load),
         # Later requests of a session need values of its answers; its first stands for all.
         "MIX": "; ".join(
-            f"{_assigned(_verification(kind.url, kind.request, kind.answer, load))}; "
-            f"{shlex.join(['verify', _body_file(kind)])}"
+            f"{_assigned(_verification(kind, load))}; {shlex.join(['verify', _body_file(kind)])}"
             for kind in (() if load.session else inputs.mix)
         ),
         "STATUS_URL": inputs.status,
@@ -478,7 +463,7 @@ def _replay(inputs: LoadRunInput, load: Load) -> Replayed | None:
     if load.replay is None:
         return None
     host = {name: text for name, text in inputs.request.headers.items() if name.lower() == "host"}
-    return Replayed(SCHEDULE, dict(_headers(EndpointRequest(headers=host), load)))
+    return Replayed(SCHEDULE, _headers(EndpointRequest(headers=host), load))
 
 
 def _mix(inputs: LoadRunInput, load: Load) -> list[Kind]:
@@ -490,7 +475,7 @@ def _mix(inputs: LoadRunInput, load: Load) -> list[Kind]:
             url=kind.url,
             method=kind.request.method,
             body=kind.request.body,
-            headers=dict(_headers(kind.request, load)),
+            headers=_headers(kind.request, load),
             status=kind.answer.status,
             body_bytes=kind.answer.body_bytes,
             body_file=_body_file(kind) if kind.answer.sha256 and not load.session else None,
@@ -504,11 +489,12 @@ def _body_file(kind: MixKind) -> str:
     return f"answer-{kind.name}.body"
 
 
-def _verification(url: str, request: EndpointRequest, answer: Answer, load: Load) -> dict[str, str]:
+def _verification(kind: LoadRunInput | MixKind, load: Load) -> dict[str, str]:
     """Return the variables of run-load.sh with which it verifies an answer."""
-    headers = _headers(request, load)
+    request, answer = kind.request, kind.answer
+    headers = _headers(request, load).items()
     return {
-        "URL": url,
+        "URL": kind.url,
         "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
         "METHOD": request.method,
         "BODY": request.body,
@@ -532,12 +518,12 @@ def _closed_loop(generator: Generator, request: Request, load: Load) -> str:
     return command(generator, closed, load.lanes.closed_s, metronome.SATURATION)
 
 
-def _headers(request: EndpointRequest, load: Load) -> list[tuple[str, str]]:
+def _headers(request: EndpointRequest, load: Load) -> dict[str, str]:
     """Return the headers of each request by name: the endpoint's, and the user's in their place."""
     replaced = {name.lower() for name in load.headers or {}}
     own = {name: text for name, text in request.headers.items() if name.lower() not in replaced}
     both = {**own, **(load.headers or {})}
-    return sorted(both.items(), key=lambda header: header[0].lower())
+    return dict(sorted(both.items(), key=lambda header: header[0].lower()))
 
 
 def _server_recorder(inputs: LoadRunInput, remote: str) -> str:

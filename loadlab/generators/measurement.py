@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from loadlab.model import Opened, PerSecond, PythonClient, Reason, Saturated, Stops
 from loadlab.run.errors import LabError
-from loadlab.stats.histograms import Histogram, Integers, Summary
+from loadlab.stats.histograms import NONE, Counts, Histogram, Integers, Summary
 
 ERROR_CLASSES = (
     "connect",
@@ -135,16 +133,13 @@ def unexpected_size(
     ]
 
 
-NONE: tuple[Integers, Integers] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
 @dataclass(frozen=True)
 class Waited:
     """Outcomes of the requests of a schedule."""
 
     #: (distinct latencies from the intended send in µs, their counts) of right answers.
-    right_us: tuple[Integers, Integers]
-    wrong_us: tuple[Integers, Integers] = NONE  #: The same for answers with another status or body.
+    right_us: Counts
+    wrong_us: Counts = NONE  #: The same for answers with another status or body.
     unanswered: int = 0  #: Requests sent but not answered in full.
     unsent: int = 0  #: Requests due but never sent, the last of the schedule.
     #: Of the answers, those whose latencies are known, above 0 to 1; unanswered and unsent requests
@@ -155,7 +150,7 @@ class Waited:
     left_out: int | None = None
     #: (distinct waits until the end in µs, their counts) of the unsent requests but left_out; None
     #: of a constant rate, where they follow from their number.
-    unsent_us: tuple[Integers, Integers] | None = None
+    unsent_us: Counts | None = None
 
 
 @dataclass(frozen=True)
@@ -163,9 +158,7 @@ class SecondAnswers:
     """A second of a load."""
 
     due: int  #: Requests that were due in it.
-    us: tuple[
-        Integers, Integers
-    ]  #: (distinct latencies, µs; their counts) of the answers of these.
+    us: Counts  #: (distinct latencies, µs; their counts) of the answers of these.
     ok: int  #: Right ones among these answers.
     ended: int  #: Requests that ended in it, answered or not, whenever they were due.
     came: int  #: Right answers that came in it.
@@ -197,7 +190,7 @@ class VisitCounts:
     broken: Sequence[tuple[int, int]]
     #: (distinct times of completed visits in µs, from when the first request was due to the last
     #: answer; their counts).
-    time_us: tuple[Integers, Integers]
+    time_us: Counts
 
 
 @dataclass(frozen=True)

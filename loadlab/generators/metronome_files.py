@@ -12,7 +12,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedIOBase
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from loadlab.generators.measurement import GeneratorError, SecondAnswers
 from loadlab.generators.tally import Seconds, rounded
 from loadlab.model import Arrivals, Switching
 from loadlab.stats import histograms
-from loadlab.stats.histograms import Integers
+from loadlab.stats.histograms import Counts, Integers
 
 NAME = "metronome"
 OUTPUT = f"{NAME}.json"
@@ -59,7 +59,6 @@ ANSWERED, STATUS = 3, OUTCOMES.index("status")
 # Sub-buckets of an octave in the histograms of a second.
 SUB_BUCKETS = 256
 
-Counts = tuple[Integers, Integers]
 Bits = npt.NDArray[np.bool_]
 
 
@@ -225,25 +224,6 @@ class Summary(Struct, kw_only=True):
         return {kind.name: kind.weight for kind in self.kinds}
 
 
-@dataclass
-class Totals:
-    """The requests of a load, counted: values of times in units of 0.1 µs.
-
-    right, wrong: latencies of right and of other answers; ideal: of all answers; pacing: of all
-    that were sent. in_time: answers, and right ones, that came before the deadline.
-    """
-
-    outcomes: list[int]
-    in_time: int
-    right_in_time: int
-    service: int
-    fastest: int | None
-    right: Counted
-    wrong: Counted
-    ideal: Counted
-    pacing: Counted
-
-
 class Counted:
     """Counts of whole microseconds, of which many values are added."""
 
@@ -271,9 +251,28 @@ class Counted:
     def exact(self) -> Counts:
         """(distinct values in µs, ascending; their counts)."""
         if not self._parts:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return histograms.NONE
         self._merge()
         return self._parts[0]
+
+
+@dataclass
+class Totals:
+    """The requests of a load, counted: values of times in units of 0.1 µs.
+
+    right, wrong: latencies of right and of other answers; ideal: of all answers; pacing: of all
+    that were sent. in_time: answers, and right ones, that came before the deadline.
+    """
+
+    outcomes: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
+    in_time: int = 0
+    right_in_time: int = 0
+    service: int = 0
+    fastest: int | None = None
+    right: Counted = field(default_factory=Counted)
+    wrong: Counted = field(default_factory=Counted)
+    ideal: Counted = field(default_factory=Counted)
+    pacing: Counted = field(default_factory=Counted)
 
 
 def leb128(raw: bytes, count: int) -> Integers:
@@ -323,14 +322,12 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
         columns = {}
         for name in names:
             numbers = leb128(_exactly(stream, _size(stream)), rows)
-            signed = name in (*DIFFERENCES, LATER, PLACE)
-            columns[name] = np.cumsum(zigzag(numbers)) if signed else numbers
-            if name == DUE:
-                columns[name] = np.cumsum(numbers)
-        if LATER in columns:
-            columns[DUE] = columns.pop(LATER)
-        growth = columns.pop(NUMBER, None)
-        yield Block(first + np.arange(rows) if growth is None else np.cumsum(growth), columns)
+            if name in (*DIFFERENCES, LATER, PLACE):
+                numbers = zigzag(numbers)
+            if name in (*DIFFERENCES, LATER, PLACE, NUMBER, DUE):
+                numbers = np.cumsum(numbers)
+            columns[DUE if name == LATER else name] = numbers
+        yield Block(columns.pop(NUMBER, first + np.arange(rows)), columns)
         first += rows
     # A compressed file ends with its checksum.
     if stream.read(1):
@@ -361,8 +358,7 @@ class Visits:
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._begun: list[tuple[Integers, Integers]] = []
-        self._ended: list[tuple[Integers, Integers]] = []
+        self._begun, self._ended = list[Counts](), list[Counts]()
 
     def add(self, place: Integers, due: Integers, end: Integers, right: Bits) -> None:
         """Add requests: their numbers among those of all visits, when they were due and ended, and
@@ -375,7 +371,7 @@ class Visits:
     def completed_us(self) -> Counts:
         """Return (distinct times of completed visits in µs, their counts)."""
         if not self._begun:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return histograms.NONE
         (visit, due), (completed, end) = (
             map(np.concatenate, zip(*parts, strict=True)) for parts in (self._begun, self._ended)
         )
@@ -396,9 +392,7 @@ class Reader:
         self._schedule = schedule
         self._end = round(schedule.duration_s * UNITS_S)
         self.seconds = Seconds(schedule)
-        self.totals = Totals(
-            [0] * len(OUTCOMES), 0, 0, 0, None, Counted(), Counted(), Counted(), Counted()
-        )
+        self.totals = Totals()
         self.visits = Visits(schedule.steps) if schedule.steps else None
         alone = dataclasses.replace(schedule, kinds={}, steps=0)
         self.kinds = [Reader(alone) for _ in schedule.kinds]

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
@@ -43,24 +42,14 @@ from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
 from loadlab.stats import histograms
+from loadlab.stats.histograms import Counts
 
 OUTPUT = "oha.json"
 
 # Bytes of a row in the SQLite file: the path, of up to 25 characters, four times and four numbers.
 ROW_BYTES = 80
-# Bytes of memory for each request until oha's end: 120 of RequestResult (src/client.rs), in vectors
-# that double as they grow, of which one is copied into the next.
-ROW_MEMORY_BYTES = 360
-# Bytes that the controller uses for each row: of the reduction that it keeps, compressed (2.9 of
-# short runs, less of long ones); in memory (71 MB for 1.8 million rows); of the table that it
-# reduces, beside the file, and of the sorted copy of the file.
-ROW_KEPT_BYTES = 3
-ROW_READING_BYTES = 40
-ROW_TEMPORARY_BYTES = 48 + 80
 # Kept latencies are rounded by at most this fraction.
 ROUNDING = 0.001
-
-Counted: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
 # Every message that a run can print: those of ClientError and those of hyper 1.11, which it passes
 # on. hyper's "connection error" means reads and writes; nothing was read in either case.
@@ -248,7 +237,7 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
     )
 
 
-def _cross_check(said: Report, reduction: Reduction, exact: Counted) -> None:
+def _cross_check(said: Report, reduction: Reduction, exact: Counts) -> None:
     """Raise GeneratorError where the reduction does not hold the answers that oha reports.
 
     oha's latencies count from the time of issue, which is never before the request was due. So each
@@ -284,7 +273,7 @@ def _cross_check(said: Report, reduction: Reduction, exact: Counted) -> None:
 
 def _latencies(
     answers: Sequence[tuple[int, int, Pairs]], body_bytes: int | None
-) -> tuple[Counted, Counted, Counted]:
+) -> tuple[Counts, Counts, Counts]:
     """Return (µs, counts) of all answers, of the right ones and of the wrong ones."""
     parts: dict[bool, list[Pairs]] = {True: [], False: []}
     for status, length, pairs in answers:
@@ -292,7 +281,7 @@ def _latencies(
     return _counted([*parts[True], *parts[False]]), _counted(parts[True]), _counted(parts[False])
 
 
-def _counted(parts: list[list[tuple[int, int]]]) -> Counted:
+def _counted(parts: list[Pairs]) -> Counts:
     """Merge lists of (µs, count) into (distinct µs ascending, counts)."""
     pairs = np.array([pair for part in parts for pair in part], dtype=np.int64).reshape(-1, 2)
     return histograms.add_up(pairs[:, 0], pairs[:, 1])
@@ -370,7 +359,7 @@ GENERATORS = (
         on_controller=("check", "begin", "finish"),
         program="oha",
         built=True,
-        options=(*("rate", "duration", "warmup", "keepalive", "connections", "oha_binary"),),
+        options=("rate", "duration", "warmup", "keepalive", "connections", "oha_binary"),
         output=OUTPUT,
         command=_command,
         measure=_measured,
@@ -378,9 +367,13 @@ GENERATORS = (
         discard=oha_database.discard,
         http2=True,
         row_bytes=ROW_BYTES,
-        row_memory_bytes=ROW_MEMORY_BYTES,
-        row_kept_bytes=ROW_KEPT_BYTES,
-        row_reading_bytes=ROW_READING_BYTES,
-        row_temporary_bytes=ROW_TEMPORARY_BYTES,
+        # Until oha's end: 120 of RequestResult (src/client.rs), in vectors that double as they
+        # grow, of which one is copied into the next.
+        row_memory_bytes=360,
+        # Of the reduction, 2.9 of short runs and less of long ones.
+        row_kept_bytes=3,
+        row_reading_bytes=40,  # 71 MB for 1.8 million rows.
+        # Of the table that is reduced, beside the file, and of the sorted copy of the file.
+        row_temporary_bytes=48 + ROW_BYTES,
     ),
 )

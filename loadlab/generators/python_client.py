@@ -29,6 +29,9 @@ from loadlab.stats import histograms, latency_bins
 
 FORMAT = "lab python client/1"
 
+Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
+
 # Outcomes of a request without an answer: the errno in the library's exception, or else the name of
 # the exception. First those of aiohttp, then those of requests.
 _CLASSES = {
@@ -179,27 +182,19 @@ def _document(packed: bytes) -> Batch:
 
 
 def _check_settings(batch: Batch, load: Load, body_bytes: int) -> None:
-    reported = {
-        "generator": f"python-{batch.client}",
-        "requests": batch.requests,
-        "connections": batch.connections,
-        "reuse": batch.reuse,
-        "body_bytes": batch.body_bytes,
-    }
-    expected = {
-        "generator": load.generator,
-        "requests": load.requests,
-        "connections": load.connections,
-        "reuse": load.reuse,
-        "body_bytes": body_bytes,
-    }
+    names = ("requests", "connections", "reuse")
+    reported, expected = (
+        {"generator": client, **{name: getattr(of, name) for name in names}, "body_bytes": size}
+        for client, of, size in (
+            (f"python-{batch.client}", batch, batch.body_bytes),
+            (load.generator, load, body_bytes),
+        )
+    )
     if reported != expected:
         raise GeneratorError(f"the client was run with {reported}, the cell says {expected}")
 
 
-def _requests(
-    batch: Batch,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _requests(batch: Batch) -> tuple[Floats, Floats, histograms.Integers]:
     """Return (start in s, duration in s, index of the outcome) of every request, checked."""
     start, duration = (np.array(column, np.float64) for column in (batch.start_s, batch.duration_s))
     outcome = np.array(batch.outcome, np.int64)
@@ -225,11 +220,7 @@ def _requests(
 
 
 def _per_second(
-    start: npt.NDArray[np.float64],
-    end: npt.NDArray[np.float64],
-    us: histograms.Integers,
-    whole: npt.NDArray[np.bool_],
-    good: npt.NDArray[np.bool_],
+    start: Floats, end: Floats, us: histograms.Integers, whole: Bits, good: Bits
 ) -> PerSecond:
     """Return series by second of the end, as a client may start all its requests in the first
     second."""

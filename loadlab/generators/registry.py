@@ -79,15 +79,11 @@ def described(used: Sequence[str]) -> list[dict[str, object]]:
 
     Each has name, role, on_controller, built, snap, binary and program of its entry.
     """
+    fields = ("name", "role", "built", "snap", "binary", "program")
     return [
         {
-            "name": entry.name,
-            "role": entry.role,
             "on_controller": list(entry.on_controller),
-            "built": entry.built,
-            "snap": entry.snap,
-            "binary": entry.binary,
-            "program": entry.program,
+            **{name: getattr(entry, name) for name in fields},
         }
         for entry in map(get, used)
     ]

@@ -73,6 +73,7 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
     """
     report = _report(text, connections)
     errors, responses = report.errors, report.requests
+    without_answer = {name: getattr(errors, name) for name in ("connect", "read", "write")}
     distinct, counts = _undo_correction(report, connections)
     histogram = histograms.from_counts(distinct, counts)
     summary = histograms.summary(histogram, (distinct, counts))
@@ -83,7 +84,7 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
         )
     findings += unexpected_size(report.bytes, responses, wire_bytes)
     seconds = report.duration_us / 1e6
-    failed = errors.connect + errors.read + errors.write
+    failed = sum(without_answer.values())
     # Without an answer or an error, each connection waited for its first answer until the end.
     waiting = 0 if responses or failed else connections
     ok = max(0, responses - errors.status - errors.timeout)
@@ -94,9 +95,7 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
         ok=ok,
         errors={
             **dict.fromkeys(ERROR_CLASSES, 0),
-            "connect": errors.connect,
-            "read": errors.read,
-            "write": errors.write,
+            **without_answer,
             "timeout": errors.timeout,
             "status_other": errors.status,
         },
@@ -153,9 +152,7 @@ def _report(text: str, connections: int) -> Report:
     return report
 
 
-def _undo_correction(
-    report: Report, connections: int
-) -> tuple[histograms.Integers, histograms.Integers]:
+def _undo_correction(report: Report, connections: int) -> histograms.Counts:
     """Return (distinct latencies in µs, counts) of the real answers that were in time."""
     counts = dict(report.latency_us)
     came = report.requests - report.errors.timeout

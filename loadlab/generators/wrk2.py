@@ -34,7 +34,6 @@ from loadlab.generators import wrk_output
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
-    NONE,
     GeneratorError,
     Measurement,
     Waited,
@@ -46,6 +45,7 @@ from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
 from loadlab.stats import histograms
+from loadlab.stats.histograms import Counts
 
 OUTPUT = "wrk2.txt"
 # Seconds between the starts of two connections of a thread.
@@ -129,7 +129,9 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
     if load.rate is None or load.duration_s is None:
         raise GeneratorError("wrk2 ran without a rate or a duration")
     scheduled = _scheduled(load.rate, load.duration_s, threads, opened)
-    findings = _findings(load, threads, calibrated, opened, errors["timeout"], uncorrected)
+    findings = _findings(
+        connections, threads, calibrated, opened, errors["timeout"], uncorrected is not None
+    )
     findings += unexpected_size(totals.read_bytes, responses, wire_bytes, totals.half_bytes)
     exact = _counts(recorded)
     histogram = histograms.from_counts(*exact)
@@ -169,11 +171,7 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
 
 
 def _waited(
-    right: tuple[histograms.Integers, histograms.Integers],
-    responses: int,
-    refused: int,
-    unanswered: int,
-    unsent: int,
+    right: Counts, responses: int, refused: int, unanswered: int, unsent: int
 ) -> Waited | None:
     """Return the outcomes of the scheduled requests; None where they are not known.
 
@@ -188,24 +186,18 @@ def _waited(
 
 
 def _findings(
-    load: Load,
-    threads: int,
-    calibrated: int,
-    opened: int,
-    ticks: int,
-    uncorrected: _Spectrum | None,
+    connections: int, threads: int, calibrated: int, opened: int, ticks: int, has_service: bool
 ) -> list[Reason]:
     findings = []
-    if opened != load.connections:
-        limit = load.connections
+    if opened != connections:
         findings.append(
-            Reason(code="opened", value=opened, limit=limit, facts={"threads": threads})
+            Reason(code="opened", value=opened, limit=connections, facts={"threads": threads})
         )
     if calibrated != threads:
         findings.append(Reason(code="calibrated", value=calibrated, limit=threads))
     if ticks:
         findings.append(Reason(code="ticks", value=ticks))
-    if uncorrected is None:
+    if not has_service:
         findings.append(Reason(code="service"))
     return findings
 
@@ -292,7 +284,7 @@ def _spectrum(lines: Lines) -> _Spectrum:
     return _Spectrum(distribution, rows, percentiles, mean, stdev, total)
 
 
-def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Integers]:
+def _counts(spectrum: _Spectrum) -> Counts:
     """Return (latencies in µs, counts): a histogram with the printed percentiles.
 
     Between two rows the position of answers is unknown. They are put at the upper row, so that no
@@ -300,7 +292,7 @@ def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Intege
     99th, the answers up to its rank are put at that value.
     """
     if not spectrum.total:
-        return NONE
+        return histograms.NONE
     points = {count: value for value, count in reversed(spectrum.rows)}
     for percentile, value, off in spectrum.distribution:
         rank = max(1, int(percentile / 100 * spectrum.total + 0.5))

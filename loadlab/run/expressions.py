@@ -179,29 +179,26 @@ def _parsed(expression: str) -> ast.expr:
 
 def _refuse_other(node: ast.expr, expression: str, condition: bool = True) -> None:
     """Raise ValueError for anything that the description above does not name."""
-    if condition and isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        for operand in node.values:
-            if not isinstance(operand, ast.Compare):
-                break
-            _refuse_other(operand, expression)
-        else:
-            return
-    elif condition and isinstance(node, ast.Compare):
-        if all(type(cmpop) in _COMPARISONS for cmpop in node.ops):
-            for operand in (node.left, *node.comparators):
-                _refuse_other(operand, expression, False)
-            return
-    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        _refuse_other(node.left, expression, False)
-        _refuse_other(node.right, expression, False)
-        return
-    elif (isinstance(node, ast.Constant) and type(node.value) in (int, float)) or (
-        isinstance(node, ast.Attribute) and _figure(node) is not None
-    ):
-        return
-    raise ValueError(
-        f"'{expression}': '{ast.unparse(node)}' is no part of an expression of figures"
-    )
+    operands: list[ast.expr] = []
+    match node:
+        case ast.BoolOp(op=ast.And(), values=operands) if condition and all(
+            isinstance(operand, ast.Compare) for operand in operands
+        ):
+            pass
+        case ast.Compare() if condition and all(type(sign) in _COMPARISONS for sign in node.ops):
+            operands = [node.left, *node.comparators]
+        case ast.BinOp() if type(node.op) in _OPERATORS:
+            operands = [node.left, node.right]
+        case ast.Constant() if type(node.value) in (int, float):
+            pass
+        case ast.Attribute() if _figure(node) is not None:
+            pass
+        case _:
+            raise ValueError(
+                f"'{expression}': '{ast.unparse(node)}' is no part of an expression of figures"
+            )
+    for operand in operands:
+        _refuse_other(operand, expression, isinstance(node, ast.BoolOp))
 
 
 def _figure(node: ast.expr) -> tuple[str, str] | None:

@@ -111,7 +111,7 @@ def signed(fraction: float | None) -> str:
 
 def difference(apart: Difference | VerdictRow | MatrixLead) -> str:
     """Format a difference and its interval, if it has one: +12 % (8 to 16 %), or where it is no
-    fraction of the base, in points of percent: +0.12 points (0.08 to 0.16 points)."""
+    fraction of the base, in points of percent: +0.12 points (0.08 to 0.16)."""
     if isinstance(apart, VerdictRow) and not apart.relative:
         return _points(apart)
     shown = signed(apart.value)

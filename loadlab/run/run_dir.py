@@ -97,15 +97,10 @@ _PLACE = "place-"
 CEILING, FLOOR, LINK = "ceiling", "floor", "link"
 CONDITIONS = "conditions.json"
 PING = "ping.txt"
-IPERF3 = {
-    "client_to_server": "iperf3-client_to_server.json",
-    "server_to_client": "iperf3-server_to_client.json",
-}
+_WAYS = ("client_to_server", "server_to_client")
+IPERF3 = {way: f"iperf3-{way}.json" for way in _WAYS}
 # The same with several streams, where one filled a core.
-IPERF3_SEVERAL = {
-    "client_to_server": "iperf3-several-client_to_server.json",
-    "server_to_client": "iperf3-several-server_to_client.json",
-}
+IPERF3_SEVERAL = {way: f"iperf3-several-{way}.json" for way in _WAYS}
 
 # Runs on the hosts, with the same folders as on the controller.
 ON_HOSTS = PurePosixPath("/var/lib/loadlab-runs")
@@ -202,7 +197,6 @@ class RepetitionDir(ClientDir):
     reverse_proxy_log = File(REVERSE_PROXY_LOG)
     database = File(DATABASE)
     profile = File(PROFILE)
-    profile_log = File(PROFILE_LOG)
     trace = File(TRACE)
 
     @property

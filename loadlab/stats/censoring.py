@@ -9,12 +9,10 @@ certain.
 import numpy as np
 
 from loadlab.stats import histograms
-from loadlab.stats.histograms import Histogram, Integers, Summary
+from loadlab.stats.histograms import Counts, Histogram, Summary
 
 
-def summary(
-    answers: Summary, histogram: Histogram, waits: tuple[Integers, Integers]
-) -> tuple[Summary, list[str]]:
+def summary(answers: Summary, histogram: Histogram, waits: Counts) -> tuple[Summary, list[str]]:
     """Return the summary over answers and censored requests, and the names of its lower bounds.
 
     ``answers``: histograms.summary of ``histogram``, the answers. ``waits``: (distinct waits that

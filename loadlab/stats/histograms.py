@@ -22,6 +22,8 @@ FORMAT = "HdrHistogram V2 base64"
 # hdrh ships no type information.
 Histogram: TypeAlias = Any
 Integers: TypeAlias = npt.NDArray[np.int64]
+# Distinct values in µs, ascending, and their counts.
+Counts: TypeAlias = tuple[Integers, Integers]
 Summary: TypeAlias = dict[str, float | None]
 
 PERCENTILES = {
@@ -35,6 +37,7 @@ PERCENTILES = {
 }
 # Steps of a percentile curve in each half of the way to 100 %.
 _STEPS = 5
+NONE: Counts = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 SUMMARY_KEYS = ("mean", "stdev", "min", *PERCENTILES, "max")
 
 
@@ -59,14 +62,14 @@ def empty() -> Histogram:
     return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
 
 
-def count_values(values_us: npt.ArrayLike) -> tuple[Integers, Integers]:
+def count_values(values_us: npt.ArrayLike) -> Counts:
     """Return (distinct values in µs, ascending; their counts). 0 µs is counted as 1 µs.
 
     Raises LatencyError where a value is negative, above one hour, or not an integer.
     """
     values = np.asarray(values_us)
     if values.size == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return NONE
     if not np.issubdtype(values.dtype, np.integer):
         raise LatencyError(f"latencies must be whole µs, not {values.dtype}; round them first")
     lowest, highest = int(values.min()), int(values.max())
@@ -78,7 +81,7 @@ def count_values(values_us: npt.ArrayLike) -> tuple[Integers, Integers]:
     return distinct.astype(np.int64), counts.astype(np.int64)
 
 
-def add_up(values: npt.ArrayLike, counts: npt.ArrayLike) -> tuple[Integers, Integers]:
+def add_up(values: npt.ArrayLike, counts: npt.ArrayLike) -> Counts:
     """Return (distinct values, ascending; the sum of each value's counts)."""
     distinct, where = np.unique(np.asarray(values, np.int64), return_inverse=True)
     totals = np.zeros(distinct.size, np.int64)
@@ -121,7 +124,7 @@ def _buckets(histogram: Histogram) -> tuple[Integers, Integers, Integers]:
     return lowest, lowest + (1 << shift) - 1, counts[used]
 
 
-def counts_of(histogram: Histogram) -> tuple[Integers, Integers]:
+def counts_of(histogram: Histogram) -> Counts:
     """Return (lowest value of each non-empty bucket in µs, its count)."""
     values, _, counts = _buckets(histogram)
     return values, counts
@@ -177,7 +180,7 @@ def decode(text: str) -> Histogram:
     return histogram
 
 
-def summary(histogram: Histogram, exact: tuple[Integers, Integers] | None = None) -> Summary:
+def summary(histogram: Histogram, exact: Counts | None = None) -> Summary:
     """Return {mean, stdev, min, p50, p75, p90, p95, p99, p99_9, p99_99, max} in µs.
 
     `exact` is what count_values returned for the same values. With it mean, stdev (of the

@@ -12,16 +12,13 @@ interval then. No interval knows of a stall that no repetition met.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import scipy
 
 from loadlab.model import Facts, PercentileInterval, PercentileIntervals, Reason
 from loadlab.stats import histograms, inference
-
-# Distinct values in µs, ascending, and their counts.
-Counts: TypeAlias = tuple[histograms.Integers, histograms.Integers]
+from loadlab.stats.histograms import Counts, Integers
 
 EACH = 100  # an interval needs this many values beyond the percentile in each repetition
 # Stalls are too few for an interval where the answers that are so many times as slow as the
@@ -119,7 +116,7 @@ def _withheld(name: str, withheld: Collection[str]) -> Reason | None:
     return Reason(code="percentile_withheld", facts={"percentile": name})
 
 
-def _lacking(answers: histograms.Integers, name: str) -> Reason | None:
+def _lacking(answers: Integers, name: str) -> Reason | None:
     """Return why repetitions of so many answers give no interval; None where they do."""
     if len(answers) < inference.LEAST:
         return Reason(code="few_valid_repetitions", value=len(answers), limit=inference.LEAST)
@@ -136,9 +133,7 @@ def _rank(requests: int, name: str) -> int:
     return max(1, round(histograms.PERCENTILES[name] / 100 * requests))
 
 
-def _among_censored(
-    answers: histograms.Integers, censored: histograms.Integers, name: str
-) -> Reason | None:
+def _among_censored(answers: Integers, censored: Integers, name: str) -> Reason | None:
     """Return why a percentile of one repetition or of all is not known; None where all are.
 
     ``answers``, ``censored``: numbers of each repetition.
@@ -150,12 +145,7 @@ def _among_censored(
     return Reason(code="among_censored", value=lost, facts={"percentile": name})
 
 
-def _few_stalls(
-    values: histograms.Integers,
-    counts: histograms.Integers,
-    censored: histograms.Integers,
-    name: str,
-) -> Reason | None:
+def _few_stalls(values: Integers, counts: Integers, censored: Integers, name: str) -> Reason | None:
     """Return that the slow answers are of too few repetitions for an interval; None where not.
 
     The number of repetitions is the effective one (Kish 1965): that of repetitions with as many
@@ -176,7 +166,7 @@ def _few_stalls(
     return Reason(code="few_stalls", value=alike, limit=ALIKE_MIN, facts=facts)
 
 
-def _at(values: histograms.Integers, counts: histograms.Integers, behind: int, name: str) -> int:
+def _at(values: Integers, counts: Integers, behind: int, name: str) -> int:
     """Return a percentile of counted values, with so many requests behind them; the largest value
     where it is among these."""
     ranks = np.cumsum(counts)
@@ -185,10 +175,7 @@ def _at(values: histograms.Integers, counts: histograms.Integers, behind: int, n
 
 
 def _bounds(
-    values: histograms.Integers,
-    counts: histograms.Integers,
-    censored: histograms.Integers,
-    name: str,
+    values: Integers, counts: Integers, censored: Integers, name: str
 ) -> tuple[float, float]:
     """Return the bounds of a percentile of distinct values, from each repetition's counts.
 
