@@ -12,6 +12,7 @@ from loadlab.generators.access_log import Log
 from loadlab.model import Replay
 from loadlab.run.errors import PlanError
 from loadlab.stacks.contract import Contract
+from tests.unit.builders import present
 
 CONTRACTS = {
     "index": Contract(path="/index?page=1", status=200),
@@ -34,8 +35,7 @@ def log(path: Path, text: str, *, own: bool = True, speed: float = 1, query: boo
 
 def written(log: Log) -> tuple[Replay, dict[str, object], list[tuple[int, int]]]:
     """Return what is said of a log, and the header and entries of its schedule."""
-    replay = access_log.survey(log).replay
-    assert replay is not None
+    replay = present(access_log.survey(log).replay)
     path = log.path.with_suffix(".schedule")
     path.unlink(missing_ok=True)
     assert access_log.write(log, replay, path)
@@ -130,17 +130,15 @@ def test_a_csv_has_its_own_times(tmp_path: Path) -> None:
 def test_the_most_frequent_paths_have_figures_of_their_own(tmp_path: Path) -> None:
     text = "".join(f"1,GET,/{path:02}\n" * (40 - path) for path in range(20))
     survey = access_log.survey(log(tmp_path / "log", text))
-    assert survey.replay is not None
-    kinds = survey.replay.kinds
+    kinds = present(survey.replay).kinds
     assert [name for name, _ in kinds] == [*(f"/{path:02}" for path in range(15)), "other paths"]
     assert kinds[-1][1] == sum(40 - path for path in range(15, 20))
-    assert (survey.span_s, survey.replay.busiest) == (1, len(text.splitlines()))
+    assert (survey.span_s, present(survey.replay).busiest) == (1, len(text.splitlines()))
 
 
 def test_a_log_that_changes_after_the_plan_is_refused(tmp_path: Path) -> None:
     before = log(tmp_path / "log", LINES[0])
-    replay = access_log.survey(before).replay
-    assert replay is not None
+    replay = present(access_log.survey(before).replay)
     (tmp_path / "log").write_text(LINES[0] * 2)
     with pytest.raises(PlanError, match=r"log has changed since the run was planned\. Begin a"):
         access_log.write(before, replay, tmp_path / "schedule")

@@ -13,6 +13,7 @@ from tests import simulated
 from tests.simulated import Server, capacity, constant, hanging, judged, offer, stalled
 from tests.simulation import properties
 from tests.unit import builders
+from tests.unit.builders import present
 
 SERVERS: dict[str, Server] = {
     "hangs for the last half second": stalled(29.5, 30.5),
@@ -32,8 +33,7 @@ def test_stall_of_the_server_is_not_the_generators(server: Server) -> None:
 def test_collapse_of_the_server_is_not_the_generators(part: float) -> None:
     found = judged(offer(200, 32, 30, capacity(250, 30 * part, 0.5)))
     assert (found.reasons, found.late) == ([], 0)
-    delay = found.measurement.send_delay_us
-    assert delay is not None
+    delay = present(found.measurement.send_delay_us)
     assert (delay["max"] or 0) <= 1
     if part < 0.9:
         assert "saturated" in found.findings
@@ -58,8 +58,7 @@ def test_ideal_server_hides_no_stall_of_the_generator(case: properties.Case) -> 
 
 def test_stall_of_the_generator_at_the_end_counts_what_it_did_not_send() -> None:
     found = judged(offer(1000, 64, 10, constant(0.001), [(9.7, 11)]))
-    lateness = found.measurement.lateness
-    assert lateness is not None
+    lateness = present(found.measurement.lateness)
     assert lateness.unsent == pytest.approx(290, abs=2)
     assert lateness.left_out == pytest.approx(10, abs=1)
     assert found.reasons == ["generator_late"]
@@ -90,8 +89,7 @@ def test_latencies_leave_out_the_opening_of_the_connections_and_counts_do_not() 
     assert measured.responses == measured.scheduled == 30_000
     assert int(measured.histogram.total_count) == 29_000
     assert measured.latency_us["max"] == pytest.approx(1000, abs=2)
-    assert measured.per_second is not None
-    assert (measured.per_second.max_us[0] or 0) > 30_000
+    assert (present(measured.per_second).max_us[0] or 0) > 30_000
     # What still delays a request after it is the generator's.
     assert judged(opened(0.0004, offered)).reasons == ["generator_late"]
 
@@ -104,8 +102,7 @@ def test_opening_is_told_and_objectives_count_it() -> None:
     (finding,) = (finding for finding in found.validity.findings if finding.code == "opening")
     assert finding.value == 1024
     assert finding.facts["max_us"] == pytest.approx(251_000, rel=0.01)
-    waits = response_time.summarise(found.measurement.waited, 4000, builders.thresholds())
-    assert waits is not None
+    waits = present(response_time.summarise(found.measurement.waited, 4000, builders.thresholds()))
     assert waits.requests == 20_000
     # Of 1,000 requests that waited for 250 ms to none, the slowest 200 are 1 %.
     assert waits.p99_us == pytest.approx(201_000, rel=0.02)

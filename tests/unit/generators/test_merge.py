@@ -149,8 +149,7 @@ def test_response_time_is_that_of_all_requests(one: list[int], other: list[int])
         return response_time.summarise(waited, 10, builders.thresholds())
 
     whole = found([*one, *other])
-    merged = response_time.add_up([found(one), found(other)])
-    assert merged is not None
+    merged = present(response_time.add_up([found(one), found(other)]))
     assert merged.requests == whole.requests + 1
     assert merged.failed == 2
     assert response_time.add_up([found(one), None]) is None

@@ -23,6 +23,7 @@ from loadlab.model import Arrivals, LaneTurns, Opened, SessionStep, Switching
 from loadlab.results.repetitions import latencies_due, response_time
 from loadlab.stats import histograms
 from tests.unit import builders
+from tests.unit.builders import present
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/metronome"
 FLAKY, OVERLOAD = Schedule(400, 2.5, 8), Schedule(400, 2, 1)
@@ -68,16 +69,14 @@ def test_each_outcome_has_its_class(name: str) -> None:
     assert (measurement.scheduled, measurement.unsent, measurement.aborted) == (1000, 0, 0)
     assert measurement.rate_achieved == pytest.approx(976 / 2.5, rel=0.01)
     assert measurement.goodput == pytest.approx(916 / 2.5, rel=0.01)
-    series = measurement.per_second
-    assert series is not None
+    series = present(measurement.per_second)
     assert (series.scheduled, sum(series.responses), sum(series.ok)) == ([400, 400, 200], 976, 916)
 
 
 @pytest.mark.parametrize(("name", "error"), [("records", 3e-3), ("seconds", 5e-3)])
 def test_the_percentiles_are_those_that_the_program_computes(name: str, error: float) -> None:
     measurement, summary = measured(name), said(FIXTURES / name)
-    assert measurement.ideal is not None
-    ideal = histograms.summary(measurement.ideal)
+    ideal = histograms.summary(present(measurement.ideal))
     for key in ("p50", "p90", "mean", "max"):
         latency, added = summary["latency_us"][key], summary["added_us"][key]
         assert measurement.latency_us[key] == pytest.approx(latency, rel=error, abs=1)
@@ -95,8 +94,7 @@ def test_each_lane_is_measured_alone(files: str) -> None:
         # Half of the load's rate.
         assert lane.rate_achieved == pytest.approx(200, rel=0.01)
         assert lane.histogram.get_total_count() == 400
-        series = lane.per_second
-        assert series is not None
+        series = present(lane.per_second)
         assert series.scheduled == series.responses == [200, 200]
         computed = said(folder / name)["latency_us"]
         for key in ("p50", "p90", "mean", "max"):
@@ -140,8 +138,7 @@ def test_a_lane_that_is_a_closed_loop_is_measured_as_any_closed_loop() -> None:
     # In eight of its slices, not in the whole time; wrong answers came as fast.
     assert lane.goodput == pytest.approx(793 / 0.816070399)
     assert lane.rate_achieved == pytest.approx(793 / 0.816070399 * 938 / 892)
-    series = lane.per_second
-    assert series is not None
+    series = present(lane.per_second)
     assert (series.responses, series.ok) == ([500, 438], [475, 417])
     for key in ("p50", "p99", "mean", "max"):
         computed = said(folder)["latency_us"][key]
@@ -173,11 +170,9 @@ def test_what_is_kept_gives_the_same(folder: Path) -> None:
     before, name = metronome.measure(folder, FLAKY)
     assert name == "metronome.requests"
     entry = metronome.GENERATORS[0]
-    assert entry.keep is not None
-    assert entry.discard is not None
     load = builders.load(generator="metronome", rate=400, duration_s=2.5, connections=8)
-    entry.keep(folder, load, LIMITS, False)
-    entry.discard(folder)
+    present(entry.keep)(folder, load, LIMITS, False)
+    present(entry.discard)(folder)
     assert [path.name for path in sorted(folder.iterdir())] == [
         *("metronome.json", "metronome.requests.gz"),
     ]
@@ -192,22 +187,17 @@ def test_a_load_that_one_connection_cannot_carry(tmp_path: Path) -> None:
     measurement = measured("overload", OVERLOAD)
     assert measurement.scheduled == 800
     assert measurement.unsent == 800 - measurement.requests > 0
-    waited, lateness = measurement.waited, measurement.lateness
-    assert waited is not None
-    assert lateness is not None
+    waited, lateness = present(measurement.waited), present(measurement.lateness)
     assert (waited.unsent, lateness.unsent) == (measurement.unsent, 0)
     # A request holds the connection from when it could use it.
     held_us = (measurement.mean_service_us or 0) + ((measurement.send_delay_us or {})["mean"] or 0)
     assert measurement.services_us.mean() == pytest.approx(held_us, abs=1)
     # What waited, waited for the server: the generator has a small part of it.
-    assert measurement.ideal is not None
     latency = latencies_due.over_due(
         measurement.latency_us, measurement.histogram, histograms.empty(), []
     )
-    own = latencies_due.own_part(latency, measurement.ideal, histograms.empty())
-    assert own.p50 is not None
-    assert latency.p50 is not None
-    assert own.p50 < 0.05 * latency.p50
+    own = latencies_due.own_part(latency, present(measurement.ideal), histograms.empty())
+    assert present(own.p50) < 0.05 * present(latency.p50)
 
 
 def test_a_truncated_file_is_refused(folder: Path) -> None:
@@ -257,9 +247,7 @@ POISSON = Schedule(200, 2, 8, Arrivals(smoothness=1))
 @pytest.mark.parametrize("files", ["records", "seconds"])
 def test_random_arrivals_have_their_due_times(files: str) -> None:
     measurement = measured(f"poisson/{files}", POISSON)
-    series, sent = measurement.per_second, measurement.sent_shape
-    assert series is not None
-    assert sent is not None
+    series, sent = present(measurement.per_second), present(measurement.sent_shape)
     assert (measurement.scheduled, sum(series.responses), sent.seed) == (400, 400, 5)
     assert series.scheduled == series.responses != [200, 200]
     assert measurement.latency_us["p50"] == pytest.approx(
@@ -322,8 +310,7 @@ def test_each_kind_of_a_mix_has_its_own_figures() -> None:
     assert service["fast"] < 20_000 < 150_000 < service["slow"]
     goodput = sum(own.goodput for own in measurement.kinds.values())
     assert goodput == pytest.approx(measurement.goodput)
-    sent = measurement.sent_shape
-    assert sent is not None
+    sent = present(measurement.sent_shape)
     assert (sent.seed, sent.mix_off) == (5, 0)
     assert merge.merge([measurement, measurement]).kinds["fast"].unsent == 56
 
@@ -350,8 +337,7 @@ SESSION = Schedule(
 def test_visits_have_their_times_and_break_where_the_server_breaks_them() -> None:
     """Of 400 visits the server forgets each tenth, and gives each twentieth no token."""
     measurement = measured("session", SESSION)
-    visits = measurement.visits
-    assert visits is not None
+    visits = present(measurement.visits)
     assert (visits.scheduled, visits.started, visits.completed) == (400, 400, 340)
     assert visits.broken == [(0, 20), (40, 0), (0, 0)]
     requests = 400 + 380 + 340
@@ -368,14 +354,11 @@ def test_visits_have_their_times_and_break_where_the_server_breaks_them() -> Non
     assert len(us) == 340
     assert us.min() > 50_000
     assert 75_000 < us.mean() < 95_000
-    series = measurement.per_second
-    assert series is not None
+    series = present(measurement.per_second)
     assert sum(series.scheduled) == requests
-    shape = measurement.sent_shape
-    assert shape is not None
+    shape = present(measurement.sent_shape)
     assert (shape.seed, shape.mix_off) == (7, None)
-    both = merge.merge([measurement, measurement]).visits
-    assert both is not None
+    both = present(merge.merge([measurement, measurement]).visits)
     assert (both.completed, both.broken[0], len(np.repeat(*both.time_us))) == (680, (0, 40), 680)
 
 
@@ -407,11 +390,9 @@ def test_a_log_says_what_is_due_and_which_answers_are_right() -> None:
     counts = {name: (own.scheduled, own.ok) for name, own in measurement.kinds.items()}
     assert counts == {"/": (48, 48), "/missing": (16, 16), "other paths": (16, 12)}
     assert {name: count for name, count in measurement.errors.items() if count} == {"status_5xx": 4}
-    assert measurement.per_second is not None
-    assert measurement.per_second.scheduled == [30, 50]
-    assert measurement.per_second.responses == [30, 50]
-    sent = measurement.sent_shape
-    assert sent is not None
+    assert present(measurement.per_second).scheduled == [30, 50]
+    assert present(measurement.per_second).responses == [30, 50]
+    sent = present(measurement.sent_shape)
     assert (sent.seed, sent.mix_off) == (None, 0)
 
 

@@ -15,6 +15,7 @@ from loadlab.generators import python_client
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
 from loadlab.model import Load
 from loadlab.stats import histograms
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures" / "python-client"
@@ -81,8 +82,7 @@ def test_a_normal_batch() -> None:
 
 
 def test_what_the_client_used() -> None:
-    client = measure("normal").client
-    assert client is not None
+    client = present(measure("normal").client)
     assert client.failures == {}
     assert set(client.versions) == {"python", "aiohttp"}
     assert 20e6 < client.max_rss_bytes < 100e6
@@ -91,8 +91,7 @@ def test_what_the_client_used() -> None:
 
 
 def test_seconds_are_those_in_which_requests_were_over() -> None:
-    series = measure("normal").per_second
-    assert series is not None
+    series = present(measure("normal").per_second)
     bins = series.latency_bins
     assert bins
     by_second = structs.asdict(structs.replace(series, latency_bins=None))
@@ -114,23 +113,20 @@ def test_one_after_another_takes_the_sum() -> None:
 
 def test_out_of_open_files() -> None:
     found = measure("emfile")
-    assert found.client is not None
     # Some 8 of the 64 are the process's own.
-    assert found.client.failures == {"EMFILE": 144}
-    assert (found.client.open_files, found.ok) == (64, 56)
+    assert present(found.client).failures == {"EMFILE": 144}
+    assert (present(found.client).open_files, found.ok) == (64, 56)
     assert counted(found) == {"connect": 144}
     # Those that failed at once are in no latency, and in no series of answers.
     assert found.histogram.total_count == 56
-    assert found.per_second is not None
-    assert sum(found.per_second.responses) == 56
-    assert sum(found.per_second.scheduled) == 200
+    assert sum(present(found.per_second).responses) == 56
+    assert sum(present(found.per_second).scheduled) == 200
 
 
 def test_out_of_local_ports() -> None:
     found = measure("ports")
-    assert found.client is not None
-    assert found.client.failures == {"EADDRNOTAVAIL": 200}
-    assert found.client.local_ports == [40000, 40099]
+    assert present(found.client).failures == {"EADDRNOTAVAIL": 200}
+    assert present(found.client).local_ports == [40000, 40099]
     assert (found.ok, counted(found)) == (100, {"connect": 200})
 
 
@@ -139,8 +135,7 @@ def test_requests_to_a_closed_port_count_as_connect_errors() -> None:
     assert (found.requests, found.responses, counted(found)) == (5, 0, {"connect": 5})
     assert found.mean_service_us is None
     assert found.latency_us["p50"] is None
-    assert found.per_second is not None
-    assert (found.per_second.scheduled, found.per_second.p99_us) == ([5], [None])
+    assert (present(found.per_second).scheduled, present(found.per_second).p99_us) == ([5], [None])
 
 
 def test_a_server_that_answers_wrongly_in_turn() -> None:
@@ -150,8 +145,7 @@ def test_a_server_that_answers_wrongly_in_turn() -> None:
         "read": 8, "timeout": 2, "status_4xx": 2, "status_5xx": 2, "body": 2,
     }  # fmt: skip
     assert (found.responses, found.ok) == (8, 2)
-    assert found.client is not None
-    assert found.client.failures == {
+    assert present(found.client).failures == {
         "ChunkedEncodingError": 2,
         "ConnectionError": 4,
         "ECONNRESET": 2,

@@ -18,7 +18,7 @@ from loadlab.model import Load, Reason
 from loadlab.results.repetitions import response_time
 from loadlab.stats import histograms
 from tests.unit import stand_ins
-from tests.unit.builders import load, thresholds
+from tests.unit.builders import load, present, thresholds
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk2"
 SCRIPT = Path(__file__).parents[3] / "roles" / "load_tools" / "files" / "run-load.sh"
@@ -143,8 +143,7 @@ def test_nothing_answered_is_a_result() -> None:
     assert (found.scheduled, found.unsent, found.mean_service_us) == (10, 9, None)
     assert set(found.latency_us.values()) == {None}
     assert codes(found) == ["service"]
-    waits = response_time.summarise(found.waited, 1, thresholds())
-    assert waits is not None
+    waits = present(response_time.summarise(found.waited, 1, thresholds()))
     # One was under way, nine were never sent.
     assert (waits.requests, waits.failed) == (10, 10)
 
@@ -304,9 +303,7 @@ def test_any_histogram_comes_back(
     tops = {row.percentile_level_iterated_to: row.value_iterated_to for row in rows}
     summary = histograms.summary(truth)
     for name, percentile in histograms.PERCENTILES.items():
-        was, is_now = summary[name], found.latency_us[name]
-        assert was is not None
-        assert is_now is not None
+        was, is_now = present(summary[name]), present(found.latency_us[name])
         printed_to = 300_000 if was >= 51e6 else 5_000 if was >= 1e6 else 5
         if percentile in tops:
             # The row's rank may be one more than the percentile's, which is rounded.
