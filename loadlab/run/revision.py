@@ -10,13 +10,18 @@ from loadlab.model import LabRevision
 def of(root: Path) -> LabRevision:
     """Return the version of the lab in ``root``, its commit hash and whether it has changes.
 
-    The last two are None outside a git repository, the version without a pyproject.toml.
+    The last two are None outside a git repository and without git, the version without a
+    pyproject.toml.
     """
 
     def git(*words: str) -> str | None:
-        done = subprocess.run(
-            ["git", "-C", str(root), *words], capture_output=True, text=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, check=False
+            )
+        except FileNotFoundError:
+            # A lab from an archive needs no git.
+            return None
         return done.stdout.strip() if done.returncode == 0 else None
 
     changes = git("status", "--porcelain")
