@@ -92,9 +92,12 @@ def ascending(times: Sequence[float]) -> list[float]:
     Where it was set back, the reading after follows as closely as the one before did.
     """
     steadied, behind_s = list(times[:1]), 0.0
-    for number, (before, t) in enumerate(pairwise(times)):
-        if t <= before:
-            behind_s += before - t + (before - times[number - 1] if number else 0)
+    apart_s = next((t - before for before, t in pairwise(times) if t > before), 0.0)
+    for before, t in pairwise(times):
+        if t > before:
+            apart_s = t - before
+        else:
+            behind_s += before - t + apart_s
         steadied.append(t + behind_s)
     return steadied
 

@@ -30,3 +30,5 @@ def test_readings_stay_in_order_where_the_clock_was_set_back() -> None:
     # Set back by 10 s after the third reading, and by 1 s after the fifth.
     set_back = [20.0, 21.0, 22.0, 13.0, 14.0, 14.0, 15.0]
     assert ascending(set_back) == [20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 26.0]
+    # Set back before the second reading, and again before the third.
+    assert ascending([9.0, 5.0, 4.0, 5.0]) == [9.0, 10.0, 11.0, 12.0]
