@@ -57,17 +57,12 @@ def test_who_was_killed_holds_nothing(run_dir: Path, other: subprocess.Popen[byt
     assert held(run_dir).split()[0] == str(os.getpid())
 
 
-def test_another_process_of_the_same_number_holds_nothing(
-    run_dir: Path, other: subprocess.Popen[bytes]
+# The last is of another process with the same number.
+@pytest.mark.parametrize("text", ["", "\n", "words\n", "12", "-1 5\n", "OTHER 1\n"])
+def test_what_names_no_live_process_holds_nothing(
+    run_dir: Path, other: subprocess.Popen[bytes], text: str
 ) -> None:
-    (run_dir / ".lock").write_text(f"{other.pid} 1\n")
-    lock.take(run_dir, os.getpid(), "")
-    assert held(run_dir).split()[0] == str(os.getpid())
-
-
-@pytest.mark.parametrize("text", ["", "\n", "words\n", "12", "-1 5\n"])
-def test_what_names_no_process_holds_nothing(run_dir: Path, text: str) -> None:
-    (run_dir / ".lock").write_text(text)
+    (run_dir / ".lock").write_text(text.replace("OTHER", str(other.pid)))
     lock.take(run_dir, os.getpid(), "")
     lock.take(run_dir, os.getpid(), "")
     assert held(run_dir).split()[0] == str(os.getpid())
