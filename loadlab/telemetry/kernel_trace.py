@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from loadlab.model import NGINX, KernelTrace, ServiceName, TracedService, TracedWait
+from loadlab.model.base import Positive
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import TRACE, TRACE_COUNTERS, TRACE_LOG
@@ -34,7 +35,7 @@ class _Bin(msgspec.Struct, frozen=True):
 
 
 class _Sum(msgspec.Struct, frozen=True):
-    count: int
+    count: Positive
     total: int
 
 

@@ -34,7 +34,8 @@ ENDED_MAX = 0.05
 _HEAD = re.compile(r"# ticks (\d+) page (\d+)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
 _GROUP = re.compile(r"# ([a-z][a-z0-9_-]*)((?: \d+)*) ?")
-_STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
+# The 22 and more numbers are the fields of proc(5) from the fourth on.
+_STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (-?\d+(?: -?\d+){21,})")
 _SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
 # The files of the core's hardware: its frequency in kHz, how often it was throttled.
 _HARDWARE = re.compile(
@@ -109,8 +110,7 @@ def read(path: Path) -> Recording:
             processes, members = {}, {}
         elif readings and (group := _GROUP.fullmatch(line)):
             members[group[1]] = [int(n) for n in group[2].split()]
-        elif readings and (stat := _STAT.fullmatch(line)) and len(stat[2].split()) > 21:
-            # Fields of proc(5) from the fourth on.
+        elif readings and (stat := _STAT.fullmatch(line)):
             n = [int(value) for value in stat[2].split()[:21]]
             processes[int(stat[1])] = Process(
                 n[18],

@@ -94,6 +94,7 @@ def test_name_of_a_wait(stack: str, name: str) -> None:
         (lines(), "has no thread that waited for a core"),
         (lines('{"type": "map", "data": {"@waited_us": [1]}}'), "line 2 not understood"),
         ("Attaching 6 probes...", "line 1 not understood"),
+        (lines(STATS.replace("100", "0")), "line 2 not understood: .* >= 1"),
     ],
 )
 def test_trace_that_is_not_understood(text: str, why: str) -> None:

@@ -92,6 +92,7 @@ def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
         (run_dir.PROCESSES, ("# reading 1", "# reading x"), "line 2 not understood"),
         (run_dir.PROCESSES, ("ctxt_switches:\t", "ctxt_switches "), "not understood"),
         (run_dir.PROCESSES, ("(nginx) S", "(nginx)"), "not understood"),
+        (run_dir.PROCESSES, ("(nginx) S ", "(nginx) S 1.5 "), "not understood"),
         (run_dir.DATABASE, ('{"', '{x"'), "line 1 not understood"),
         (run_dir.DATABASE, ('"pid"', '"pit"'), "line 1 not understood: .*required field `pid`"),
     ],
