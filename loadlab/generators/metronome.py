@@ -352,7 +352,7 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
         )
 
 
-def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) -> dict[str, int]:
+def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[int, int]) -> dict[str, int]:
     """Return the numbers of requests without a right answer, by class of errors.
 
     ``statuses``: of the answers with a wrong status, status -> their number; others below 400 do
@@ -360,7 +360,7 @@ def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[str, int]) ->
     """
     wrong = Counter[int]()
     for status, count in statuses.items():
-        wrong[int(status) // 100] += count
+        wrong[status // 100] += count
     return {
         **dict.fromkeys(ERROR_CLASSES, 0),
         **{outcome: outcomes[outcome] for outcome in ("body", *OUTCOMES[ANSWERED:])},

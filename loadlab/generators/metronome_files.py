@@ -200,7 +200,7 @@ class Summary(Struct, kw_only=True):
     unsent: int
     unsent_own: int
     outcomes: dict[str, int]
-    statuses: dict[str, int]
+    statuses: dict[int, int]
     due_by_second: list[int]
     failures: dict[str, int]
     latency_us: dict[str, float]
@@ -396,7 +396,7 @@ class Reader:
         self.visits = Visits(schedule.steps) if schedule.steps else None
         alone = dataclasses.replace(schedule, kinds={}, steps=0)
         self.kinds = [Reader(alone) for _ in schedule.kinds]
-        self.wrong = Counter[str]()
+        self.wrong = Counter[int]()
         self._order: list[Integers] = []
         self._dues: list[Integers] = []
         self._services: list[Integers] = []
@@ -431,7 +431,7 @@ class Reader:
         self.seconds.add(number[answered], us, right[answered].astype(np.int64), 0 * us)
         statuses = np.unique(columns["status"][outcome == STATUS], return_counts=True)
         for status, count in zip(*statuses, strict=True):
-            self.wrong[str(status)] += int(count)
+            self.wrong[int(status)] += int(count)
         if self._schedule.connections == 1:
             self._dues.append(due_units // UNITS_US)
             held = (service + columns["pacing"])[answered]
