@@ -45,8 +45,7 @@ def test_a_smoothed_p99_of_a_pareto_tail_is_its_98_8th_percentile_and_varies_les
     random = np.random.default_rng(1)
     loads = (1000 * random.pareto(2, (400, 3000)) + 1000).astype(np.int64)
     smoothed = [
-        np.log(present(percentiles.smoothed_p99(histograms.count_values(load))))
-        for load in loads
+        np.log(present(percentiles.smoothed_p99(histograms.count_values(load)))) for load in loads
     ]
     exact = np.log(np.quantile(loads, 0.99, axis=1))
     # Of a Pareto of exponent 2 the quantile p is 1000 (1 - p) ** (-1 / 2).
