@@ -18,7 +18,7 @@ from loadlab.telemetry.recordings import TelemetryError, remembered, steadied, u
 
 # Fields of a core in /proc/stat, in their order (proc(5)).
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-_HEAD = re.compile(r"# ticks (\d+)")
+_HEAD = re.compile(r"# ticks ([1-9]\d*)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
 _CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
 _LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
@@ -176,7 +176,7 @@ def _own(readings: Sequence[Mapping[str, int]]) -> Floats | None:
             total += used - earlier if used >= earlier else used
         last.update(groups)
         sums.append(total)
-    return np.array(sums) / 1e6
+    return np.array(sums, np.float64) / 1e6
 
 
 def drops(

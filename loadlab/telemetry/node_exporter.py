@@ -5,6 +5,7 @@ seconds of the controller's clock in the middle of the request, followed by the 
 line `# scrape <t> failed: <reason>`. Gzip members may be appended one after another.
 """
 
+import math
 import re
 import statistics
 from collections.abc import Sequence
@@ -118,18 +119,20 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
             for sample in family.samples:
                 labels = {CPU: ("cpu", "mode"), RX: ("device",), TX: ("device",)}.get(sample.name)
                 if labels is not None:
-                    values[(sample.name, *(sample.labels[label] for label in labels))] = (
-                        sample.value
-                    )
+                    key = (sample.name, *(sample.labels[label] for label in labels))
+                    values[key] = float(sample.value)
                 elif sample.name in _PLAIN:
-                    values[(sample.name,)] = sample.value
-    except (ValueError, KeyError, IndexError) as error:
+                    values[(sample.name,)] = float(sample.value)
+    except (ValueError, KeyError, IndexError, OverflowError) as error:
         raise TelemetryError(f"{name} scrape {t:.3f} does not parse: {error!r}") from error
     absent = [key for key in _PLAIN if (key,) not in values]
     if absent:
         raise TelemetryError(
             f"{name} scrape {t:.3f} is truncated, or a collector is off: no {', '.join(absent)}"
         )
+    endless = [" ".join(key) for key, value in values.items() if not math.isfinite(value)]
+    if endless:
+        raise TelemetryError(f"{name} scrape {t:.3f} has no number for {', '.join(endless)}")
     return Sample(t, values)
 
 

@@ -31,7 +31,7 @@ GROUPS = ServiceProcesses.__struct_fields__
 # processes do not represent the group's context switches.
 ENDED_MAX = 0.05
 
-_HEAD = re.compile(r"# ticks (\d+) page (\d+)")
+_HEAD = re.compile(r"# ticks ([1-9]\d*) page (\d+)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
 _GROUP = re.compile(r"# ([a-z][a-z0-9_-]*)((?: \d+)*) ?")
 # The 22 and more numbers are the fields of proc(5) from the fourth on.

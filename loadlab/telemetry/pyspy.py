@@ -28,6 +28,7 @@ _WAITS = re.compile(
     r"_{0,2}(epoll_p?wait2?|p?poll|p?select|futex\w*|sem_\w*wait\w*|pthread_cond_\w*wait\w*"
     r"|(clock_)?nanosleep|sigwait\w*|wait(4|id|pid)?)"
 )
+_COUNT = re.compile(r"[1-9][0-9]{0,6}")  # at 100 a second, a day
 _PYTHON_WAITS = ("select", "poll", "wait")
 
 Stack = tuple[list[str], int]
@@ -41,7 +42,7 @@ def read(text: str) -> list[Stack]:
     stacks = []
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
-        if not count.isdecimal():
+        if not _COUNT.fullmatch(count):
             raise ResultError(f"{PROFILE} has a line that is no stack: {line[:120]!r}")
         frames = stack.split(";") if stack.strip() else []
         while len(frames) > 1 and name(frames[-1]) == UNNAMED:

@@ -68,7 +68,7 @@ def _errors(lines: Sequence[str], form: str, start: float, end: float) -> Iterat
     for line in lines:
         if not line.startswith("error "):
             continue
-        _, zone, text = line.split(" ", 2)
+        zone, _, text = line.removeprefix("error ").partition(" ")
         with contextlib.suppress(ValueError):
             moment = datetime.datetime.strptime(f"{zone} {text[:length]}", f"%z {form}")
             inside = math.floor(start) <= moment.timestamp() <= end
@@ -90,7 +90,7 @@ def _requests(lines: Sequence[str], form: str) -> Iterator[tuple[float, list[flo
                 return
             raise TelemetryError(f"line {number} of the reverse proxy's log: {line[:120]!r}")
         try:
-            yield float(match["end"]), [_seconds(match[name]) for name in _TIMES]
+            yield _number(match["end"]), [_seconds(match[name]) for name in _TIMES]
         except ValueError as error:
             raise TelemetryError(f"line {number} of the reverse proxy's log: {error}") from error
 
@@ -98,4 +98,11 @@ def _requests(lines: Sequence[str], form: str) -> Iterator[tuple[float, list[flo
 def _seconds(field: str) -> float | None:
     """Return a time, which is a sum where several applications were asked; None for none."""
     parts = [part for part in re.split("[,:] *", field) if part.strip() not in ("", "-")]
-    return sum(float(part) for part in parts) if parts else None
+    return sum(map(_number, parts)) if parts else None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no time")
+    return number

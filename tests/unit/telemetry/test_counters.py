@@ -240,6 +240,7 @@ def test_a_kernel_without_groups_tells_no_foreign_cpu(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (("# ticks", "# tocks"), "does not begin with the ticks"),
+        (("# ticks 100", "# ticks 0"), "does not begin with the ticks"),
         (("cpu0 ", "cpu0 x"), "line 3 not understood"),
         (("own /sys", "own\t/sys"), "line 6 not understood"),
         (("eth0", "eth1"), "has no eth0"),

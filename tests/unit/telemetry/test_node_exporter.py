@@ -1,4 +1,5 @@
 import gzip
+import re
 import time
 from pathlib import Path
 
@@ -167,6 +168,7 @@ def test_broken_recordings_are_refused(tmp_path: Path) -> None:
         (real.replace("# scrape 1", "# scrape x", 1), "not understood"),
         ("# scrape 1 failed: no\nnode_time_seconds 1\n", "follows a failed"),
         (real.replace("node_time_seconds 1", "node_time_seconds one", 1), "does not parse"),
+        (re.sub(r"(?m)^(node_time_seconds) .*", r"\1 NaN", real), "no number for node_time_sec"),
     ):
         with pytest.raises(TelemetryError, match=words):
             node_exporter.read(record(path, text))

@@ -96,6 +96,8 @@ def test_outside_of_python_nothing_runs_of_the_application() -> None:
         (None, "profile.txt is not there: py-spy: no such process"),
         ("", "profile.txt holds no samples"),
         ("main (app.py:1)\n", "a line that is no stack: 'main (app.py:1)'"),
+        ("main (app.py:1) 0\n", "a line that is no stack: 'main (app.py:1) 0'"),
+        ("main (app.py:1) 99999999\n", "a line that is no stack: 'main (app.py:1) 99999999'"),
     ],
 )
 def test_what_is_no_profile_is_told(tmp_path: Path, content: str | None, words: str) -> None:

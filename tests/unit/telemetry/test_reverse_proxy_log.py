@@ -82,5 +82,7 @@ def test_line_that_is_not_whole_may_be_the_last_alone() -> None:
     assert summarised([PLAIN, part, *FULL], 100.0, 102.0).requests == 1
     with pytest.raises(TelemetryError, match="line 1 of the reverse proxy's log"):
         summarised([part, PLAIN], 100.0, 102.0)
-    with pytest.raises(TelemetryError, match="line 1 of the reverse proxy's log"):
-        summarised([PLAIN.replace("0.004", "fast")], 100.0, 102.0)
+    for time in ("fast", "9" * 400):
+        with pytest.raises(TelemetryError, match="line 1 of the reverse proxy's log"):
+            summarised([PLAIN.replace("0.004", time)], 100.0, 102.0)
+    assert summarised([PLAIN, "error +0100"], 100.0, 102.0).errors == {}
