@@ -18,6 +18,7 @@ What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 """
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -139,7 +140,7 @@ def report(text: str, schedule: Schedule) -> Report:
             f"oha's JSON is truncated or not understood ({error!r}): …{text[-80:]!r}"
         ) from error
     counts = [*statuses.values(), *messages.values()]
-    if not isinstance(total, float | int) or total <= 0:
+    if not isinstance(total, float | int) or not 0 < total < math.inf:
         raise GeneratorError(f"oha's total is {total!r} s, it must be above 0")
     if not all(isinstance(count, int) and count >= 0 for count in counts):
         raise GeneratorError(f"oha's counts are not all whole numbers: {counts}")

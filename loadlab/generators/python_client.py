@@ -12,11 +12,12 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from loadlab.generators import tally
 from loadlab.generators.generator import Answer, Generator, Request
@@ -82,7 +83,7 @@ class Batch(Head, kw_only=True):
     outcomes: list[str]
     start_s: list[float]
     duration_s: list[float]
-    outcome: list[int]
+    outcome: list[Annotated[int, Meta(ge=-1, lt=2**31)]]
 
 
 def classify(outcome: str) -> str:
@@ -175,7 +176,7 @@ def _document(packed: bytes) -> Batch:
         return msgspec.json.decode(content, type=Batch)
     except msgspec.ValidationError as error:
         raise GeneratorError(f"the client's result is not understood: {error}") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error, msgspec.DecodeError) as error:
+    except (EOFError, OSError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise GeneratorError(
             f"the client's result is truncated or no compressed JSON: {error}"
         ) from error

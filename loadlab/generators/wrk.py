@@ -14,9 +14,10 @@ What wrk 4.1 does, from its source and from running it:
 
 import re
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from loadlab.generators import wrk_output
 from loadlab.generators.generator import Answer, Generator, Request
@@ -56,7 +57,7 @@ class Report(Struct):
     requests: Count
     bytes: Count
     errors: Errors
-    latency_us: list[tuple[Count, Count]]
+    latency_us: list[tuple[Annotated[int, Meta(ge=0, le=histograms.HIGHEST_US)], Count]]
 
 
 def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:

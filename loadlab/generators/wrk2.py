@@ -271,7 +271,7 @@ def _spectrum(lines: Lines) -> _Spectrum:
     moment = rf"= +({NUMBER}{none})"
     means = lines.take("Mean", rf"#\[Mean +{moment}, StdDeviation +{moment}\]")
     mean, stdev = float(means[1]) * 1000, float(means[2]) * 1000
-    highest_line = lines.take("Max", rf"#\[Max +{footer}, Total count +{footer}\]")
+    highest_line = lines.take("Max", rf"#\[Max +{footer}, Total count += +(\d+)\]")
     highest, footer_total = float(highest_line[1]) * 1000, int(highest_line[2])
     lines.take("Buckets", rf"#\[Buckets +{footer}, SubBuckets +{footer}\]")
     lines.take("rule", r"-{10,}")

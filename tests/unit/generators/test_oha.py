@@ -278,6 +278,13 @@ def test_an_unknown_error_is_quoted() -> None:
         oha.report(document(1.0, {}, the_moon_was_full=1), Schedule(10, 1, 64))
 
 
+@pytest.mark.parametrize("total", ["0", "1e400", "NaN", '"1"'])
+def test_a_load_without_a_length_is_refused(total: str) -> None:
+    said = document(1.0, {}).replace('"total": 1.0', f'"total": {total}')
+    with pytest.raises(GeneratorError, match=r"oha's total is .* s, it must be"):
+        oha.report(said, Schedule(10, 1, 64))
+
+
 def test_a_lost_row_is_refused(tmp_path: Path) -> None:
     path = unpack("normal", tmp_path)
     with sqlite3.connect(path) as base:

@@ -168,6 +168,12 @@ def test_a_truncated_file_is_refused(size: int) -> None:
         python_client.measure(packed("normal")[:size], LOADS["normal"], 1000)
 
 
+def test_a_file_that_is_no_text_is_refused() -> None:
+    other = gzip.decompress(packed("normal")).replace(b"aiohttp", b"aiohtt\xff")
+    with pytest.raises(GeneratorError, match="truncated or no compressed JSON"):
+        python_client.measure(gzip.compress(other), LOADS["normal"], 1000)
+
+
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
@@ -182,6 +188,7 @@ def test_a_truncated_file_is_refused(size: int) -> None:
         ({"duration_s": [0.1] * 299 + [-0.1]}, "1 requests cannot be"),
         ({"duration_s": [0.1] * 299 + [None]}, "not understood: Expected `float`, got `null`"),
         ({"duration_s": [0.1] * 299 + ["x"]}, "not understood: Expected `float`, got `str`"),
+        ({"outcome": [10**20] * 300}, "not understood: Expected `int` <= 2147483647"),
         ({"seconds": 0}, "above 0"),
         ({"seconds": 0.5}, "of 0.5 s"),
         ({"outcomes": ["teapot"]}, "'teapot'; add it"),

@@ -134,6 +134,7 @@ def test_truncated_text_is_refused(kept: int) -> None:
         ('"bytes":', '"bites":', "not understood"),
         ("[[", "[[3,7],[", "came in time"),
         ("[[", "[[-3,7],[", "not understood"),
+        ("[[", "[[99999999999999999999,7],[", "not understood"),
         # Of a load with late answers.
         ("timeout 32", "timeout 31", "printed"),
     ],

@@ -213,6 +213,7 @@ def test_truncated_text_is_refused(name: str) -> None:
         ("1.188     0.400000        39783", "1.188     0.400000        31783", "31783 of 99357"),
         ("       99357]", "       99358]", "ends at 12927 µs and 99357 answers"),
         ("[Max     =       12.920", "[Max     =       11.920", "ends at 12927 µs"),
+        ("       99357]", "     99357.5]", "expected 'Max'"),
         ("SubBuckets     =         2048]", "SubBuckets", "expected 'Buckets'"),
         ("119714 requests in 1.00m", "99356 requests in 1.00m", "99357 latencies"),
         ("119714 requests in 1.00m", "119714 requests in 2.00m", "in 120 s, but 1995.22 a second"),
