@@ -172,7 +172,9 @@ def _rows(database: Path) -> Iterator[Floats]:
                         "-q and --latency-correction"
                     )
                 yield table
-    except sqlite3.DatabaseError as error:
+    except GeneratorError:
+        raise
+    except (sqlite3.DatabaseError, ValueError) as error:
         raise GeneratorError(f"{database.name} is truncated or not oha's: {error}") from error
 
 

@@ -320,6 +320,7 @@ def test_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
         ((0.2, 0.1, 0.3, 200, 1), "contradict"),
         ((0.1, 0.3, 0.2, 200, 1), "contradict"),
         ((-0.1, 0.3, 0.4, 200, 1), "contradict"),
+        ((0.0, 0.0, 0.1, 200, "x"), "truncated or not oha's"),
     ],
 )
 def test_impossible_rows_are_refused(tmp_path: Path, row: Any, words: str) -> None:
