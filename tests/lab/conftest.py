@@ -42,6 +42,7 @@ LAST = (
     "test_aws",
     "test_tuning",
     "test_releases",
+    "test_local_vms",
 )
 
 
@@ -106,10 +107,11 @@ def ssh_words(address: str, command: str) -> list[str]:
     ]
 
 
-def ssh(address: str, command: str) -> str:
+def ssh(address: str, command: str, seconds: float = 60) -> str:
     """Run a command on a local host, over a connection of its own."""
     words = ssh_words(address, command)
-    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=seconds)
+    return done.stdout
 
 
 def results(run_id: str) -> dict[str, dict[str, Any]]:

@@ -79,6 +79,14 @@ def family(pid: int) -> list[int]:
     return [pid, *(each for child in listed.stdout.split() for each in family(int(child)))]
 
 
+def kill(playing: subprocess.Popen[str]) -> None:
+    """Kill a playbook with Ansible's workers, which have sessions of their own and would go on."""
+    for pid in family(playing.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    playing.wait()
+
+
 @pytest.mark.core
 def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     # So long that whatever is killed is killed under load, also on a busy machine.
@@ -87,11 +95,7 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     # Named alone, the run knows its own words.
     killed = playbook("playbooks/load.yml", run_id=run_id)
     wait_until_measuring(killed, run_id, 2)
-    # Ansible's workers too, which have sessions of their own and would watch to the end.
-    for pid in family(killed.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    killed.wait()
+    kill(killed)
     (before,) = records(run_id)
 
     # One more is added, and none is measured again.
