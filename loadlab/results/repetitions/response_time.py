@@ -26,12 +26,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from loadlab.generators.measurement import NONE, Measurement, Waited
+from loadlab.generators.measurement import Measurement, Waited
 from loadlab.model import EncodedHistogram, LaneTimes, Load, ResponseTime
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.stats import histograms, percentiles
-from loadlab.stats.histograms import Histogram, Summary
-from loadlab.stats.percentiles import Counts
+from loadlab.stats.histograms import NONE, Counts, Histogram, Summary
 
 Floats = npt.NDArray[np.float64]
 
