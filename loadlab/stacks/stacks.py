@@ -11,8 +11,8 @@ from loadlab.model import DIRECT, NGINX, Options, SessionStep
 from loadlab.model.base import Record
 from loadlab.run.catalog import known, names
 from loadlab.run.errors import PlanError
-from loadlab.stacks import interpreters, requirements
-from loadlab.stacks.application import App, contracts_of, database, manifest, name_of
+from loadlab.stacks import interpreters, requests, requirements
+from loadlab.stacks.application import MANIFEST, App, contracts_of, database, manifest, name_of
 from loadlab.stacks.contract import Contract, expected_body
 from loadlab.stacks.reverse_proxies import Access, access
 from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
@@ -166,6 +166,9 @@ def stack(root: Path, values: Options, python: str | None) -> Stack:
             f"It runs with: {'; '.join(_told(there_are))}."
         )
     known_contracts = contracts_of(root, source, app)
+    for name in app.endpoints:
+        place = f"{source}/{MANIFEST}: endpoints"
+        known(place, name, sorted(known_contracts), f" Describe others in {requests.FILE} there.")
     needs = {need for name in app.endpoints for need in known_contracts[name].needs}
     chosen = matching[0]
     refuse_python(framework, chosen, python)

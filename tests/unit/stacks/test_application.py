@@ -1,6 +1,7 @@
 """Applications from outside the tree: what is found in their folders, and what is refused."""
 
 import json
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -111,6 +112,14 @@ def test_folder_that_cannot_be_run_is_refused_with_the_remedy(tmp_path: Path, na
     with pytest.raises(PlanError, match=words) as refusal:
         builders.plan(framework="", app=str(made))
     assert "swordfish" not in str(refusal.value)
+
+
+def test_endpoint_that_no_file_describes_is_refused(tmp_path: Path) -> None:
+    mine = Path(shutil.copytree(ROOT / "apps/plain_wsgi", tmp_path / "mine"))
+    manifest = mine / "app.yml"
+    manifest.write_text(manifest.read_text().replace("[index,", "[indx,"))
+    with pytest.raises(PlanError, match=r"app\.yml: endpoints: 'indx' is not known\. There are: "):
+        builders.plan(framework="", app=str(mine))
 
 
 def test_refusal_of_an_environment_file_does_not_quote_it(tmp_path: Path) -> None:
