@@ -108,8 +108,13 @@ def _named(path: Path, name: str) -> Iterator[None]:
         is_status = "status" in str(problem)
         limit = " Goodput counts answers with status 200 to 299." if is_status else ""
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}.{limit}") from None
-    except (PlanError, re.error, jsonschema.SchemaError) as problem:
+    except PlanError as problem:
         raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
+    except re.error as problem:
+        raise PlanError(f"{path}: {name}: pattern: {problem}.") from None
+    except jsonschema.SchemaError as problem:
+        place = problem.json_path.removeprefix("$")
+        raise PlanError(f"{path}: {name}: schema{place}: {one_line(problem.message)}.") from None
 
 
 def _request(entry: str | dict[str, Json]) -> OwnRequest:

@@ -65,8 +65,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a typing error": ({"a": {"path": "/", "statsu": 200}}, "unknown field `statsu`"),
     "a redirect": ({"a": {"path": "/", "status": 302}}, "Goodput counts answers with status 200"),
     "two bodies": ({"a": {"path": "/", "json": 1, "pattern": "x"}}, "json and pattern both say"),
-    "a pattern": ({"a": {"path": "/", "pattern": "("}}, "a: missing \\)"),
-    "a schema": ({"a": {"path": "/", "schema": {"type": "thing"}}}, "a: 'thing' is not valid"),
+    "a pattern": ({"a": {"path": "/", "pattern": "("}}, "a: pattern: missing \\)"),
+    "a schema": (
+        {"a": {"path": "/", "schema": {"type": "thing"}}},
+        r"a: schema\.type: 'thing' is not valid under any of the given schemas\.$",
+    ),
     "a header": (
         {"a": {"path": "/", "headers": {"Connection": "close"}}},
         "Connection is not to be",
