@@ -84,6 +84,8 @@ def read(path: Path) -> StudyFile:
             content = {**content, "lesson": {**lesson, "exercise": exercise}}
         study = msgspec.convert(content, StudyFile)
         _check_lesson(study, path)
+        for group in study.figures:
+            _figures(group)
     except (yaml.YAMLError, ValueError) as problem:
         file = f"files/{path.parent.name}/{path.name}"
         raise PlanError(f"{file}: {problem}") from None
@@ -284,7 +286,7 @@ def in_unit(metric: str, figure: float | str) -> float:
         value = float(number)
     except (KeyError, ValueError):
         raise PlanError(
-            f"{metric}: '{figure}' is not a number with one of the units {', '.join(_UNITS)}"
+            f"{metric}: '{figure}' is not a number with one of the units {', '.join(_UNITS)}."
         ) from None
     # Rounded, as 65.98 ms times 1000 is not exactly 65980 in floating point.
     return round(value * size * (1e6 if unit and "_us" in metric else 1), 9)

@@ -105,6 +105,10 @@ def test_settings_differ_from_those_of_the_published_scale(tmp_path: Path) -> No
         ({"claims": [{"statement": "so"}]}, "missing required field `metric`"),
         ({"claims": [{"statement": "so", "metric": "m"}]}, "one of cell, ratio, order"),
         (
+            {"figures": [{"title": "t", "where": "w", "cells": {"x": {"latency_us.p50": "1 h"}}}]},
+            "latency_us.p50: '1 h' is not a number with one of the units us, ms",
+        ),
+        (
             {"claims": [{"statement": "so", "metric": "m", "cell": "x"}]},
             "a claim of cell has at_least or at_most wrongly - at `$.claims[0].all[0]`",
         ),
