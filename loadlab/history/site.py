@@ -1,9 +1,11 @@
 """Write the index and the reports as a static folder: python -m loadlab.history.site RESULTS TO."""
 
 import re
+import shutil
 import sys
 import urllib.parse
 from collections.abc import Container
+from functools import partial
 from pathlib import Path
 
 from loadlab.history.index import index_page as index
@@ -28,19 +30,21 @@ def write(results: Path, to: Path) -> list[Path]:
     _refuse(results, to)
     with lock.alone(results):
         pages = {INDEX: render(index.TEMPLATE, index.build(results))}
-        bundles = {}
+        bundles: dict[str, Path] = {}
         for run in run_dir.folders(results):
             if run.report.is_file():
                 pages[f"{run.path.name}/{REPORT}"] = run.report.read_bytes()
             if run.bundle.is_file():
-                bundles[run.bundle.name] = run.bundle.read_bytes()
+                bundles[run.bundle.name] = run.bundle
     published = {*pages, *bundles}
     for name, text in pages.items():
         path = to / name
         path.parent.mkdir(parents=True, exist_ok=True)
         documents.write(path, _unlinked(text, Path(name).parent, published))
     for name, archive in bundles.items():
-        documents.write(to / name, archive)
+        # It may be larger than the memory.
+        with archive.open("rb") as packed:
+            documents.fill(to / name, partial(shutil.copyfileobj, packed))
     _remove_old(to, published)
     return [to / name for name in pages]
 
