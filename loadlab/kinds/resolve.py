@@ -9,7 +9,7 @@ from loadlab.plan import check_options, records
 from loadlab.plan import plan_document as plans
 from loadlab.plan.user_options import Request
 from loadlab.run.catalog import runs
-from loadlab.run.errors import PlanError
+from loadlab.run.errors import PlanError, ResultError, SchemaError
 from loadlab.run.run_dir import LATEST, RunDir
 
 
@@ -28,7 +28,14 @@ def resolve_run(request: Request) -> ResolvedRun:
         # Hosts can be untuned whatever lab began the latest run.
         return ResolvedRun(run_id=run_id, recorded=None, records={}, options=request.given_options)
     run_dir = request.root / "results" / run_id
-    recorded = plans.read(run_dir) if RunDir(run_dir).plan.exists() else None
+    try:
+        recorded = plans.read(run_dir) if RunDir(run_dir).plan.exists() else None
+    except SchemaError:
+        raise
+    except ResultError as problem:
+        raise PlanError(
+            f"run_id: the run '{run_id}' cannot be read: {problem}. Give another -e run_id=."
+        ) from None
     measured = records.load(run_dir)
     # Check the hosts first: on other hosts a later check could fail for a misleading reason.
     if resumes and measured and recorded and recorded.plan.host_kind != request.host_kind:

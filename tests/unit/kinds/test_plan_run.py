@@ -1029,6 +1029,10 @@ def test_a_run_of_an_older_lab_is_refused_where_it_is_read(
             make(lab, **stage)
         its = "schema lab/1" if schema else "no schema"
         assert str(refusal.value).startswith(f"{folder}/plan.json has {its}, and this version of")
+    (folder / "plan.json").write_text("{")
+    torn = r"^run_id: the run 'old' cannot be read: plan\.json is truncated .* Give another"
+    with pytest.raises(PlanError, match=torn):
+        make(lab, begin=False)
     # A new run begins, and hosts can be untuned.
     assert make(lab, framework="alpha").run_id != "old"
     assert make(lab, begin=False, needs=False).experiments == []
