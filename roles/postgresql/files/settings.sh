@@ -31,7 +31,8 @@ keep_state() {
     [ ! -e $STATE ] || return 0
     boot=disable
     ! systemctl --quiet is-enabled postgresql 2>/dev/null || boot=enable
-    mkdir -p ${STATE%/*} && echo $boot $(running) >$STATE.part && sync $STATE.part && mv $STATE.part $STATE && echo stored
+    mkdir -p ${STATE%/*} && echo $boot $(running) >$STATE.part && sync $STATE.part && mv $STATE.part $STATE &&
+        sync ${STATE%/*} && echo stored
 }
 
 # Starts what the lab used and somebody stopped since: the lab's databases are in it.

@@ -19,7 +19,7 @@ keep() {
         run=stop boot=disable
         ! systemctl --quiet is-active "$UNIT" || run=restart
         ! systemctl --quiet is-enabled "$UNIT" 2>/dev/null || boot=enable
-        { echo "$run $boot" >"$KEPT/part" && sync "$KEPT/part" && mv "$KEPT/part" "$KEPT/state"; } || return
+        { echo "$run $boot" >"$KEPT/part" && sync "$KEPT/part" && mv "$KEPT/part" "$KEPT/state" && sync "$KEPT"; } || return
     fi
     # There is no file before the package is installed; afterwards it is the package's. The service starts with the copy until
     # the lab's is written.

@@ -259,7 +259,8 @@ originals() {
     done <"$KEPT/found"
 }
 
-# Replaces the original values with standard input, atomically.
+# Replaces the original values with standard input, atomically. A name is on the disk once its directory is, so a later power
+# cut does not lose them.
 keep() (
     set -e
     umask 022
@@ -267,6 +268,7 @@ keep() (
     cat >"$KEPT/found.part"
     sync "$KEPT/found.part"
     mv "$KEPT/found.part" "$KEPT/found"
+    sync "$KEPT"
 )
 
 # Keeps only the original values of standard input, if there were any; prints "forgotten" then.

@@ -449,6 +449,12 @@ def test_originals_are_kept_until_none_is_left(host: Path) -> None:
     assert not kept.exists()
 
 
+def test_originals_and_their_name_are_on_the_disk_before_a_change(host: Path) -> None:
+    told = 'sync() { echo "sync $*"; ls "$KEPT"; }'
+    written = ["sync /kept/found.part", "found.part"]
+    assert run(host, told, "echo 'vm.x = 1' | keep") == [*written, "sync /kept", "found"]
+
+
 def test_what_was_tried_once_is_known_again(host: Path) -> None:
     asked = [f"KEYS='net.core.somaxconn swap' FILES={host}/conf WANTED=a"]
     values = ["w 644 net.core.somaxconn 4096", "w 644 swap off"]
