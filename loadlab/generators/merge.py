@@ -60,7 +60,7 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
 
 
 def _all(add: Callable[[Sequence[T]], T], parts: Sequence[T | None]) -> T | None:
-    """Return the sum of what each client reports; None where one does not."""
+    """Return the sum of the clients' figures; None where a client reports none."""
     reported = [part for part in parts if part is not None]
     return add(reported) if len(reported) == len(parts) else None
 
