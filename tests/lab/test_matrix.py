@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from .conftest import ROOT, playbook
+from .conftest import CLIENT, ROOT, playbook, ssh
 from .figures import figures
 
 pytestmark = pytest.mark.lab
@@ -40,3 +40,5 @@ def test_matrix_chooses_a_candidate_and_keeps_the_files_of_each(run_id: str) -> 
         assert f"--workers {row['workers']} --threads {row['threads']} " in unit
         assert "upstream application" in (kept / "reverse_proxy.conf").read_text()
     assert 'id="matrix"' in (folder / "report.html").read_text()
+    # The lab's own generator refuses no later run.
+    assert "/usr/local/bin/metronome" in ssh(CLIENT, "cat /var/lib/loadlab-owned").split()
