@@ -87,8 +87,8 @@ class Processes(Record, kw_only=True, frozen=True):
     #: The part of cpu_s that was spent in the kernel on behalf of the processes, 0 to 1, as the
     #: kernel samples it at its ticks. Absent where it is not known.
     system_share: Fraction | None = None
-    #: Proportional set size after the load, bytes: memory that several processes share counts in
-    #: each by its share. Absent where it was not recorded.
+    #: Proportional set size after the load, bytes: what the processes share counts once, whoever
+    #: else has it. Absent where it was not recorded.
     pss_bytes: Count | None = None
     #: The same when the recording began, before the load; absent where pss_bytes is.
     pss_before_bytes: Count | None = None

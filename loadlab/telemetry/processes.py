@@ -41,7 +41,8 @@ _SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
 _HARDWARE = re.compile(
     r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
 )
-_PSS = re.compile(r"/proc/(\d+)/smaps_rollup:Pss: +(\d+) kB")
+_SIZES = {"Rss", "Pss_Anon", "Anonymous"}
+_SIZE = re.compile(r"/proc/(\d+)/smaps_rollup:(Rss|Pss|Pss_Anon|Anonymous): +(\d+) kB")
 _SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_switches:\t(\d+)")
 
 
@@ -57,7 +58,8 @@ class Process:
     #: Thread -> (voluntary, involuntary).
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
     system: int = 0  #: Those of own and ended that were in the kernel.
-    pss_kib: int | None = None  #: Proportional set size, None where it was not read.
+    #: Lines of smaps_rollup, KiB: _SIZES, or in older recordings Pss.
+    sizes: dict[str, int] = field(default_factory=dict)
     #: ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one.
     ran: dict[int, int] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
@@ -130,9 +132,9 @@ def read(path: Path) -> Recording:
             if process := processes.get(int(scheduled[1])):
                 process.ran[int(scheduled[2])] = int(scheduled[3])
                 process.waited[int(scheduled[2])] = int(scheduled[4])
-        elif readings and (size := _PSS.fullmatch(line)):
+        elif readings and (size := _SIZE.fullmatch(line)):
             if process := processes.get(int(size[1])):
-                process.pss_kib = int(size[2])
+                process.sizes[size[2]] = int(size[3])
         elif readings and (hardware_line := _HARDWARE.fullmatch(line)):
             core, value = int(hardware_line[1]), int(hardware_line[3])
             if hardware_line[2] == "scaling_cur_freq":
@@ -232,11 +234,18 @@ def spent_s(
 
 
 def _pss_bytes(readings: Sequence[_Group]) -> int | None:
-    """Return the proportional set size at the first of these readings that has it."""
+    """Return the proportional set size at the first of these readings that has it.
+
+    Files and shared memory are those of the largest process. Their proportional size would depend
+    on who else has them: a variant and its A/A control have the same libraries, a head has its own.
+    """
     for group in readings:
-        sizes = [process.pss_kib for process in group.values() if process.pss_kib is not None]
+        sizes = [process.sizes for process in group.values() if process.sizes.keys() >= _SIZES]
         if sizes:
-            return 1024 * sum(sizes)
+            own = sum(size["Pss_Anon"] for size in sizes)
+            return 1024 * (own + max(size["Rss"] - size["Anonymous"] for size in sizes))
+        if older := [process.sizes["Pss"] for process in group.values() if "Pss" in process.sizes]:
+            return 1024 * sum(older)
     return None
 
 

@@ -91,7 +91,7 @@ counters() {
 memory() {
     local paths=()
     for pid in $recorded; do paths+=("/proc/$pid/smaps_rollup"); done
-    [ ${#paths[@]} = 0 ] || grep -Hs '^Pss:' "${paths[@]}" </dev/null
+    [ ${#paths[@]} = 0 ] || grep -HsE '^(Rss|Pss_Anon|Anonymous):' "${paths[@]}" </dev/null
 }
 # Packets that the cloud held back or dropped because the host was above an allowance of its instance type, by the
 # counters of the network card; few cards have them.

@@ -1,4 +1,6 @@
 import gzip
+import subprocess
+import sys
 from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
@@ -283,17 +285,44 @@ def test_a_reading_that_busy_cores_delay_is_left_out_and_the_next_takes_its_shar
     assert said == others
 
 
-def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
-    """The recorder's own function, of the process that runs it and of one that has ended."""
+# Prints once the file is in its memory, and ends with its input.
+HOLDS_FILE = """
+import mmap, sys
+source = open(sys.argv[1], "rb")
+file = mmap.mmap(source.fileno(), 0, prot=mmap.PROT_READ)
+print(sum(file[::4096]), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_memory_is_what_it_is_alone_whoever_else_has_the_same_files(tmp_path: Path) -> None:
+    """The recorder's own function, of a program and of one that has ended."""
     memory = recorder.function("memory() {")
-    number, *said = recorder.printed(
-        f'{memory}recorded=" $$ 4194305"; echo $$; memory; memory; true'
-    )
-    assert len(said) == 2
+    held, mib = tmp_path / "held", 8
+    held.write_bytes(b"x" * (mib << 20))
+
+    def start() -> subprocess.Popen[bytes]:
+        program = subprocess.Popen(
+            [sys.executable, "-c", HOLDS_FILE, held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert present(program.stdout).readline()
+        return program
+
+    with start() as first:
+        readings = [recorder.printed(f'{memory}recorded=" {first.pid} 4194305"; memory; true')]
+        with start() as second:
+            readings.append(recorder.printed(f'{memory}recorded=" {first.pid}"; memory; true'))
+            second.communicate()
+        first.communicate()
     lines = ["# ticks 100 page 4096"]
     for t in range(4):
-        more = {0: said[:1], 3: said[1:]}.get(t, [])
-        lines += [f"# reading {t}.0", f"# nginx {number}", recorder.stat(number, "nginx", 1), *more]
+        said = {0: readings[0], 3: readings[1]}.get(t, [])
+        lines += [
+            f"# reading {t}.0",
+            f"# nginx {first.pid}",
+            recorder.stat(first.pid, "nginx", 1),
+            *said,
+        ]
 
     def used(lines: Iterable[str]) -> Processes:
         path = recorder.pack(tmp_path / run_dir.PROCESSES, lines)
@@ -301,11 +330,43 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
         return present(every.reverse_proxy)
 
     found = used(lines)
-    assert 100_000 < present(found.pss_before_bytes) < 50_000_000
-    assert present(found.pss_bytes) % 1024 == 0
+    assert mib << 20 < present(found.pss_before_bytes) < 100_000_000
+    assert found.pss_bytes == pytest.approx(found.pss_before_bytes, abs=1 << 20)
     # A process that ended while it was read.
-    found = used(line for line in lines if "Pss" not in line)
+    found = used(line for line in lines if "smaps_rollup" not in line)
     assert found.pss_bytes is found.pss_before_bytes is None
+
+
+def test_memory_of_workers_counts_what_they_share_once(tmp_path: Path) -> None:
+    def sizes(number: int, **kib: int) -> list[str]:
+        return [f"/proc/{number}/smaps_rollup:{name}: {size} kB" for name, size in kib.items()]
+
+    def bytes_of(*lines: str) -> int:
+        path = recorder.pack(
+            tmp_path / run_dir.PROCESSES,
+            [
+                "# ticks 100 page 4096",
+                *(
+                    line
+                    for t in range(4)
+                    for line in (
+                        f"# reading {t}.0",
+                        "# application 7 8",
+                        recorder.stat(7, "first", 1),
+                        recorder.stat(8, "second", 1),
+                        *lines,
+                    )
+                ),
+            ],
+        )
+        every = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ())
+        return present(present(every.application).pss_bytes)
+
+    first = sizes(7, Rss=30_000, Pss_Anon=9_000, Anonymous=12_000)
+    second = sizes(8, Rss=28_000, Pss_Anon=8_000, Anonymous=11_000)
+    assert bytes_of(*first, *second) == 1024 * (9_000 + 8_000 + 18_000)
+    # A recording of an earlier version.
+    assert bytes_of(*sizes(7, Pss=20_000), *sizes(8, Pss=15_000)) == 1024 * 35_000
 
 
 def running(started: int, **ran: float) -> Process:
