@@ -13,6 +13,7 @@ import yaml
 from msgspec import to_builtins
 
 from loadlab.model import Variant, Verdict
+from loadlab.plan import plan_document
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 from loadlab.report.words.failures import refuses
 from loadlab.run import documents
@@ -152,21 +153,9 @@ def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_p
         assert "Traceback" not in done.stderr
 
 
-def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
-    words: list[str], tmp_path: Path
-) -> None:
-    item = {**to_builtins(builders.item()), "position": 2, "total": 5, "seconds_left": 9}
-    watch = {
-        "item": item,
-        "dir": str(tmp_path / "a-run/cells/a-cell/rep-3"),
-        "path": "/agents",
-        "seconds": 0,
-        "most": 60,
-        # When it is asked again, its first answer is on the terminal.
-        "until": f"cd {tmp_path}; [ ! -e asked ] || touch again; touch asked; false",
-        "scrape": {},
-    }
-    play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"lab.bench.watch": watch}]}
+def interrupted(words: list[str], tmp_path: Path, *tasks: object) -> str:
+    """Return the output of a play that is interrupted once its last task wrote the file again."""
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     with subprocess.Popen(
@@ -180,10 +169,38 @@ def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
         playing.send_signal(signal.SIGINT)
         output, _ = playing.communicate(timeout=300)
     assert playing.returncode == 99
+    return output
+
+
+def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
+    words: list[str], tmp_path: Path
+) -> None:
+    run = tmp_path / "results" / "a-run"
+    builders.write_plan(run, builders.plan(endpoint="hello", base="workers=1", head="workers=2"))
+    begun = to_builtins(plan_document.read(run))
+    item = {**to_builtins(builders.item()), "position": 2, "total": 5, "seconds_left": 9}
+    watch = {
+        "item": item,
+        "dir": str(run / "cells/a-cell/rep-3"),
+        "path": "/agents",
+        "seconds": 0,
+        "most": 60,
+        # When it is asked again, its first answer is on the terminal.
+        "until": f"cd {tmp_path}; [ ! -e asked ] || touch again; touch asked; false",
+        "scrape": {},
+    }
+    begin = {"lab.bench.begin_run": {"run_dir": str(run), "begun": begun}}
+    output = interrupted(words, tmp_path, begin, {"lab.bench.watch": watch})
     assert output.endswith(
-        "\nStopped during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. It is measured again "
-        "with ansible-playbook lab.yml -e run_id=a-run\n"
+        "\nInterrupted during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. Nothing was "
+        "measured. Go on with ansible-playbook playbooks/ab.yml -e run_id=a-run\n"
     )
+
+
+def test_an_interruption_before_a_run_names_the_task(words: list[str], tmp_path: Path) -> None:
+    waiting = {"name": "Wait", "ansible.builtin.raw": f"touch {tmp_path}/again; sleep 60"}
+    output = interrupted(words, tmp_path, waiting)
+    assert output.endswith("\nInterrupted at the task 'Wait'. Run the same command again.\n")
 
 
 @pytest.mark.parametrize(

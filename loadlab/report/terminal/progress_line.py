@@ -23,7 +23,7 @@ class Status(Struct, frozen=True):
     #: The same beside those of other hosts; "" where no other reports at the same time.
     part: str = ""
     ends: float = 0.0  #: When all of the host's loads are over, unix seconds.
-    stopped: str = ""  #: What is told if the playbook is interrupted meanwhile; "" for nothing.
+    load: str = ""  #: The repetition that is under way; "" for no load.
 
 
 class UnderWay:
@@ -52,9 +52,14 @@ class UnderWay:
         self._running.clear()
         self._said.clear()
 
-    def stopped(self) -> list[str]:
-        """Return what is told of the running tasks if the playbook ends before them."""
-        return [said.stopped for _, said in sorted(self._said.items()) if said.stopped]
+    def cut_off(self) -> str:
+        """Return the loads that are under way, else the task that runs longest, as " during a
+        load" or " at a task"; empty where nothing runs."""
+        if loads := [said.load for _, said in sorted(self._said.items()) if said.load]:
+            return f" during {'; '.join(loads)}"
+        if self._running:
+            return f" at the task '{self._oldest()[0]}'"
+        return ""
 
     def words(self, now: float) -> str:
         """Return the status line; empty where no task is old enough.
@@ -66,7 +71,7 @@ class UnderWay:
             return formatting.one_line(self._statuses())
         if not self._running:
             return ""
-        task, began = min(self._running.values(), key=lambda running: running[1])
+        task, began = self._oldest()
         hosts = [host for host, (name, _) in self._running.items() if name == task]
         on = "" if hosts == ["localhost"] else f" on {', '.join(hosts)}"
         lasting = now - began
@@ -74,6 +79,10 @@ class UnderWay:
             return ""
         waited = f", {formatting.lasting(lasting)}" if lasting >= TELL_AFTER_S else ""
         return f"{task}{on}{waited}"
+
+    def _oldest(self) -> tuple[str, float]:
+        """Return the task that runs longest, and when it began."""
+        return min(self._running.values(), key=lambda running: running[1])
 
     def _statuses(self) -> str:
         said = [self._said[host] for host in sorted(self._said)]

@@ -139,11 +139,11 @@ class Screen:
             self._under_way.over()
             self._clear()
 
-    def _end(self) -> None:
-        """Tell what an interruption cut off, and clear the status line."""
-        self._ended.set()
+    def cut_off(self) -> str:
+        """Return what runs at the moment, as UnderWay.cut_off does."""
         with self._lock:
-            stopped = self._under_way.stopped()
-            self.over()
-            for line in stopped:
-                self.display(line)
+            return self._under_way.cut_off()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self.over()

@@ -31,6 +31,13 @@ class Failure(Struct, frozen=True, kw_only=True):
     lost: bool = False  #: Whether the host does not answer over SSH.
 
 
+class BegunRun(Struct, frozen=True, kw_only=True):
+    """The run of a playbook that ended too early."""
+
+    measured: bool  #: Whether it has a result.
+    resume: str  #: The command that goes on with it; "" where that is the stage's own command.
+
+
 class Cause(Struct, frozen=True):
     """Why packages do not come: the words of pip, apt, npm, Go or Python for it (a regular
     expression), the sentence with {server} in it, and the remedy."""
@@ -167,25 +174,37 @@ def reason(failure: Failure, python: str = "") -> str:
     return f"{failure.task}: {one_line(' '.join(last)).rstrip('.')}. {AGAIN}"
 
 
-def last_lines(failures: Sequence[Failure], measured: bool, resume_args: str) -> list[str]:
+def last_lines(failures: Sequence[Failure], run: BegunRun | None) -> list[str]:
     """Return the last lines of a playbook that failed, a line for each failure.
 
-    ``measured``: whether the run has a result. ``resume_args``: the options that resume the run, ""
-    where no run was planned.
+    ``run``: the run that it began or resumed; None where it did neither.
     """
-    return [_line(failure, measured, resume_args) for failure in failures]
+    return [_line(failure, run) for failure in failures]
 
 
-def _line(failure: Failure, measured: bool, resume_args: str) -> str:
+def _line(failure: Failure, run: BegunRun | None) -> str:
     if failure.refusal or not failure.lost:
         return f"{failure.host}: {reason(failure)}"
-    kept, command = "", "the same command goes on"
-    if measured:
-        kept = "What was measured is kept. "
-        command = f"go on with ansible-playbook lab.yml {resume_args}"
-    elif resume_args:
-        kept = "Nothing was measured. "
+    goes_on = run is not None and run.measured and run.resume
+    command = f"go on with {goes_on}" if goes_on else "the same command goes on"
     return (
         f"{failure.host}: unreachable over SSH ({ssh_reason(failure.text)}) at the task "
-        f"'{failure.task}'. {kept}When it answers again, {command}"
+        f"'{failure.task}'. {_kept(run)}When it answers again, {command}"
     )
+
+
+def interrupted(cut_off: str, run: BegunRun | None) -> str:
+    """Return the last line of a playbook that the user interrupted.
+
+    ``cut_off``: what ran, as UnderWay.cut_off returns it. ``run``: as in last_lines.
+    """
+    remedy = "Run the same command again."
+    if run is not None and run.resume:
+        remedy = f"Go on with {run.resume}"
+    return f"Interrupted{cut_off}. {_kept(run)}{remedy}"
+
+
+def _kept(run: BegunRun | None) -> str:
+    if run is None:
+        return ""
+    return "What was measured is kept. " if run.measured else "Nothing was measured. "

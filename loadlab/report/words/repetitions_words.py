@@ -16,17 +16,6 @@ def cut_off(step: str | None, unfetched: Sequence[str]) -> str:
     return "; ".join([f"cut off: the controller went away{last}", *unfetched])
 
 
-def stopped(title: str, number: int, resume: str) -> str:
-    """Return what is told of a repetition that the user interrupted.
-
-    ``title``: title of its measurement. ``resume``: options that resume the run.
-    """
-    return (
-        f"Stopped during {title}, repetition {number}. "
-        f"It is measured again with ansible-playbook lab.yml {resume}"
-    )
-
-
 def abandoned(cell_id: str, error: str) -> str:
     """Return a cell that failed and has no valid repetition, with its last error."""
     return f"{cell_id} ({formatting.one_line(error)})"

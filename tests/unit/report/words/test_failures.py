@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from loadlab.report.words import failures
-from loadlab.report.words.failures import Failure
+from loadlab.report.words.failures import BegunRun, Failure
 
 # What pip says of a version that it has no wheel of, and what pip, apt, npm and Go say of servers.
 NO_WHEEL = (
@@ -87,17 +87,27 @@ def test_of_a_loop_the_item_that_failed_is_told() -> None:
 def test_a_refusal_stays_as_it_is() -> None:
     task = {"name": "Refuse", "action": "ansible.builtin.fail"}
     found = failures.failure("server", task, {"msg": "It does not start.\nIt says:\n1\n2\n3\n4"})
-    assert failures.last_lines([found], False, "") == [f"server: {found.text}"]
+    assert failures.last_lines([found], None) == [f"server: {found.text}"]
 
 
 def test_after_a_loss_the_last_line_says_what_is_kept_and_how_to_go_on() -> None:
     text = "Task failed: Failed to connect to the host via ssh: root@h: Permission denied."
     lost = Failure(host="client", task="Install wrk", text=text, lost=True)
     words = "client: unreachable over SSH (root@h: Permission denied) at the task 'Install wrk'. "
-    assert failures.last_lines([lost], False, "-e run_id=a-run") == [
-        f"{words}Nothing was measured. When it answers again, the same command goes on"
+    same = "When it answers again, the same command goes on"
+    resume = "ansible-playbook lab.yml -e run_id=a-run"
+    assert failures.last_lines([lost], None) == [words + same]
+    begun = BegunRun(measured=False, resume=resume)
+    assert failures.last_lines([lost], begun) == [f"{words}Nothing was measured. {same}"]
+    measured = BegunRun(measured=True, resume=resume)
+    kept = "What was measured is kept."
+    assert failures.last_lines([lost], measured) == [
+        f"{words}{kept} When it answers again, go on with {resume}"
     ]
-    assert failures.last_lines([lost], True, "-e run_id=a-run") == [
-        f"{words}What was measured is kept. When it answers again, go on with ansible-playbook "
-        "lab.yml -e run_id=a-run"
-    ]
+    assert failures.interrupted("", measured) == f"Interrupted. {kept} Go on with {resume}"
+    # A stage alone.
+    stage = BegunRun(measured=True, resume="")
+    assert failures.last_lines([lost], stage) == [f"{words}{kept} {same}"]
+    assert failures.interrupted(" at the task 'Wait'", stage) == (
+        f"Interrupted at the task 'Wait'. {kept} Run the same command again."
+    )

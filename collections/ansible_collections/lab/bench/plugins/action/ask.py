@@ -60,7 +60,9 @@ class ActionModule(ControllerAction[Arguments]):
                 tell(words.NO_TERMINAL)
                 return [None] * len(predictions), None
             except AnsiblePromptInterrupt:
-                raise PlanError("The questions were interrupted.") from None
+                raise PlanError(
+                    "The questions were interrupted. The same command asks them again."
+                ) from None
             # Ansible clears the line that was typed.
             tell(f"Your answer: {words.answer(answer, prediction)}")
             typed.append(answer)

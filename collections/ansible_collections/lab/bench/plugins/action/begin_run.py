@@ -1,7 +1,8 @@
 """Action plugin lab.bench.begin_run: creates a run's folder, lock, plan and results/latest.
 
 The lock lasts until this ansible-playbook ends. Fails where another process holds the run, or
-another run on the same hosts. ``new`` of the result: whether the run is.
+another run on the same hosts. The result: ``new``, whether the run is, ``run_dir``, and ``whole``,
+whether the playbook has all stages.
 """
 
 import os
@@ -39,4 +40,9 @@ class ActionModule(ControllerAction[Arguments]):
             if moved:
                 run.link_latest()
         # The link is every run's: another may have moved it meanwhile, which is no change here.
-        return {"changed": new, "new": new}
+        return {
+            "changed": new,
+            "new": new,
+            "run_dir": str(run.path),
+            "whole": args.begun.plan.is_new,
+        }

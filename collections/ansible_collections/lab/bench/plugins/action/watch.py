@@ -20,10 +20,9 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from msgspec import Struct
 
 from loadlab.generators.load_run import Scraped
-from loadlab.plan import plan_document, progress
+from loadlab.plan import progress
 from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
-from loadlab.report.words import repetitions_words
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RepetitionDir
 from loadlab.telemetry.exporter import forwarded
@@ -89,9 +88,7 @@ class ActionModule(ControllerAction[Arguments]):
         if item.cell.load.session:
             path = f"a session of {plural(len(item.cell.load.session), 'request')}"
         title = progress.measurement(item, path, args.server)
-        repetition = RepetitionDir(args.dir)
-        resume = plan_document.resume_args(repetition.run_dir.path)
-        stopped = repetitions_words.stopped(title, repetition.number, resume)
+        load = f"{title}, repetition {RepetitionDir(args.dir).number}"
         ends = time.time() + item.seconds_left
         for second in range(math.ceil(args.most) + 1):
             wait = begun + second - time.monotonic()
@@ -111,7 +108,7 @@ class ActionModule(ControllerAction[Arguments]):
                     f"{title}: {far}; {until}",
                     f"{args.server} [{item.position}/{item.total}] {far}",
                     ends,
-                    stopped,
+                    load,
                 )
             )
 

@@ -1,5 +1,7 @@
 """Callback of a playbook: its stages, lines and failures on the terminal, and its exit status."""
 
+import atexit
+import signal
 import time
 from pathlib import Path
 
@@ -16,8 +18,9 @@ from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.plugins.loader import action_loader, filter_loader
 from msgspec import structs
 
+from loadlab.kinds import all_kinds
 from loadlab.report.terminal.screen import Screen
-from loadlab.report.words.failures import Failure, failure, last_lines
+from loadlab.report.words.failures import BegunRun, Failure, failure, interrupted, last_lines
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
 
@@ -29,7 +32,7 @@ description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
   - The last lines of a playbook that failed are the cause and the remedy, for each host that failed
-    or was lost.
+    or was lost, or of its interruption by Ctrl-C.
   - C(ansible-playbook) ends with the status that C(lab.bench.verdict) returned.
   - A terminal gets long lines broken between words; a command stays whole, to be copied.
   - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
@@ -87,11 +90,12 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._failures: dict[str, Failure] = {}
         # Of each host where the last item of a loop failed.
         self._item_hosts: dict[str, str] = {}
-        # The last plan, and that of the run that was begun or resumed; empty for none.
-        self._plan: dict[str, object] = {}
-        self._run: dict[str, object] = {}
+        # Folder of the run that was begun or resumed, and whether the playbook has all its stages.
+        self._run: tuple[Path, bool] | None = None
         self._status = 0
         self._screen = Screen(self._display, self._is_detailed)
+        self._over = False
+        atexit.register(self._end)
 
     def _is_detailed(self) -> bool:
         """Return whether the command line asks for tasks and changes."""
@@ -139,10 +143,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         if result.task.action == GATE:
             self._status = result.result["exit_status"]
-        if result.task.action == "lab.bench.plan":
-            self._plan = result.result["plan"]
         if result.task.action == "lab.bench.begin_run":
-            self._run = self._plan
+            self._run = Path(result.result["run_dir"]), result.result["whole"]
         if self._shows_changes():
             super().v2_runner_on_ok(result)
         else:
@@ -190,13 +192,27 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def _tell(self, failures: list[Failure]) -> None:
         """Print the cause and the remedy of each, where they are not the last lines already."""
-        run_dir, resume_args = (str(self._run.get(key, "")) for key in ("run_dir", "resume_args"))
-        measured = bool(run_dir and RunDir(Path(run_dir)).measured())
         # The message may contain a server's text.
-        lines = [printable(line) for line in last_lines(failures, measured, resume_args)]
+        lines = [printable(line) for line in last_lines(failures, self._begun_run())]
         if list(self._screen.recent)[-len(lines) :] != lines:
             for line in lines:
                 self._display.display(line, color="red")
+
+    def _begun_run(self) -> BegunRun | None:
+        """Return the run that was begun or resumed; None where none was, as in check mode."""
+        if self._run is None or not RunDir(self._run[0]).plan.exists():
+            return None
+        path, whole = self._run
+        # A stage alone is given again as it was: it makes only its part of the run.
+        resume = all_kinds.of_run(path).resume_command(path) if whole else ""
+        return BegunRun(measured=bool(RunDir(path).measured()), resume=resume)
+
+    def _end(self) -> None:
+        """Print how to go on after an interruption, behind Ansible's own words."""
+        # Ansible handles the first SIGINT, and then leaves it to the default handler.
+        if not self._over and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            line = interrupted(self._screen.cut_off(), self._begun_run())
+            self._display.display(printable(line), color="red")
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
         if self._shows_changes():
@@ -204,6 +220,7 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         self._screen.stage("")
+        self._over = True
         ended = {*stats.failures, *stats.dark}
         causes = [failed for host, failed in self._failures.items() if host in ended]
         # A refusal needs no recap. Any other failure may have left a host half changed.
