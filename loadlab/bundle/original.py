@@ -10,7 +10,7 @@ from loadlab.history import reproduction
 from loadlab.model import Manifest, Original, Source, Summary
 from loadlab.plan import plan_document as plans
 from loadlab.run import documents
-from loadlab.run.catalog import runs
+from loadlab.run.catalog import path_of, runs
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, RUN_ID, SUMMARY, RunDir
 
@@ -24,7 +24,7 @@ def read(like: str, root: Path) -> Original:
     ``root``: top directory of the lab. Raises PlanError, whose text begins with the option, where
     there is none, where it is altered, of another schema or incomplete.
     """
-    path = Path(like).expanduser()
+    path = path_of(Path(), "like", str(Path(like).expanduser()))
     if path.is_file():
         return _of_bundle(path, like, root)
     run_dir = path if (path / PLAN).is_file() else root / "results" / like

@@ -57,7 +57,7 @@ def parse(text: str) -> Arrivals | None:
         if math.isnan(value):
             raise ValueError
         return msgspec.convert({field: value}, Arrivals)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise PlanError(
             f"{OPTION}: '{text}' has no number, or one out of range. Give {limits}, for example "
             f"-e {OPTION}={word}:{'0.5' if word == 'gamma' else '20'}."

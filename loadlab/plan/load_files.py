@@ -10,7 +10,7 @@ import yaml
 from loadlab.generators import registry
 from loadlab.model import GivenOptions
 from loadlab.plan import sessions
-from loadlab.run.catalog import known, load_yaml, names
+from loadlab.run.catalog import known, load_yaml, names, path_of
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line
 
@@ -53,7 +53,7 @@ def _path(root: Path, name: str) -> Path:
     if "/" not in name and not name.endswith((".yml", ".yaml")):
         known(OPTION, name, names(root / FOLDER, "*.yml"), " Or give the path of a file.")
         return root / FOLDER / f"{name}.yml"
-    path = root / name
+    path = path_of(root, OPTION, name)
     if not path.is_file():
         raise PlanError(
             f"{OPTION}: '{path}' is no file. Give a name of {FOLDER}/, or the path of a file with "

@@ -11,7 +11,7 @@ OPTION = "mix"
 KINDS_MIN, KINDS_MAX = 2, 16
 # Requests of a block, in which each kind has as many as its weight.
 BLOCK_MAX = 1_000
-_KIND = re.compile(r"([^:]+):(\d+)")
+_KIND = re.compile(r"([^:]+):(\d{1,9})")
 _EXAMPLE = f"-e {OPTION}=index:70,agents:25,write:5"
 
 

@@ -13,6 +13,7 @@ from loadlab.generators import access_log
 from loadlab.generators.access_log import Log, Survey
 from loadlab.model import GivenOptions, Options
 from loadlab.plan import request_records
+from loadlab.run import catalog
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
 from loadlab.stacks.application import App, is_own
@@ -49,7 +50,8 @@ def log_of(
     root: Path, path: str, contracts: Contracts, own: bool, speed: float, query: bool
 ) -> Log:
     """Return the log of a path, which may be relative to the lab."""
-    return Log(root / path, access_log.endpoints_of(contracts), own, speed, query)
+    log = catalog.path_of(root, OPTION, path)
+    return Log(log, access_log.endpoints_of(contracts), own, speed, query)
 
 
 def read(root: Path, options: Options, contracts: Contracts, app: App) -> Survey:

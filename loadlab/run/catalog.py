@@ -1,5 +1,7 @@
-"""List the repository's named files and refuse unknown names."""
+"""List the repository's named files, and read the names, paths and YAML files of a user."""
 
+import errno
+import os
 import pickle
 from collections.abc import Sequence
 from functools import cache
@@ -17,6 +19,8 @@ T = TypeVar("T")
 
 # How many runs an error message lists.
 _RUNS = 5
+# Characters of a whole number in YAML, so that it has less than 64 bits.
+_DIGITS = 18
 
 
 def names(folder: Path, pattern: str) -> list[str]:
@@ -39,6 +43,24 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
         )
 
 
+def path_of(root: Path, option: str, text: str) -> Path:
+    """Return the path that an option names, absolute or relative to ``root``. It may be absent.
+
+    Raises PlanError for one that cannot be: too long, or not for this user to read.
+    """
+    path = root / text
+    try:
+        if path.exists() and not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as problem:
+        remedy = f"Give one that you may read ({problem.strerror})."
+        if problem.errno == errno.ENAMETOOLONG:
+            remedy = "Give one with at most 255 bytes in each name, and 4,095 in all."
+        characters = f", of {len(text):,} characters," if len(text) > 255 else ""
+        raise PlanError(f"{option}: '{text}'{characters} is no path of a file. {remedy}") from None
+    return path
+
+
 def runs(results: Path, document: str = run_dir.PLAN) -> str:
     """Return a sentence that lists the newest runs whose folder has ``document``."""
     paths = [run.path / document for run in run_dir.runs(results, document)]
@@ -51,10 +73,12 @@ def runs(results: Path, document: str = run_dir.PLAN) -> str:
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the content of a YAML file. Raises yaml.YAMLError, also where it is no text, or
-    OSError."""
+    """Return the content of a YAML file. Raises yaml.YAMLError, also where it cannot be read or is
+    no text."""
     try:
         text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise yaml.YAMLError(f"it cannot be read: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:
         raise yaml.YAMLError(f"it is no text in UTF-8: {problem.reason}") from problem
     return yaml_of(text)
@@ -72,7 +96,27 @@ def _parsed(text: str) -> bytes:
     The plan of a study reads a hundred files, some of them dozens of times. libyaml's loader is ten
     times as fast as PyYAML's own, and a pickle fifty times as fast as that.
     """
-    return pickle.dumps(yaml.load(text, Loader=yaml.CSafeLoader))
+    try:
+        return pickle.dumps(yaml.load(text, Loader=_Loader))
+    except ValueError as problem:
+        # Of a date that no calendar has.
+        raise yaml.YAMLError(str(problem)) from problem
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a whole number that no field takes, and whose digits Python may not even count."""
+
+
+def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
+    if len(node.value) > _DIGITS:
+        shown, digits = node.value[:_DIGITS], len(node.value)
+        problem = f"{shown}… has {digits:,} digits, and a whole number at most {_DIGITS}"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    number: int = loader.construct_yaml_int(node)
+    return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
 
 
 def read_yaml(root: Path, place: str, kind: type[T]) -> T:

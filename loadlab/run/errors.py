@@ -1,5 +1,10 @@
 """Exceptions that end a stage with a message for the user."""
 
+import re
+
+# A word longer than the name of any file, which only what was typed wrongly has; and what ends it.
+_LONG = re.compile(r"(\S{60})\S{196,}?(['\",.:;)]*)(?!\S)")
+
 
 class LabError(ValueError):
     """A message for the user, which names the value, the limit and the remedy.
@@ -17,4 +22,10 @@ class SchemaError(ResultError):
 
 
 class PlanError(LabError):
-    """The user's options cannot be carried out; the text says which, why, and what to do."""
+    """The user's options cannot be carried out; the text says which, why, and what to do.
+
+    Of a word with more than 255 characters, the first 60 are shown.
+    """
+
+    def __init__(self, text: object) -> None:
+        super().__init__(_LONG.sub(r"\1…\2", str(text)))

@@ -17,7 +17,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.model.base import Record
-from loadlab.run.catalog import load_yaml, read_yaml
+from loadlab.run.catalog import load_yaml, path_of, read_yaml
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import IGNORED
 from loadlab.run.formatting import one_line
@@ -109,7 +109,7 @@ def manifest(root: Path, source: str, module: str | None = None) -> App:
 
     Raises PlanError with the place of a wrong value, and for what cannot be found.
     """
-    folder = root / source
+    folder = path_of(root, "app", source)
     if not folder.is_dir():
         raise PlanError(
             f"app: '{source}' is no folder. Give a folder with the files of apps/<framework>, or "
@@ -169,8 +169,9 @@ def _said(folder: Path, source: str) -> Beside | None:
 
 
 def _derived(folder: Path, said: Beside, module: str | None) -> App:
-    _check_size(folder)
+    # First, as other folders may be as large as the whole disk, and change.
     file = requirements.file_of(folder)
+    _check_size(folder)
     source = _source(folder, file)
     target = module or said.module
     named = _module(target) if target else _find(folder, source, said.interface)
@@ -254,7 +255,13 @@ def _check_size(folder: Path) -> None:
     total = 0
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in IGNORED]
-        total += sum((Path(place) / name).lstat().st_size for name in files)
+        try:
+            total += sum((Path(place) / name).lstat().st_size for name in files)
+        except FileNotFoundError as gone:
+            raise PlanError(
+                f"app: '{folder}' changes while it is read: {gone.filename} is gone. Give the "
+                "folder of the application alone."
+            ) from None
         if total > FOLDER_BYTES_MAX:
             raise PlanError(
                 f"app: '{folder}' has more than {FOLDER_BYTES_MAX // 10**6} MB, the most that is "
@@ -271,8 +278,9 @@ def _check_files(folder: Path, app: App) -> None:
             "'database: postgresql' there, or leave dump out."
         )
     for key, name in (("environment", app.environment), ("dump", app.dump)):
-        if name is not None and not (folder / name).is_file():
-            raise PlanError(f"{folder / MANIFEST}: {key}: {folder / name} is no file.")
+        option = f"{folder / MANIFEST}: {key}"
+        if name is not None and not (file := path_of(folder, option, name)).is_file():
+            raise PlanError(f"{option}: {file} is no file.")
     if app.environment is not None:
         _check_environment(folder / app.environment)
 

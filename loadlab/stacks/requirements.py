@@ -14,6 +14,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from loadlab.run import documents
+from loadlab.run.catalog import path_of
 from loadlab.run.errors import PlanError
 from loadlab.stacks import uv
 
@@ -116,7 +117,7 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
     for line in filter(None, lines):
         included = re.fullmatch(r"(?:-r|--requirement)[ =]?\s*(\S+)", line)
         if included:
-            packages += _of_text((path.parent / included[1]).resolve(), seen)
+            packages += _of_text(path_of(path.parent, f"app: {path}", included[1]).resolve(), seen)
             continue
         line = re.sub(r"\s--hash[= ]\S+", "", line).strip()
         if line.startswith("-") and not _LOCAL.match(line):

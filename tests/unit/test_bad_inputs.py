@@ -94,6 +94,9 @@ STUDIES: dict[str, dict[str, Any]] = {
     "one-log": {"cells": [CELL, {**TWO, "options": {"framework": "aiohttp", "replay": str(LOG)}}]},
 }
 
+# Of a file; and what a refusal shows of it.
+LONG = 256 * "n"
+PATH = f"{59 * 'n'}…', of 256 characters, is no path of a file. Give one with at most 255 bytes in"
 GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
@@ -131,6 +134,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -i inventory/aws -e yes=true", "yes is now called aws_hosts_auto_approve."),
     ("playbooks/hosts.yml -i wordy", "iperf3_seconds: 'long' is not a whole number. It stands for"),
     ("playbooks/hosts.yml -i cut-off", "internet is now called hosts_online. Use the new name in"),
+    ("lab.yml -e study=huge", f"files/studies/huge.yml: {18 * '9'}… has 400 digits, and a who"),
     ("lab.yml -e study=torn", "files/studies/torn.yml: while parsing a flow node"),
     ("lab.yml -e study=old", "study old, cell one: front is now called reverse_proxy. Use the new"),
     # Empty.
@@ -171,6 +175,7 @@ COMMANDS: list[tuple[str, str]] = [
         "lab.yml -e app=/nowhere",
         "app: '/nowhere' is no folder. Give a folder with the files ",
     ),
+    ("lab.yml -e app=/", "app: '/' needs a requirements.txt, a pyproject.toml with [project]"),
     ("lab.yml -e app=files", "files' needs a requirements.txt, a pyproject.toml with [project], o"),
     (
         "lab.yml -e app=apps/flask -e module=app",
@@ -289,6 +294,7 @@ COMMANDS: list[tuple[str, str]] = [
         "mix: 'index:1,agents:1' has no place in a matrix: candidates are compared at one endpoint",
     ),
     (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench, s"),
+    (f"{A} -e load={LONG[4:]}.yml", f"load: '{PATH}"),
     (f"{A} -e load=./nosuch.yml", "nosuch.yml' is no file. Give a name of files/loads/, or the pa"),
     (
         f"{A} -e load={ROOT}/files/studies/quick.yml",
@@ -300,6 +306,7 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=aiohttp -e load=crud",
         "has no place in a matrix: candidat",
     ),
+    (f"{A} -e replay={LONG}", f"replay: '{PATH}"),
     (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
     (
         f"{L} -e speed=-1",
@@ -405,12 +412,15 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{M}=flask -e workers=2", "workers: '2' has no place in a matrix: the candidates differ in"),
     (f"{M}=flask -e tuning=stock,production", "tuning: candidates are compared at one tuning. Giv"),
     ("playbooks/matrix.yml -e framework=flask", "endpoint: candidates are compared at one endpoin"),
-    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 11 min"),
+    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates: it takes 11 min"),
     (f"{B} -e workers=2", "workers: '2' would change nothing: each cell of the comparison has its"),
     (f"{M}=flask -e trace=true", "trace: 'true' has no place in a matrix: a trace belongs to one"),
     (f"{M}=flask -e http2=true", "http2: 'true' has no place in a matrix: the generator of the cl"),
     (f"{M}=flask -e scale=local", "scale: 'local' has no place in a matrix: it is of a study."),
     (f"{M}=flask -e budget=5", "budget: '5' is no time from 30s to 24h."),
+    (f"{AB} -e base=app={LONG} -e head=workers=2", f"app: '{PATH}"),
+    (f"{AB} -e base={LONG} -e head=workers=2", f"base: '{PATH}"),
+    (f"{AB} -e baseline={LONG} -e head=workers=2", f"baseline: '{PATH}"),
     (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),
     # Studies and lessons.
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
@@ -672,6 +682,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
     (root / "files/studies/torn.yml").write_text("cells: [")
+    (root / "files/studies/huge.yml").write_text(f"cells: {400 * '9'}")
     index = {"framework": "aiohttp", "endpoint": "index"}
     for name in ("done", "cut", "reported", "empty", "whole", "gone", "older"):
         folder = root / "results" / name

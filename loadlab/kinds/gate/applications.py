@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadlab.model import GivenOptions, OptionValue
+from loadlab.run.catalog import path_of
 from loadlab.run.errors import PlanError
 from loadlab.run.fingerprint import IGNORED, fingerprint
 from loadlab.stacks import application, requirements
@@ -38,9 +39,9 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
             f"{name}: it has a ref or packages and no application. Give -e framework= or -e app=."
         )
     location = options.get("app") or f"apps/{framework}"
-    source = root / str(location)
+    source = path_of(root, f"{name}: app", str(location))
     packages = _words(options.get("packages"))
-    wheels = [root / path for path in _words(options.get("wheel"))]
+    wheels = [path_of(root, f"{name}: wheel", path) for path in _words(options.get("wheel"))]
     for wheel in wheels:
         if wheel.suffix != ".whl" or not wheel.is_file():
             raise PlanError(
@@ -84,7 +85,7 @@ def _run(name: str, words: Sequence[str], folder: Path) -> bytes:
     """Return what a command prints. Raises PlanError with its last line where it fails."""
     try:
         ended = subprocess.run(words, cwd=folder, capture_output=True, check=False)
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise PlanError(f"{name}: {words[0]} cannot run: {problem}.") from None
     if ended.returncode:
         said = " ".join(ended.stderr.decode(errors="replace").split())

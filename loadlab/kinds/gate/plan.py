@@ -36,6 +36,7 @@ from loadlab.model.base import Above0, NotNegative, Positive
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
+from loadlab.run.catalog import path_of
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import VERDICT
 
@@ -122,7 +123,7 @@ def _cells(variant: Variant) -> list[StudyCell]:
 
 def _verdict(root: Path, file: str) -> Verdict:
     """Return the document of a baseline. Raises PlanError."""
-    path = root / file
+    path = path_of(root, BASELINE, file)
     if not path.is_file():
         raise PlanError(f"baseline: '{file}' is no file. Give a {VERDICT} of playbooks/ab.yml.")
     try:

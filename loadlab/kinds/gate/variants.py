@@ -8,7 +8,7 @@ import yaml
 
 from loadlab.kinds.gate import applications
 from loadlab.model import GivenOptions, OptionValue, Variant
-from loadlab.run.catalog import load_yaml
+from loadlab.run.catalog import load_yaml, path_of
 from loadlab.run.errors import PlanError
 from loadlab.tuning import profiles
 
@@ -49,7 +49,9 @@ def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
     run's other options. Raises PlanError for a file that cannot be read, and for a name that no
     variant may override.
     """
-    options = _of_words(name, option) if "=" in option else _of_file(name, root / option)
+    options = (
+        _of_words(name, option) if "=" in option else _of_file(name, path_of(root, name, option))
+    )
     for key in options:
         if key in _REFUSED:
             raise PlanError(f"{name}: '{key}' cannot differ between variants: {_REFUSED[key]}.")
