@@ -27,6 +27,7 @@ from loadlab.generators.attribution import Attribution, Schedule, latest_turns, 
 from loadlab.generators.measurement import GeneratorError
 from loadlab.generators.tally import AnswerSeries, Seconds, Values, rounded, tally
 from loadlab.run import documents
+from loadlab.run.formatting import plural
 from loadlab.run.run_dir import CELL
 from loadlab.stats import histograms
 
@@ -190,8 +191,8 @@ def _check_rows(table: Floats) -> None:
     if wrong.any():
         i = int(np.argmax(wrong))
         raise GeneratorError(
-            f"{int(wrong.sum())} rows contradict themselves, the first: intended {intended[i]}, "
-            f"start {start[i]}, end {end[i]}, duration {duration[i]} s"
+            f"{plural(int(wrong.sum()), 'row')} with a contradiction, the first: intended "
+            f"{intended[i]}, start {start[i]}, end {end[i]}, duration {duration[i]} s"
         )
 
 
@@ -346,8 +347,8 @@ def _read(path: Path, schedule: Schedule, missing: int, limits: Limits) -> Reduc
         raise GeneratorError(f"{path.name} is of {reduced_schedule}, {CELL} of {schedule}")
     if reduction.missing != missing:
         raise GeneratorError(
-            f"{path.name} is of {reduction.missing} requests without an answer, oha's JSON has "
-            f"{missing}"
+            f"{path.name} is of {plural(reduction.missing, 'request')} without an answer, oha's "
+            f"JSON has {missing}"
         )
     if reduction.limits != limits:
         raise GeneratorError(

@@ -24,7 +24,7 @@ from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
 from loadlab.model import ClientCpu, Load, PerSecond, PythonClient
 from loadlab.reasons.validity_reasons import Thresholds
-from loadlab.run.formatting import plain
+from loadlab.run.formatting import plain, plural
 from loadlab.run.run_dir import STATUS
 from loadlab.stats import histograms, latency_bins
 
@@ -213,8 +213,8 @@ def _requests(batch: Batch) -> tuple[Floats, Floats, histograms.Integers]:
     if wrong.any():
         i = int(np.argmax(wrong))
         raise GeneratorError(
-            f"{int(wrong.sum())} requests cannot be, the first: start {start[i]} s, duration "
-            f"{duration[i]} s of {batch.seconds} s, outcome {outcome[i]} of "
+            f"{plural(int(wrong.sum()), 'request')} that cannot be, the first: start {start[i]} s, "
+            f"duration {duration[i]} s of {batch.seconds} s, outcome {outcome[i]} of "
             f"{len(batch.outcomes)}"
         )
     return start, duration, outcome

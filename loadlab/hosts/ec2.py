@@ -8,6 +8,8 @@ import jmespath
 import msgspec
 from msgspec import Struct
 
+from loadlab.run.formatting import plural
+
 # Names of botocore's exceptions and error codes of EC2, grouped by the remedy.
 ABSENT = {
     "NoCredentialsError",
@@ -289,8 +291,9 @@ def unfit(
         allowed = kind.threads or [kind.threads_per_core]
         # A core with one thread meets any request: it has what was asked for, or less noise.
         if threads_per_core not in allowed and kind.threads_per_core != 1:
+            words = [*map(str, allowed[:-1]), plural(allowed[-1], "thread")]
             reasons.append(
-                f"{name} has {' or '.join(map(str, allowed))} threads per core, not "
+                f"{name} has {' or '.join(words)} per core, not "
                 f"{threads_per_core}. Give -e aws_hosts_threads_per_core={allowed[-1]}."
             )
     together = ", ".join(sorted(set(types.values())))

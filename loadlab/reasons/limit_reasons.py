@@ -380,7 +380,7 @@ LIMITS: dict[str, LimitRow] = {
             "second, {value:percent} more than in the fastest repetition ({fastest:,.0f})",
         where("rate", "the load: all of its {connections:n connection} waited for answers while "
             "requests of {rate:,g}/s were due, and {busy:rest} of the server's CPU was idle",
-            "the load: a closed loop of {connections:,} connections leaves {busy:rest} of the "
+            "the load: a closed loop of {connections:n connection} leaves {busy:rest} of the "
             "server's CPU idle, and nothing waited",
         )),
         where("twice", "twice the connections: {value:signed} right answers per second", ""),

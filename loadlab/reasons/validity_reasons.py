@@ -279,7 +279,7 @@ VOID: ReasonTable = {
         brief="the generator failed",
     ),
     "nothing_sent": ReasonRow(
-        "{value} requests, at least {limit} expected",
+        "{value:n request}, at least {limit} expected",
         f"Read the generator's own message in the repetition's {ERROR}",
         meaning="The generator sent no request.",
         brief="the generator sent nothing",
@@ -506,7 +506,7 @@ FINDINGS: ReasonTable = {
         thresholds=("foreign_cpu_disturbing", "steal_disturbing"),
     ),
     "late_hidden": ReasonRow(
-        "{value} requests without an answer, {limit} connections: they may have held every "
+        "{value:n request} without an answer, {limit:n connection}: they may have held every "
         "connection, so how late the generator was cannot be told",
         "Find out why requests failed",
         meaning="So many requests failed that they may have held every connection: how late the "
@@ -549,7 +549,7 @@ FINDINGS: ReasonTable = {
     "packet_drops": ReasonRow(
         "{host} lost {value:.2%} of {received:,} packets before TCP saw them, limit "
         "{limit:.2%}: {card:,} dropped by the card, {softnet:,} for a full backlog of a core; "
-        "{squeezed:,} times a core left packets for later",
+        "{squeezed:n time} a core left packets for later",
         "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
         "net.core.netdev_max_backlog",
         meaning="A host's card or kernel dropped packets that arrived: the core that takes them "
@@ -637,7 +637,7 @@ FINDINGS: ReasonTable = {
         thresholds=("opening_connection_s",),
     ),
     "overlap": ReasonRow(
-        "{refused} answers of 400 and above and {late} late ones may be the same; ok counts "
+        "{refused:n answer} of 400 and above and {late} late ones may be the same; ok counts "
         "both off",
         meaning="wrk counts a late answer with an error status twice.",
     ),
@@ -647,7 +647,7 @@ FINDINGS: ReasonTable = {
         meaning="The answers had another length than the verified one.",
     ),
     "opened": ReasonRow(
-        "{value} connections of {limit} asked, as many on each of {threads} threads",
+        "{value:n connection} of {limit} asked, as many on each of {threads} threads",
         "Ask for a multiple of the client's cores as connections",
         meaning="wrk2 opened fewer connections than requested.",
     ),
@@ -658,7 +658,7 @@ FINDINGS: ReasonTable = {
         meaning="Some threads of wrk2 did not finish their calibration of 10 s.",
     ),
     "ticks": ReasonRow(
-        "{value} times wrk2, which looks every 2 s, saw a connection that had sent nothing for "
+        "{value:n time} wrk2, which looks every 2 s, saw a connection that had sent nothing for "
         "the request timeout; these are no requests, and count as no errors",
         meaning="wrk2 saw connections that sent nothing for the request timeout.",
     ),

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from loadlab.hosts.probe import HostProbe
 from loadlab.run.catalog import read_yaml
+from loadlab.run.formatting import plural
 from loadlab.stacks.reverse_proxies import ReverseProxy
 from loadlab.tuning.ledger import RequestedSetting
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, TuningProfile
@@ -166,7 +167,7 @@ def pools_refusal(
     if opened <= max(room, 0):
         return None
     return (
-        f"{stack.framework} would open {processes} workers x {pool_size} = {opened} "
+        f"{stack.framework} would open {plural(processes, 'worker')} x {pool_size} = {opened} "
         f"database connections, more than max_connections = {admitted} of {where} leaves ({room}; "
         f"{RESERVED} are kept for the superuser and for telemetry). Give fewer with -e "
         f"workers={room // (together * pool_size)}, lower pool_size in "

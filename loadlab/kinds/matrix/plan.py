@@ -39,7 +39,7 @@ from loadlab.plan.records import latest_block
 from loadlab.plan.user_options import Request
 from loadlab.run import methods
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import lasting
+from loadlab.run.formatting import lasting, plural
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import tuning_profile
 from loadlab.tuning.sizing import PooledStack
@@ -128,10 +128,11 @@ def timetable(matrix: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
     least = set_ups + halving + final * rule.matrix_blocks_min
     if budget_s < least:
         raise PlanError(
-            f"budget: {lasting(budget_s)} is too little for {len(matrix.candidates)} candidates, "
-            f"which need {lasting(least)} here: {lasting(set_ups)} to set each up once, "
-            f"{lasting(least - set_ups)} to measure. Give at least -e "
-            f"budget={math.ceil(least / 60)}m, or fewer candidates, for example -e server=<name>."
+            f"budget: {lasting(budget_s)} is too little for "
+            f"{plural(len(matrix.candidates), 'candidate')}: it takes {lasting(least)} here, "
+            f"{lasting(set_ups)} to set each up once and {lasting(least - set_ups)} to measure. "
+            f"Give at least -e budget={math.ceil(least / 60)}m, or fewer candidates, for example "
+            "-e server=<name>."
         )
     return Timetable(rounds=rounds, blocks=int((budget_s - set_ups - halving) / final))
 

@@ -97,7 +97,8 @@ def _front(verdict: MatrixVerdict, summary: Summary) -> list[Block]:
             for row in rows
             if row.on_front
         )
-        label = f"Goodput and {axis} of {len(rows)} candidates. On the front: {front}"
+        candidates = formatting.plural(len(rows), "candidate")
+        label = f"Goodput and {axis} of {candidates}. On the front: {front}"
         image = plots.trade(f"front-{metric}", label, axis, stacks)
         figures.append(Figure(f"Goodput and {metric}", image, "", [], keys, level="h3"))
     return [Text(FRONT, sources=[link(MATRIX), link(SUMMARY)]), Group(figures, "grid")]

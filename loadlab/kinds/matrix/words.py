@@ -106,7 +106,7 @@ def sentence(verdict: MatrixVerdict) -> str:
     rows = {row.name: row for row in verdict.candidates}
     if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement."
-    sentences = [f"Best of {len(rows)} candidates: {title(rows[verdict.best])}."]
+    sentences = [f"Best of {plural(len(rows), 'candidate')}: {title(rows[verdict.best])}."]
     for answer in ("within the noise", "undecided"):
         names = [lead.name for lead in verdict.leads if standing(lead) == answer]
         if names:

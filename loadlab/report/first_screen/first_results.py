@@ -229,7 +229,7 @@ def _dots(metric: str, values: Sequence[tuple[Repetition, float]]) -> str:
     span = low if low == high else f"{low} to {high}"
     return (
         f'<div class="dots"><span>{metric}</span><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{metric} of {len(values)} repetitions: {span} {unit}">'
+        f'aria-label="{metric} of {formatting.plural(len(values), "repetition")}: {span} {unit}">'
         f'<path d="M{EDGE:g} 11H{WIDTH - EDGE:g}" class="rail"/>{"".join(marks)}</svg>'
         f"<span>{span} {unit}</span></div>"
     )

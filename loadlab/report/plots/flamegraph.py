@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from loadlab.run.formatting import plural
 from loadlab.telemetry.pyspy import Stack, is_idle, is_python, name
 
 WIDTH, ROW = 1100, 17  # px
@@ -77,7 +78,7 @@ def _rectangle(node: Node, left: float, top: float, samples: int) -> str:
         words = shown if len(shown) <= letters else f"{shown[: letters - 1]}…"
         text = f'<text x="{left + 3:.1f}" y="{top + 12:.1f}">{html.escape(words)}</text>'
     share = 100 * node.samples / samples
-    title = html.escape(f"{node.frame}: {node.samples:,} samples, {share:.1f} %")
+    title = html.escape(f"{node.frame}: {plural(node.samples, 'sample')}, {share:.1f} %")
     return (
         f'<g><title>{title}</title><rect x="{left:.1f}" y="{top:.1f}" '
         f'width="{max(width - 0.5, 0.3):.1f}" height="{ROW - 1}" fill="{_colour(node)}"/>{text}</g>'

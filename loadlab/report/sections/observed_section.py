@@ -65,7 +65,7 @@ def _profiled(profile: PySpyProfile) -> str:
         lock = f" One of its threads held Python's global lock (GIL) {held} of the time."
     return (
         f"A worker of the application waited in {formatting.percent(profile.idle_fraction)} of "
-        f"{profile.samples:,} samples{deep}.{lock}"
+        f"{formatting.plural(profile.samples, 'sample')}{deep}.{lock}"
     )
 
 

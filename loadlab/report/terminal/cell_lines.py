@@ -71,7 +71,7 @@ def result(repetition: Repetition) -> str:
             if getattr(latency, name) and not percentiles.refusal(repetition.responses, name)
         ]
     failed = cell_outcome.total(repetition.errors)
-    parts.append(f"{failed:,} errors" if failed else "no errors")
+    parts.append(formatting.plural(failed or 0, "error"))
     return ", ".join([*parts, _verdict(repetition)])
 
 

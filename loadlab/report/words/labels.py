@@ -443,7 +443,7 @@ def _fault(injection: Injection | None) -> str:
     if injection.lost_every:
         words.append(f"one of {injection.lost_every} packets lost")
     if injection.half_open:
-        words.append(f"{injection.half_open.connections} half-open connections")
+        words.append(formatting.plural(injection.half_open.connections, "half-open connection"))
     if injection.download:
         words.append("beside a download")
     return ", ".join(words)

@@ -64,8 +64,9 @@ def ablation_power(power: AblationPower) -> str:
         else f"{power.repetitions} repetitions find it in {formatting.percent(power.power)} of runs"
     )
     return (
-        f"If one key alone changes goodput by {effect}, {needed}, with {power.rows} rows to "
-        f"compare and a noise of {noise} a repetition, {ground}."
+        f"If one key alone changes goodput by {effect}, {needed}, with "
+        f"{formatting.plural(power.rows, 'row')} to compare and a noise of {noise} a "
+        f"repetition, {ground}."
     )
 
 

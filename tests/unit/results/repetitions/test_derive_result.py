@@ -320,7 +320,7 @@ def longer(document: dict[str, Any]) -> None:
         (longer, "the latencies' mean is "),
         (lambda document: document["latency_us"][0][2].pop(), "truncated: SQLite has "),
         (lambda document: document.update(connections=9), "connections=9"),
-        (lambda document: document.update(missing=1), "1 requests without an answer"),
+        (lambda document: document.update(missing=1), "1 request without an answer"),
         (lambda document: document["limits"].update(least_s=1), "was reduced with "),
         (lambda document: document.update(format="oha requests/2"), "not 'oha requests/3'"),
     ],
