@@ -16,7 +16,7 @@ from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Latency, Load, Validity
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from tests.unit import builders
@@ -160,7 +160,7 @@ def judged(offered: Offered) -> Judged:
         oha.keep(folder, load, thresholds, False)
         measured, _ = oha.measure(folder, load, Answer(BODY_BYTES, None), thresholds)
     evidence = ClientEvidence(
-        due=Due.of(measured, load, thresholds),
+        requests=DueRequests.of(measured, load, thresholds),
         cell=builders.cell(load=load),
         server=builders.telemetry(samples=10**6, cpu_busy=0.95),
         reverse_proxy_requests=measured.requests,
@@ -168,7 +168,7 @@ def judged(offered: Offered) -> Judged:
         calibration=builders.calibration_at(1e9),
         exit_code=0,
     )
-    return Judged(measured, evidence.due.latency_us, judge(evidence))
+    return Judged(measured, evidence.requests.latency_us, judge(evidence))
 
 
 def capacity(per_second: float, change_at: float = math.inf, factor: float = 1.0) -> Server:

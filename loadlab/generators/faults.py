@@ -84,8 +84,8 @@ def faults(
     if injection.neighbour:
         host = client if injection.neighbour.host == "client" else server
         load_faults.append(_neighbour(host, core[host], injection.neighbour, lead_s))
-    asked = urlsplit(url)
-    address, port = asked.hostname or "", asked.port or (443 if asked.scheme == "https" else 80)
+    target = urlsplit(url)
+    address, port = target.hostname or "", target.port or (443 if target.scheme == "https" else 80)
     if injection.half_open:
         load_faults.append(_half_open(client, injection.half_open, address, port, lead_s))
     if injection.refused_every:

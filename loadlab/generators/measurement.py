@@ -157,7 +157,7 @@ class Waited:
 class SecondAnswers:
     """A second of a load."""
 
-    due: int  #: Requests that were due in it.
+    scheduled: int  #: Requests that were due in it.
     us: Counts  #: (distinct latencies, µs; their counts) of the answers of these.
     ok: int  #: Right ones among these answers.
     ended: int  #: Requests that ended in it, answered or not, whenever they were due.

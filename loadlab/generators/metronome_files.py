@@ -360,23 +360,23 @@ class Visits:
         self._steps = steps
         self._begun, self._ended = list[Counts](), list[Counts]()
 
-    def add(self, place: Integers, due: Integers, end: Integers, right: Bits) -> None:
+    def add(self, place: Integers, due_at: Integers, end: Integers, right: Bits) -> None:
         """Add requests: their numbers among those of all visits, when they were due and ended, and
         whether their answers were right."""
         visit, step = np.divmod(place, self._steps)
         first, last = step == 0, (step == self._steps - 1) & right
-        self._begun.append((visit[first], due[first]))
+        self._begun.append((visit[first], due_at[first]))
         self._ended.append((visit[last], end[last]))
 
     def completed_us(self) -> Counts:
         """Return (distinct times of completed visits in µs, their counts)."""
         if not self._begun:
             return histograms.NONE
-        (visit, due), (completed, end) = (
+        (visit, due_at), (completed, end) = (
             map(np.concatenate, zip(*parts, strict=True)) for parts in (self._begun, self._ended)
         )
         order = np.argsort(visit)
-        begin = due[order][np.searchsorted(visit, completed, sorter=order)]
+        begin = due_at[order][np.searchsorted(visit, completed, sorter=order)]
         times = Counted()
         times.add(end - begin)
         return times.exact
@@ -518,19 +518,21 @@ class _Staged:
     """Counts the requests of each second of a ramp."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self._due = np.diff(schedule.edges).tolist()
-        self._us = [Counted() for _ in self._due]
-        self._ok, self._ended, self._came = (np.zeros(len(self._due), np.int64) for _ in range(3))
+        self._scheduled = np.diff(schedule.edges).tolist()
+        self._us = [Counted() for _ in self._scheduled]
+        self._ok, self._ended, self._came = (
+            np.zeros(len(self._scheduled), np.int64) for _ in range(3)
+        )
         self.rows = 0
 
-    def add(self, due: Integers, latency: Integers, outcome: Integers) -> None:
+    def add(self, due_at: Integers, latency: Integers, outcome: Integers) -> None:
         """Add requests: when they were due and their latencies, in units, and their outcomes."""
-        self.rows += len(due)
-        last, answered, right = len(self._due) - 1, outcome < ANSWERED, outcome == 0
-        second = np.minimum(due // UNITS_S, last)
+        self.rows += len(due_at)
+        last, answered, right = len(self._scheduled) - 1, outcome < ANSWERED, outcome == 0
+        second = np.minimum(due_at // UNITS_S, last)
         for number in np.unique(second).tolist():
             self._us[number].add(latency[answered & (second == number)])
-        end = (due + latency) // UNITS_S
+        end = (due_at + latency) // UNITS_S
         for counts, seconds in (
             (self._ok, second[right]),
             (self._ended, end[end <= last]),
@@ -542,8 +544,10 @@ class _Staged:
         """Return all seconds of the load."""
         columns = (self._ok.tolist(), self._ended.tolist(), self._came.tolist())
         return [
-            SecondAnswers(due, us.exact, ok, ended, came)
-            for due, us, ok, ended, came in zip(self._due, self._us, *columns, strict=True)
+            SecondAnswers(scheduled, us.exact, ok, ended, came)
+            for scheduled, us, ok, ended, came in zip(
+                self._scheduled, self._us, *columns, strict=True
+            )
         ]
 
 

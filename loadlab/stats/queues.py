@@ -31,15 +31,15 @@ class Interval(NamedTuple):
     high: float
 
 
-def response_times(due: Floats, service: Floats) -> Floats:
+def response_times(arrivals: Floats, service: Floats) -> Floats:
     """Return the response time of each request, by Lindley's recursion (1952).
 
-    ``due``: when each comes, ascending; ``service``: the service time of each.
+    ``arrivals``: when each comes, ascending; ``service``: the service time of each.
     """
     served = np.cumsum(service)
     # Each begins when it comes or when the one before is done: the maximum over all before it.
-    begun: Floats = np.maximum.accumulate(due - served + service)
-    return begun + served - due
+    begun: Floats = np.maximum.accumulate(arrivals - served + service)
+    return begun + served - arrivals
 
 
 def poisson_mean(busy: float, services: Floats) -> float:
@@ -93,8 +93,10 @@ def poisson_chance(
     length = size * services.mean() / busy
     figures = np.empty((_LOADS, 2))
     for figure in figures:
-        due = np.cumsum(random.exponential(size=size + 1))
-        waited = response_times(length * due[:-1] / due[-1], random.choice(services, size))
+        arrivals = np.cumsum(random.exponential(size=size + 1))
+        waited = response_times(
+            length * arrivals[:-1] / arrivals[-1], random.choice(services, size)
+        )
         figure[:] = waited.mean(), np.percentile(waited, percent, method="inverted_cdf")
     # The error of a longer load falls with the root of its length.
     theory = [poisson_mean(busy, services), poisson_percentile(busy, services, percent)]

@@ -72,12 +72,12 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
     statements: list[Query] = []
     for statement in inside[-1].statements:
         # At each reading; none where it had not run yet.
-        several = [
+        statement_readings = [
             next((own for own in reading.statements if own.id == statement.id), _NONE)
             for reading in inside
         ]
-        count = round(used(several, far, lambda own: own.calls))
-        total_s = used(several, far, lambda own: own.total_ms / 1000)
+        count = round(used(statement_readings, far, lambda own: own.calls))
+        total_s = used(statement_readings, far, lambda own: own.total_ms / 1000)
         if count:
             statements.append(
                 Query(

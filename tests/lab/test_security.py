@@ -89,9 +89,9 @@ def quoted(cell: str) -> list[str]:
     return re.findall("`([^`]+)`", cell)
 
 
-def fits(pattern: str, found: str) -> bool:
+def fits(pattern: str, text: str) -> bool:
     """Whether that is it, a star being anything."""
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), found) is not None
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text) is not None
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ class Look:
 
 
 def look(host: str) -> Look:
-    told = ssh(
+    output = ssh(
         ADDRESSES[host],
         "ss -Hlntuxp; echo ===; grep -Hs '' /proc/[0-9]*/cgroup; echo ===; "
         "grep -HsE '^(Uid|NoNewPrivs|Seccomp_filters|CapBnd):' /proc/[0-9]*/status; echo ===; "
         "getent passwd",
     )
-    listening, groups, statuses, passwd = told.split("===\n")
+    listening, groups, statuses, passwd = output.split("===\n")
     users = {line.split(":")[2]: line.split(":")[0] for line in passwd.splitlines()}
     units: dict[str, str] = {}
     group = r"^/proc/(\d+)/cgroup:.*?/([^/\s]+\.(?:service|scope))(?:/.*)?$"
@@ -127,9 +127,9 @@ def look(host: str) -> Look:
     for pid, key, value in re.findall(status, statuses, re.MULTILINE):
         seen.setdefault(pid, {})[key] = value
     processes = [
-        Process(units[pid], users.get(each["Uid"], each["Uid"]), each)
-        for pid, each in seen.items()
-        if pid in units and "Uid" in each
+        Process(units[pid], users.get(fields["Uid"], fields["Uid"]), fields)
+        for pid, fields in seen.items()
+        if pid in units and "Uid" in fields
     ]
     sockets = []
     for line in listening.splitlines():
@@ -142,7 +142,7 @@ def look(host: str) -> Look:
     return Look(sockets, processes)
 
 
-def strangers(host: str, found: Look) -> list[Any]:
+def strangers(host: str, seen: Look) -> list[Any]:
     """What listens and is in no row, and the rows of which nothing does."""
     rows = [
         (quoted(unit), quoted(where))
@@ -151,14 +151,14 @@ def strangers(host: str, found: Look) -> list[Any]:
     ]
     met: set[int] = set()
     wrong: list[Any] = []
-    for local, units in found.sockets:
+    for local, units in seen.sockets:
         # What systemd holds for a service is that service's too.
         own = units - {"init.scope"}
         fit = [
             number
             for number, (unit, where) in enumerate(rows)
             if any(fits(pattern, local) for pattern in where)
-            and (not unit or all(fits(unit[0], one) for one in own))
+            and (not unit or all(fits(unit[0], owner) for owner in own))
         ]
         met.update(fit)
         if not fit:
@@ -181,9 +181,9 @@ def deployed() -> Iterator[Deployed]:
     run(*stages("hosts", "tune", "deploy"), **ASKED, ansible_become_password=GIVEN)
     after_deploy = {host: look(host) for host in ADDRESSES}
 
-    asked = {**ASKED, **CALM, "endpoint": "agents", "generator": "wrk", "duration": 3}
-    del asked["rate"]
-    loading = playbook("playbooks/load.yml", **asked, ansible_become_password=GIVEN)
+    options = {**ASKED, **CALM, "endpoint": "agents", "generator": "wrk", "duration": 3}
+    del options["rate"]
+    loading = playbook("playbooks/load.yml", **options, ansible_become_password=GIVEN)
     wait_until_measuring(loading, RUN_ID, "agents")
     under_load = {host: look(host) for host in ADDRESSES}
     everything = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cat -v"
@@ -209,23 +209,23 @@ def test_a_service_has_its_user_and_no_right_beside(deployed: Deployed) -> None:
     (containers,) = (int(p.status["Seccomp_filters"]) for p in processes if p.unit == "init.scope")
     for unit, user, calls, exposure in table("What runs as whom"):
         (name,) = quoted(unit)
-        told = ssh(SERVER, f"systemd-analyze security --no-pager {name} | tail -n 1")
-        level = re.search(r"exposure level for \S+: ([0-9.]+)", told)
-        assert level, told
-        assert float(level[1]) <= float(exposure), told
-        found = [one for one in processes if one.unit == name]
-        assert found, name
-        for one in found:
+        line = ssh(SERVER, f"systemd-analyze security --no-pager {name} | tail -n 1")
+        level = re.search(r"exposure level for \S+: ([0-9.]+)", line)
+        assert level, line
+        assert float(level[1]) <= float(exposure), line
+        own = [process for process in processes if process.unit == name]
+        assert own, name
+        for process in own:
             # A user that systemd made for it is in no list, and known by its number.
             expected = quoted(user) or [str(uid) for uid in range(61184, 65520)]
-            assert one.user in expected, one
-            assert one.status["NoNewPrivs"] == "1", one
-            filters = int(one.status["Seccomp_filters"])
-            assert calls == "any" or filters > containers, one
-            assert "root" in expected or int(one.status["CapBnd"], 16) == 0, one
+            assert process.user in expected, process
+            assert process.status["NoNewPrivs"] == "1", process
+            filters = int(process.status["Seccomp_filters"])
+            assert calls == "any" or filters > containers, process
+            assert "root" in expected or int(process.status["CapBnd"], 16) == 0, process
     load = [p for p in deployed.under_load["client"].processes if p.unit == "loadlab-load.service"]
-    assert {one.user for one in load} == {"loadlab"}
-    assert {one.status["NoNewPrivs"] for one in load} == {"1"}
+    assert {process.user for process in load} == {"loadlab"}
+    assert {process.status["NoNewPrivs"] for process in load} == {"1"}
 
 
 def test_what_the_lab_put_there_is_not_the_applications_to_change(deployed: Deployed) -> None:
@@ -248,13 +248,13 @@ def test_what_the_lab_put_there_is_not_the_applications_to_change(deployed: Depl
 def keys() -> dict[Path, list[str]]:
     """Every private key of the lab's, and the lines of its text."""
     hosts = STATE / "hosts"
-    found = [
+    paths = [
         STATE / "id_ed25519",
         *hosts.glob("*/root/etc/ssh/ssh_host_*_key"),
         *hosts.glob("server/root/etc/nginx/loadlab/*.key"),
     ]
-    assert len(found) >= 4
-    return {path: path.read_text().splitlines()[1:-1] for path in found}
+    assert len(paths) >= 4
+    return {path: path.read_text().splitlines()[1:-1] for path in paths}
 
 
 def test_keys_are_their_owners_alone(deployed: Deployed) -> None:
@@ -268,8 +268,8 @@ def test_keys_are_their_owners_alone(deployed: Deployed) -> None:
         assert stat.S_IMODE((trusted / "authorized_keys").stat().st_mode) == 0o600
     # There is none to keep.
     passwords = "SELECT count(*) FROM pg_authid WHERE rolpassword IS NOT NULL"
-    told = ssh(SERVER, f'cd / && runuser -u postgres -- psql -X -A -t -c "{passwords}"')
-    assert told.strip() == "0"
+    count = ssh(SERVER, f'cd / && runuser -u postgres -- psql -X -A -t -c "{passwords}"')
+    assert count.strip() == "0"
 
 
 @dataclass(frozen=True)
@@ -284,8 +284,8 @@ class Attacked:
 
 def snapshot() -> dict[Path, bytes]:
     """The raw files of the cells, the links among them as nothing."""
-    found = (path for path in FOLDER.glob("cells/**/*") if not path.is_dir() or path.is_symlink())
-    return {path: b"" if path.is_symlink() else path.read_bytes() for path in found}
+    paths = (path for path in FOLDER.glob("cells/**/*") if not path.is_dir() or path.is_symlink())
+    return {path: b"" if path.is_symlink() else path.read_bytes() for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -310,8 +310,8 @@ def attacked(deployed: Deployed) -> Attacked:
     assert verifying.returncode != 0
 
     stand_in(r"Environment=HONEST=1\n")
-    asked = {**ASKED, **CALM, "endpoint": "hello", "request_timeout": 2}
-    loaded = finish(playbook("playbooks/load.yml", **asked), 300)
+    options = {**ASKED, **CALM, "endpoint": "hello", "request_timeout": 2}
+    loaded = finish(playbook("playbooks/load.yml", **options), 300)
     measured = snapshot()
     ssh(SERVER, PLANTED.format(run=RUN_ID, cell=next(FOLDER.glob("cells/*-hello*")).name))
     run(*stages("collect", "report"), run_id=RUN_ID)
@@ -319,23 +319,23 @@ def attacked(deployed: Deployed) -> Attacked:
 
 
 def test_a_server_that_answers_anything_is_refused(attacked: Attacked) -> None:
-    told = " ".join(attacked.verifying.split())
-    assert "server: aiohttp already deployed" in told
-    assert "/index answered status 500, the contract says 200" in told
-    assert "No load was offered" in told
+    output = " ".join(attacked.verifying.split())
+    assert "server: aiohttp already deployed" in output
+    assert "/index answered status 500, the contract says 200" in output
+    assert "No load was offered" in output
     assert not CONTROL.search(attacked.verifying)
 
 
 def test_a_load_of_it_ends_and_is_a_result(attacked: Attacked) -> None:
     assert not CONTROL.search(attacked.loading)
-    found = results(RUN_ID)
-    one = found["metronome hello"]
-    assert one["errors"]["status_5xx"] > 0, one
-    assert one["errors"]["timeout"] > 0, one
-    assert one["ok"] == 0
+    measured = results(RUN_ID)
+    result = measured["metronome hello"]
+    assert result["errors"]["status_5xx"] > 0, result
+    assert result["errors"]["timeout"] > 0, result
+    assert result["ok"] == 0
     # Of answers without an end it has no latency, where there are no others.
-    one = found["wrk hello"]
-    assert one["error"] or one["errors"]["status_other"] > 0, one
+    result = measured["wrk hello"]
+    assert result["error"] or result["errors"]["status_other"] > 0, result
     bodies = [path.stat().st_size for path in FOLDER.rglob("answer.body")]
     # The agents' is the longest of them.
     assert len(bodies) >= 3
@@ -343,11 +343,11 @@ def test_a_load_of_it_ends_and_is_a_result(attacked: Attacked) -> None:
 
 
 def test_root_on_the_server_changes_nothing_that_was_measured(attacked: Attacked) -> None:
-    found = snapshot()
+    after = snapshot()
     changed = {
         str(path.relative_to(FOLDER))
-        for path in found.keys() | attacked.measured.keys()
-        if found.get(path) != attacked.measured.get(path)
+        for path in after.keys() | attacked.measured.keys()
+        if after.get(path) != attacked.measured.get(path)
     }
     (log,) = changed
     # What it records of itself it may say anything of.
@@ -373,18 +373,18 @@ def test_what_it_said_is_nowhere_more_than_text(attacked: Attacked) -> None:
 def test_no_secret_is_anywhere_else(deployed: Deployed, attacked: Attacked) -> None:
     own = keys()
     # A last line may be short, and somewhere else by chance.
-    known = {line.encode() for lines in own.values() for line in lines if len(line) > 30}
-    assert len(known) >= 10
-    known |= {GIVEN.encode()}
+    secrets = {line.encode() for lines in own.values() for line in lines if len(line) > 30}
+    assert len(secrets) >= 10
+    secrets |= {GIVEN.encode()}
 
-    def told(data: bytes) -> bool:
-        return any(secret in data for secret in known)
+    def leaks(data: bytes) -> bool:
+        return any(secret in data for secret in secrets)
 
-    assert not told(deployed.started_with.encode())
+    assert not leaks(deployed.started_with.encode())
     kept_in_memory = "find /run /tmp /dev/shm -xdev -type f -size -1024k -exec cat {} + | cat -v"
     for address in ADDRESSES.values():
-        assert not told(ssh(address, "journalctl --no-pager --output=cat --all | cat -v").encode())
-        assert not told(ssh(address, kept_in_memory).encode())
+        assert not leaks(ssh(address, "journalctl --no-pager --output=cat --all | cat -v").encode())
+        assert not leaks(ssh(address, kept_in_memory).encode())
     seen = 0
     places = [FOLDER, *(STATE / f"hosts/{host}/upper" for host in ADDRESSES)]
     for path in (path for place in places for path in place.rglob("*")):
@@ -395,5 +395,5 @@ def test_no_secret_is_anywhere_else(deployed: Deployed, attacked: Attacked) -> N
         if path.suffix == ".gz" and data:
             data = gzip.decompress(data)
         seen += 1
-        assert Path(str(path).replace("/upper/", "/root/")) in own or not told(data), path
+        assert Path(str(path).replace("/upper/", "/root/")) in own or not leaks(data), path
     assert seen > 100

@@ -16,7 +16,7 @@ from loadlab.generators.measurement import Measurement
 from loadlab.generators.tally import Seconds
 from loadlab.model import Load, PerSecond, Validity
 from loadlab.results.comparisons.ranking import held
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
 from loadlab.stats import histograms
@@ -103,7 +103,7 @@ def measured(schedule: Schedule, workers: int, works: list[float]) -> Measuremen
 
 def is_held(offered: Offered) -> bool:
     evidence = LoadEvidence(
-        Due(offered.measurement, histograms.empty(), builders.thresholds()),
+        DueRequests(offered.measurement, histograms.empty(), builders.thresholds()),
         msgspec.structs.replace(builders.cell(), load=offered.load),
         builders.telemetry(),
     )

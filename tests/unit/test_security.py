@@ -131,12 +131,12 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
     monkeypatch.setattr(exporter, "PAGE_BYTES_MAX", 1_000_000)
     parts, words = PAGES[name]
     url = f"{serving(*parts)}/metrics"
-    found = exporter.Exporter(url).block()
-    assert found.startswith("# scrape ")
-    assert words in found
-    assert (" failed: " in found) == (name != "right")
-    assert len(found) < 1000
-    assert all(line.isprintable() for line in found.splitlines())
+    block = exporter.Exporter(url).block()
+    assert block.startswith("# scrape ")
+    assert words in block
+    assert (" failed: " in block) == (name != "right")
+    assert len(block) < 1000
+    assert all(line.isprintable() for line in block.splitlines())
     if name != "right":
         # Where several clients are to begin together, neither is it a bug of the lab.
         with pytest.raises(errors.LabError, match=f"the clock cannot be read at {url}: .*{words}"):
@@ -231,11 +231,11 @@ def offer(folder: Path, url: str, **more: str) -> None:
 def test_counters_that_are_refused_are_an_error(serving: Serve, tmp_path: Path) -> None:
     """What nginx tells others than the clients is no count."""
     status = serving(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nForbidden")
-    given = {"STATUS_URL": status, "WARMUP": "0", "SETTLE": "2", "BEGIN_AT": ""}
-    offer(tmp_path, serving(SAME, BODY), **given)
-    told = documents.text(tmp_path / "error.txt")
-    assert told.startswith(f"{status} does not answer: curl: (22)")
-    assert told.endswith("403\n")
+    settings = {"STATUS_URL": status, "WARMUP": "0", "SETTLE": "2", "BEGIN_AT": ""}
+    offer(tmp_path, serving(SAME, BODY), **settings)
+    error = documents.text(tmp_path / "error.txt")
+    assert error.startswith(f"{status} does not answer: curl: (22)")
+    assert error.endswith("403\n")
     assert json.loads(documents.text(tmp_path / "run.json"))["exit_code"] == 6
 
 
@@ -262,40 +262,42 @@ def test_the_load_script_verifies_each_kind_of_a_mix(serving: Serve, tmp_path: P
     offer(tmp_path, right, MIX=mix)
     assert (tmp_path / "answer-first.body").read_bytes() == BODY
     assert not (tmp_path / "answer.body").exists(), "the first kind was asked twice"
-    told = documents.text(tmp_path / "error.txt")
-    assert told.startswith(f"{other} answers otherwise than when it was verified: status 200")
+    error = documents.text(tmp_path / "error.txt")
+    assert error.startswith(f"{other} answers otherwise than when it was verified: status 200")
     assert json.loads(documents.text(tmp_path / "run.json"))["exit_code"] == 4
 
 
-def asked_in_shell(contracts: dict[str, Any], url: str) -> str:
+def shell_command(contracts: dict[str, Any], url: str) -> str:
     """The command of the role verify_endpoints that asks for these."""
     requests = contract.requests(contracts, dict.fromkeys(contracts, url), MARK)
-    return "\n".join(["exec 3>&1", *(one.command for one in requests)])
+    return "\n".join(["exec 3>&1", *(request.command for request in requests)])
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_verify_stage_reads_no_more_than_a_contract_can_have(serving: Serve, name: str) -> None:
     parts, _ = ANSWERS[name]
-    asked = {"index": CONTRACTS["index"], "hello": CONTRACTS["hello"]}
-    command = asked_in_shell(asked, serving(*parts)).replace("--max-time 10", "--max-time 2")
+    contracts = {"index": CONTRACTS["index"], "hello": CONTRACTS["hello"]}
+    command = shell_command(contracts, serving(*parts)).replace("--max-time 10", "--max-time 2")
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=60)
     assert len(done.stdout) < 2 * (contract.ANSWER_BYTES_MAX + 1000)
     text = done.stdout.decode("utf-8", "surrogateescape")
-    answers = contract.cut(text, MARK, list(asked))
-    for each, wanted in asked.items():
+    answers = contract.cut(text, MARK, list(contracts))
+    for endpoint, right in contracts.items():
         with pytest.raises(contract.ContractError) as refusal:
-            contract.check(wanted, *answers[each], DATASET)
+            contract.check(right, *answers[endpoint], DATASET)
         assert str(refusal.value).isprintable()
         assert len(str(refusal.value)) < 1000
 
 
 def test_the_verify_stage_reads_a_right_answer_whole(serving: Serve) -> None:
     url = serving(f"{OK}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
-    asked = {"index": CONTRACTS["index"]}
-    done = subprocess.run(["sh", "-c", asked_in_shell(asked, url)], capture_output=True, check=True)
-    answers = contract.cut(done.stdout.decode(), MARK, list(asked))
+    contracts = {"index": CONTRACTS["index"]}
+    done = subprocess.run(
+        ["sh", "-c", shell_command(contracts, url)], capture_output=True, check=True
+    )
+    answers = contract.cut(done.stdout.decode(), MARK, list(contracts))
     assert contract.check(CONTRACTS["index"], *answers["index"], DATASET).body_bytes == 17
-    longest = max(len(contract.expected_body(one, DATASET)) for one in CONTRACTS.values())
+    longest = max(len(contract.expected_body(right, DATASET)) for right in CONTRACTS.values())
     assert 2 * longest <= contract.ANSWER_BYTES_MAX
 
 
@@ -309,7 +311,7 @@ def test_what_is_said_of_any_answer_is_printable(answer: bytes) -> None:
 
 @given(st.text(max_size=200))
 def test_what_is_said_of_any_output_is_printable(text: str) -> None:
-    asked = load(rate=1.0, duration_s=30.0, connections=1)
+    offered = load(rate=1.0, duration_s=30.0, connections=1)
     nothing = oha_database.Reduction(
         format=oha_database.FORMAT,
         rate=1,
@@ -335,7 +337,7 @@ def test_what_is_said_of_any_output_is_printable(text: str) -> None:
             schedule,
         ),
         lambda: wrk.measure(f"Running {text}", 1, None),
-        lambda: wrk2.measure(f"Running {text}", asked, None),
+        lambda: wrk2.measure(f"Running {text}", offered, None),
         lambda: pyspy.read(f"{text}\n?"),
     ):  # fmt: skip
         with pytest.raises((GeneratorError, errors.ResultError)) as refusal:
@@ -445,14 +447,16 @@ def spoilt(document: Any, keys: frozenset[str]) -> Any:
             key: evil(value) if key in keys else spoilt(value, keys)
             for key, value in document.items()
         }
-    return [spoilt(each, keys) for each in document] if isinstance(document, list) else document
+    return (
+        [spoilt(element, keys) for element in document] if isinstance(document, list) else document
+    )
 
 
 def evil(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: evil(each) for key, each in value.items()}
+        return {key: evil(element) for key, element in value.items()}
     if isinstance(value, list):
-        return [evil(each) for each in value]
+        return [evil(element) for element in value]
     return f"{value}{EVIL}" if isinstance(value, str) else value
 
 
@@ -503,9 +507,9 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
     )
     assert re.findall(r"<script.*?</script>", page, re.DOTALL) == [f"<script>{script}</script>"]
     page = page.replace(f"<script>{script}</script>", "")
-    found = Page()
-    found.feed(page)
-    assert found.active == []
+    parsed = Page()
+    parsed.feed(page)
+    assert parsed.active == []
     assert not re.search("[\0-\x08\x0b-\x1f\x7f\u202e]", page)
     (policy,) = re.findall(r"<meta http-equiv[^>]*>", page)
     hashes = [

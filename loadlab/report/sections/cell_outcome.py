@@ -96,13 +96,13 @@ def _constant(entries: Sequence[Entry], subject: str, rate: str, goodput: str) -
         text = f"{subject} held {rate}: {_tail(entries)}.{skipped(cells)}"
         return Headline("held", text, "held")
     parts = [f"{goodput} verified answers/s"]
-    unsent, due = (
+    unsent, scheduled = (
         sum(getattr(cell.statistics, count) or 0 for cell in cells)
         for count in ("unsent", "scheduled")
     )
     if unsent:
         count = formatting.plural(unsent, "request")
-        parts.append(f"{count} never sent ({formatting.share(unsent, due)})")
+        parts.append(f"{count} never sent ({formatting.share(unsent, scheduled)})")
     reasons = list(dict.fromkeys(filter(None, map(saturation, good))))
     limit = f"; saturated, {' and '.join(reasons)}" if reasons else ""
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""

@@ -30,7 +30,7 @@ from loadlab.model import (
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.results.repetitions import client_part, queue, response_time, stages, visits
 from loadlab.results.repetitions.client_part import ClientPart
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.validity import disturbance, schedule_rules
 from loadlab.results.validity.judge_validity import judge, judge_together
 from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
@@ -148,13 +148,13 @@ def _measured(
     counted = client_part.counted(offered)
     cells = [visits.in_requests(part.setup.cell, part.measurement) for part in offered]
     loads = [
-        Due.of(part.measurement, cell.load, thresholds)
+        DueRequests.of(part.measurement, cell.load, thresholds)
         for part, cell in zip(offered, cells, strict=True)
     ]
     validities = [
         judge(
             ClientEvidence(
-                due=own,
+                requests=own,
                 cell=cell,
                 server=part.server,
                 client=part.client,
@@ -177,7 +177,9 @@ def _measured(
         result = replace(_result(setup, whole, validities[0], waited[0]), finished=first.finished)
     else:
         merged = merge.merge([part.measurement for part in offered])
-        whole = Due(merged, histograms.merge(own.waits for own in loads), thresholds, disturbed)
+        whole = DueRequests(
+            merged, histograms.merge(own.waits for own in loads), thresholds, disturbed
+        )
         result = _together(setup, offered, whole, loads, validities, calibrations, waited)
     return replace(
         result,
@@ -217,10 +219,10 @@ def _observed(
 
 
 def _result(
-    setup: RepetitionSetup, due: Due, validity: Validity, waited: ResponseTime | None
+    setup: RepetitionSetup, requests: DueRequests, validity: Validity, waited: ResponseTime | None
 ) -> Result:
     """Return the result with what comes from a load."""
-    measurement, load = due.measurement, setup.cell.load
+    measurement, load = requests.measurement, setup.cell.load
     lateness = measurement.lateness
     has_lateness = lateness is not None and not lateness.hidden and measurement.ideal is None
     return replace(
@@ -229,20 +231,24 @@ def _result(
         mean_service_time_us=measurement.mean_service_us,
         latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
-        shape=schedule_rules.shape(measurement, due.thresholds),
+        shape=schedule_rules.shape(measurement, requests.thresholds),
         visits=visits.of_load(measurement, load),
         queue=queue.of_load(measurement, load),
         stages=stages.of_load(measurement, load) or None,
-        recovery=stages.recovery(measurement, load, due.thresholds),
+        recovery=stages.recovery(measurement, load, requests.thresholds),
         late=lateness.late if lateness and has_lateness else None,
         response_time=waited,
-        lane_times=response_time.of_lane(measurement, load, due.thresholds, due.disturbed),
+        lane_times=response_time.of_lane(
+            measurement, load, requests.thresholds, requests.disturbed
+        ),
         validity=validity,
-        **due.fields(Result),
+        **requests.fields(Result),
     )
 
 
-def _kinds(offered: Sequence[ClientPart], whole: Due, weights: Mapping[str, int]) -> list[KindLoad]:
+def _kinds(
+    offered: Sequence[ClientPart], whole: DueRequests, weights: Mapping[str, int]
+) -> list[KindLoad]:
     """Return what came of each kind of request of a mix."""
 
     def waits(client: ClientPart, name: str) -> Histogram:
@@ -252,7 +258,7 @@ def _kinds(offered: Sequence[ClientPart], whole: Due, weights: Mapping[str, int]
         return response_time.censored(measured, replace(load, rate=rate), whole.thresholds)
 
     kinds = {
-        name: Due(
+        name: DueRequests(
             own,
             histograms.merge(waits(client, name) for client in offered),
             whole.thresholds,
@@ -261,8 +267,8 @@ def _kinds(offered: Sequence[ClientPart], whole: Due, weights: Mapping[str, int]
         for name, own in whole.measurement.kinds.items()
     }
     return [
-        KindLoad(name=name, weight=weights[name], **due.fields(KindLoad))
-        for name, due in kinds.items()
+        KindLoad(name=name, weight=weights[name], **requests.fields(KindLoad))
+        for name, requests in kinds.items()
     ]
 
 
@@ -283,8 +289,8 @@ def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
 def _together(
     setup: RepetitionSetup,
     offered: Sequence[ClientPart],
-    whole: Due,
-    loads: Sequence[Due],
+    whole: DueRequests,
+    loads: Sequence[DueRequests],
     validities: Sequence[Validity],
     calibrations: Sequence[Calibration | None],
     waited: Sequence[ResponseTime | None],
@@ -292,7 +298,7 @@ def _together(
     """Return the merged result of several clients. Times are by the first's clock."""
     first = offered[0]
     evidence = LoadEvidence(
-        due=whole,
+        requests=whole,
         cell=visits.in_requests(setup.cell, whole.measurement),
         server=first.server,
         reverse_proxy_requests=client_part.counted(offered),
@@ -317,8 +323,8 @@ def _together(
                 validity=own,
                 started=part.started,
                 clock_offset_s=part.clock_offset_s,
-                **due.fields(ClientLoad),
+                **requests.fields(ClientLoad),
             )
-            for part, due, own in zip(offered, loads, validities, strict=True)
+            for part, requests, own in zip(offered, loads, validities, strict=True)
         ],
     )

@@ -97,7 +97,7 @@ def over_due(
 
 
 @dataclass(frozen=True)
-class Due:
+class DueRequests:
     """A measurement over all requests that were due: of a client, of several, or of a kind."""
 
     measurement: Measurement

@@ -25,14 +25,14 @@ def of_load(measurement: Measurement, load: Load) -> list[StageLoad]:
         own = seconds[first:last]
         if not own:
             continue
-        due = sum(second.due for second in own)
+        scheduled = sum(second.scheduled for second in own)
         stages.append(
             StageLoad(
                 begin_s=first,
                 end_s=last,
                 rate=rate,
-                scheduled=due,
-                failed=due - sum(second.ok for second in own),
+                scheduled=scheduled,
+                failed=scheduled - sum(second.ok for second in own),
                 goodput=sum(second.came for second in own) / len(own),
                 p50_us=percentile(own, "p50"),
                 p99_us=percentile(own, "p99"),
@@ -53,12 +53,12 @@ def _parts(load: Load) -> list[tuple[float, float, float]]:
 def percentile(seconds: Sequence[SecondAnswers], name: str) -> int | None:
     """Return a percentile of the requests that were due, µs; None where too few were, or it falls
     among those without an answer."""
-    due = sum(second.due for second in seconds)
-    if not due or percentiles.refusal(due, name):
+    scheduled = sum(second.scheduled for second in seconds)
+    if not scheduled or percentiles.refusal(scheduled, name):
         return None
     columns = zip(*(second.us for second in seconds), strict=True)
     us, counts = histograms.add_up(*map(np.concatenate, columns))
-    rank = math.ceil(due * histograms.PERCENTILES[name] / 100 - _ROUNDING_S)
+    rank = math.ceil(scheduled * histograms.PERCENTILES[name] / 100 - _ROUNDING_S)
     at = int(np.searchsorted(np.cumsum(counts), rank))
     return int(us[at]) if at < len(us) else None
 
@@ -72,7 +72,7 @@ def recovery(measurement: Measurement, load: Load, thresholds: Thresholds) -> Re
     first, last = stages[0], stages[-1]
     if not math.isclose(first.rate, last.rate) or max(stage.rate for stage in stages) <= first.rate:
         return None
-    waits = np.cumsum([second.due - second.ended for second in seconds])
+    waits = np.cumsum([second.scheduled - second.ended for second in seconds])
     # At the begin of each second of the last stage.
     waiting = waits[last.begin_s - 1 : last.end_s]
     usual = waits[first.begin_s : first.end_s].max()
@@ -104,11 +104,11 @@ def _back(
 ) -> tuple[int | None, int | None]:
     """Return the first second at which p99 is within a limit, and the length of the window that
     says so; a window has enough requests for a p99."""
-    due = np.cumsum([0, *(second.due for second in seconds)])
+    scheduled = np.cumsum([0, *(second.scheduled for second in seconds)])
     least = math.ceil(thresholds.recovery_window_s)
     for begin in range(len(seconds)):
         for end in range(begin + least, len(seconds) + 1):
-            if percentiles.refusal(int(due[end] - due[begin]), "p99") is None:
+            if percentiles.refusal(int(scheduled[end] - scheduled[begin]), "p99") is None:
                 if _is_within(seconds[begin:end], limit_us):
                     return begin, end - begin
                 break

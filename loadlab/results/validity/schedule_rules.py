@@ -74,8 +74,8 @@ def shape(measurement: Measurement, thresholds: Thresholds) -> Shape | None:
         gap_error_p50_us=p50,
         gap_error_p99_us=p99,
         seconds_off=sum(
-            abs(off) > max(thresholds.second_off_max * due, thresholds.second_off_least)
-            for off, due in seconds
+            abs(off) > max(thresholds.second_off_max * scheduled, thresholds.second_off_least)
+            for off, scheduled in seconds
         ),
         mix_off=sent.mix_off,
     )
@@ -115,12 +115,12 @@ def own_part(evidence: LoadEvidence) -> Iterator[Reason]:
 
 def _own(evidence: LoadEvidence) -> Iterator[Reason]:
     """Yield the generator's part of each percentile of which it made too much, µs, as a reason."""
-    due, thresholds = evidence.due, evidence.thresholds
-    for name in exceeding(due.whole_us, due.own_us, thresholds):
-        us: float = getattr(due.whole_us, name)
+    requests, thresholds = evidence.requests, evidence.thresholds
+    for name in exceeding(requests.whole_us, requests.own_us, thresholds):
+        us: float = getattr(requests.whole_us, name)
         yield Reason(
             code="own_part",
-            value=getattr(due.own_us, name),
+            value=getattr(requests.own_us, name),
             limit=max(thresholds.own_fraction_max * us, thresholds.own_least_us),
             facts={"latency_us": us, "percentile": name},
         )
@@ -319,7 +319,7 @@ def littles_law(evidence: LoadEvidence) -> Iterator[Reason]:
     elif load.mode == "constant":
         answered_s = (measurement.latency_us["mean"] or 0.0) * measurement.responses / 1e6
         by_latency = answered_s / measurement.duration_s
-        counted = by_latency + evidence.due.waits_s / measurement.duration_s
+        counted = by_latency + evidence.requests.waits_s / measurement.duration_s
     else:
         return
     apart, limit = by_latency / counted - 1, thresholds.littles_law_max

@@ -7,14 +7,14 @@ from typing import TypeAlias
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Calibration, Cell, ErrorCounts, HostTelemetry, Reason
 from loadlab.reasons.validity_reasons import Thresholds
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 
 
 @dataclass(frozen=True)
 class LoadEvidence:
     """What a load is judged by: of one client, or of several together."""
 
-    due: Due
+    requests: DueRequests
     cell: Cell  #: With the load offered.
     server: HostTelemetry  #: The server's telemetry during the load.
     #: Requests that the reverse proxy counted; None where it did not, or for one of several
@@ -23,16 +23,16 @@ class LoadEvidence:
 
     @property
     def measurement(self) -> Measurement:
-        return self.due.measurement
+        return self.requests.measurement
 
     @property
     def thresholds(self) -> Thresholds:
-        return self.due.thresholds
+        return self.requests.thresholds
 
     @property
     def errors(self) -> ErrorCounts:
         """Failed requests by class."""
-        return self.due.errors
+        return self.requests.errors
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from loadlab.report import words
 from loadlab.report.sections import clients
 from loadlab.results.calibrations import judge_calibration
 from loadlab.results.repetitions import derive_result, response_time
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.summaries.summarize import summary
 from loadlab.results.validity.judge_validity import judge_together
 from loadlab.results.validity.validity_evidence import LoadEvidence
@@ -310,8 +310,8 @@ def test_the_validity_of_several() -> None:
     def whole(measured: Measurement, cpu_busy: float) -> LoadEvidence:
         load = builders.load(rate=120.0, connections=4, duration_s=10.0)
         server = builders.telemetry(cpu_busy=cpu_busy)
-        due = Due(measured, histograms.empty(), LIMITS)
-        return LoadEvidence(due, builders.cell(load=load), server)
+        requests = DueRequests(measured, histograms.empty(), LIMITS)
+        return LoadEvidence(requests, builders.cell(load=load), server)
 
     steal = Reason(code="steal", value=0.1, limit=0.01, facts={"host": "server"})
     cpu = Reason(code="generator_cpu", value=0.95, limit=0.9)

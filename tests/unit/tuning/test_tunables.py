@@ -218,15 +218,15 @@ def test_swap_in_use_and_that_of_another_system(host: Path) -> None:
 def test_of_the_swap_that_was_found_only_what_is_there_is_told(host: Path) -> None:
     (host / "area").touch()
     (host / "kept").mkdir()
-    for found, told in (
+    for original, shown in (
         (f"{host}/area {host}/area:5", "/area /area:5"),
         (f"{host}/area:5 /dev/nosuch", "/area:5"),
         ("/dev/nosuch /dev/nosuch:5", "gone"),
         ("off", "off"),
     ):
-        (host / "kept/found").write_text(f"swap = {found}\nkernel.x = a\\nb  c\nkernel.y = \n")
+        (host / "kept/found").write_text(f"swap = {original}\nkernel.x = a\\nb  c\nkernel.y = \n")
         lines = run(host, "originals")
-        assert lines == [f"o swap = {told}", "o kernel.x = a\\nb  c", "o kernel.y = "]
+        assert lines == [f"o swap = {shown}", "o kernel.x = a\\nb  c", "o kernel.y = "]
 
 
 def test_without_ethtool_nobody_can_tell_what_the_card_has(host: Path) -> None:
@@ -373,14 +373,14 @@ def test_a_host_gets_back_what_was_stopped(host: Path) -> None:
     assert [path.name for path in kept.iterdir()] == ["found"]
 
     (host / "area").touch()
-    found = [
+    originals = [
         "net.core.somaxconn = 128",
         "snap.refresh.hold = none",
         f"swap = {host}/area:5 /dev/gone",
         "unit.cron.service = active",
         "unit.fstrim.timer = inactive",
     ]
-    (kept / "found").write_text("\n".join([*found, ""]))
+    (kept / "found").write_text("\n".join([*originals, ""]))
     (when,) = run(host, "echo hand_back | arm 60")
     assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", when)
     assert run(host, "renew 90")[0][:2] == "20"
@@ -450,29 +450,29 @@ def test_originals_are_kept_until_none_is_left(host: Path) -> None:
 
 
 def test_originals_and_their_name_are_on_the_disk_before_a_change(host: Path) -> None:
-    told = 'sync() { echo "sync $*"; ls "$KEPT"; }'
+    traced = 'sync() { echo "sync $*"; ls "$KEPT"; }'
     written = ["sync /kept/found.part", "found.part"]
-    assert run(host, told, "echo 'vm.x = 1' | keep") == [*written, "sync /kept", "found"]
+    assert run(host, traced, "echo 'vm.x = 1' | keep") == [*written, "sync /kept", "found"]
 
 
 def test_what_was_tried_once_is_known_again(host: Path) -> None:
-    asked = [f"KEYS='net.core.somaxconn swap' FILES={host}/conf WANTED=a"]
+    settings = [f"KEYS='net.core.somaxconn swap' FILES={host}/conf WANTED=a"]
     values = ["w 644 net.core.somaxconn 4096", "w 644 swap off"]
-    *told, sums = run(host, *asked, "look")
-    assert told == values
+    *readings, sums = run(host, *settings, "look")
+    assert readings == values
     assert sums.endswith("  /conf")
     (host / "kept").mkdir()
     (host / "kept" / "found").write_text(
         "net.core.somaxconn = 128\nlimit.pam.nofile = 64\nlimit.systemd.nofile = 512\n"
     )
     values.insert(0, "w 644 limit.systemd.nofile 1024")
-    assert run(host, *asked, "settle") == values
+    assert run(host, *settings, "settle") == values
     kept = ["o net.core.somaxconn = 128", "o limit.pam.nofile = 64", "o limit.systemd.nofile = 512"]
-    assert run(host, *asked, "look") == [*values, *kept, sums, "settled"]
+    assert run(host, *settings, "look") == [*values, *kept, sums, "settled"]
     # Other wishes, or another value than the one that came of them.
-    assert run(host, *asked, "WANTED=b", "look") == [*values, *kept, sums]
+    assert run(host, *settings, "WANTED=b", "look") == [*values, *kept, sums]
     (host / "proc/sys/net/core/somaxconn").write_text("512\n")
-    assert run(host, *asked, "look")[3:] == [*kept, sums]
+    assert run(host, *settings, "look")[3:] == [*kept, sums]
 
 
 class Tuned:

@@ -9,7 +9,7 @@ import numpy as np
 
 from loadlab.generators.measurement import ERROR_CLASSES, Measurement
 from loadlab.model import Calibration, Cell, HostTelemetry, Load, PerSecond, Reason, Validity
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.validity.judge_validity import judge
 from loadlab.results.validity.validity_evidence import ClientEvidence
 from loadlab.stats import histograms
@@ -76,7 +76,7 @@ def judged(
 ) -> Validity:
     return judge(
         ClientEvidence(
-            due=Due(measurement, histograms.empty(), builders.thresholds()),
+            requests=DueRequests(measurement, histograms.empty(), builders.thresholds()),
             cell=msgspec.structs.replace(cell or builders.cell(), load=load),
             server=server or host(),
             client=client or host(),

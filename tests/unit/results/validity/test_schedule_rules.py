@@ -10,7 +10,7 @@ from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement, SentShape
 from loadlab.model import Arrivals, Opened
 from loadlab.report import words
-from loadlab.results.repetitions.latencies_due import Due
+from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.validity import schedule_rules
 from loadlab.results.validity.validity_evidence import LoadEvidence
 from loadlab.stats import histograms, latency_bins
@@ -270,8 +270,8 @@ def test_cell_says_what_the_latencies_of_a_rate_leave_out(censored_s: float, tol
     """30,000 answers of 1 ms are 30 s."""
     failing = replace(GOOD, responses=29_998)
     waits = histograms.from_values(np.array([1_000_000 * censored_s]).astype(int))
-    due = Due(failing, waits, builders.thresholds())
-    evidence = LoadEvidence(due, builders.cell(), host())
+    requests = DueRequests(failing, waits, builders.thresholds())
+    evidence = LoadEvidence(requests, builders.cell(), host())
     found = [*schedule_rules.littles_law(evidence)]
     assert codes(found) == ["littles_law"] * told
     if told:

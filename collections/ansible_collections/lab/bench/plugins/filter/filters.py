@@ -304,8 +304,10 @@ def adapted(function: Callable[..., object]) -> Callable[..., object]:
         signature, hints = types()
         bound = signature.bind(*values, **options)
         for name, value in bound.arguments.items():
-            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            bound.arguments[name] = convert(value, object if several else hints.get(name, object))
+            is_variadic = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            bound.arguments[name] = convert(
+                value, object if is_variadic else hints.get(name, object)
+            )
         return msgspec.to_builtins(function(*bound.args, **bound.kwargs))
 
     return call
