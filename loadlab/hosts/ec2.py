@@ -1,7 +1,7 @@
 """Interpret the answers of Amazon EC2: errors, instance types and consoles."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import jmespath
@@ -10,54 +10,15 @@ from msgspec import Struct
 
 from loadlab.run.formatting import plural
 
-# Names of botocore's exceptions and error codes of EC2, grouped by the remedy.
-ABSENT = {
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "CredentialRetrievalError",
-    "ProfileNotFound",
-    "NoAuthTokenError",
-}
-EXPIRED = {
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "RequestExpired",
-    "SSOTokenLoadError",
-    "TokenRetrievalError",
-    "UnauthorizedSSOTokenError",
-}
-NOT_ACCEPTED = {
-    "AuthFailure",
-    "InvalidClientTokenId",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-}
-DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
-OUT_OF_REACH = {
-    "ConnectTimeoutError",
-    "ConnectionClosedError",
-    "EndpointConnectionError",
-    "ProxyConnectionError",
-    "ReadTimeoutError",
-    "SSLError",
-}
-NO_CAPACITY = {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity"}
-VCPU_LIMIT = {"InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"}
-# Error code to the things that are as many as the account may have, their quota, and one to remove.
-OTHER_LIMITS = {
-    "VpcLimitExceeded": ("VPCs", "VPCs per Region", "one that nobody uses"),
-    "InternetGatewayLimitExceeded": (
-        "internet gateways",
-        "VPCs per Region, which counts for gateways too",
-        "one that is attached to no VPC",
-    ),
-    "PlacementGroupLimitExceeded": (
-        "placement groups",
-        "Placement groups per Region",
-        "one without instances",
-    ),
-}
-SPOT_PRICE = {"SpotMaxPriceTooLow"}
+# Names of botocore's exceptions and error codes of EC2 that others ask for too.
+DENIED = frozenset(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"))
+OUT_OF_REACH = frozenset(
+    ("ConnectTimeoutError", "ConnectionClosedError", "EndpointConnectionError",
+     "ProxyConnectionError", "ReadTimeoutError", "SSLError")
+)  # fmt: skip
+NO_CAPACITY = frozenset(
+    ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity")
+)
 
 # Codes in Service Quotas by whether instances are spot, and the families that the two quotas count
 # (https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html).
@@ -101,77 +62,101 @@ REMOVALS = {
 STATES = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
+# Error code to the things that are as many as the account may have, their quota, and one to remove.
+_OTHER_LIMITS = {
+    "VpcLimitExceeded": ("VPCs", "VPCs per Region", "one that nobody uses"),
+    "InternetGatewayLimitExceeded": (
+        "internet gateways",
+        "VPCs per Region, which counts for gateways too",
+        "one that is attached to no VPC",
+    ),
+    "PlacementGroupLimitExceeded": (
+        "placement groups",
+        "Placement groups per Region",
+        "one without instances",
+    ),
+}
+# Codes, and the message with the remedy for each of them.
+REFUSALS: tuple[tuple[Collection[str], str], ...] = (
+    (
+        ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError",
+         "ProfileNotFound", "NoAuthTokenError"),
+        "There are no credentials for AWS ({detail}). Give them in one of AWS's own places: "
+        "AWS_PROFILE naming a profile of ~/.aws, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
+        "the environment, or the role of the instance that this is.",
+    ),
+    (
+        ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "SSOTokenLoadError",
+         "TokenRetrievalError", "UnauthorizedSSOTokenError"),
+        "The credentials for AWS have expired ({detail}). Get new ones (aws sso login, or a new "
+        "session token) and run the same command again; see too that this machine's clock is "
+        "right.",
+    ),
+    (
+        ("AuthFailure", "InvalidClientTokenId", "SignatureDoesNotMatch",
+         "UnrecognizedClientException"),
+        "AWS does not accept the credentials ({detail}). See that `aws sts get-caller-identity` "
+        "answers with the account that you mean, and that the account has the region {region} "
+        "enabled.",
+    ),
+    (
+        ("OptInRequired",),
+        "The account has not enabled the region {region} ({detail}). Enable it, or choose another "
+        "with AWS_REGION=<region> in the environment.",
+    ),
+    (
+        DENIED,
+        "The credentials may not do what the lab needs ({detail}). docs/aws.md has the policy that "
+        "allows it and nothing else. In an account that lets you make no network, make two "
+        "instances of your own and use inventory/bare_metal (docs/bare-metal.md).",
+    ),
+    (
+        OUT_OF_REACH,
+        "EC2 in {region} is out of reach ({detail}). See that this machine reaches the internet, "
+        "through HTTPS_PROXY where it needs one.",
+    ),
+    (
+        NO_CAPACITY,
+        "AWS has no capacity for this now in any zone that was tried ({detail}). Try another type "
+        "(-e aws_hosts_server_type=, -e aws_hosts_client_type=), another region, on demand in "
+        "place of spot, or later; `{teardown}` removes what was begun.",
+    ),
+    (
+        ("InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"),
+        "The account's quota does not allow this ({detail}). Ask for more under Service Quotas in "
+        "{region}, or choose a smaller type (-e aws_hosts_server_type=, -e "
+        "aws_hosts_client_type=); remove what was begun with `{teardown}`.",
+    ),
+    (
+        _OTHER_LIMITS,
+        "The account has as many {things} in {region} as its quota allows ({detail}). Remove "
+        "{spare}, ask for more under Service Quotas ({quota}), or choose another region with "
+        "AWS_REGION=<region> in the environment. Or make two instances of your own and use "
+        "inventory/bare_metal (docs/bare-metal.md). `{teardown}` removes what was begun.",
+    ),
+    (
+        ("SpotMaxPriceTooLow",),
+        "The spot price is above the one for on demand ({detail}). Use the latter (-e "
+        "aws_hosts_spot=false), or try later.",
+    ),
+    (
+        ("InvalidInstanceType",),
+        "The instance type is not known in {region} ({detail}). Choose another with -e "
+        "aws_hosts_server_type= and -e aws_hosts_client_type=.",
+    ),
+)  # fmt: skip
+
+
 def refusal(code: str, detail: str, region: str) -> str:
     """Return a message with the remedy for an error of EC2 or botocore; "" for an unknown one.
 
     ``code``: the exception's name or EC2's error code. ``detail``: its text.
     """
     detail = " ".join(detail.split()).rstrip(".")
-    if code in ABSENT:
-        return (
-            f"There are no credentials for AWS ({detail}). Give them in one of AWS's own places: "
-            "AWS_PROFILE naming a profile of ~/.aws, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
-            "in the environment, or the role of the instance that this is."
-        )
-    if code in EXPIRED:
-        return (
-            f"The credentials for AWS have expired ({detail}). Get new ones (aws sso login, or a "
-            "new session token) and run the same command again; see too that this machine's clock "
-            "is right."
-        )
-    if code in NOT_ACCEPTED:
-        return (
-            f"AWS does not accept the credentials ({detail}). See that "
-            "`aws sts get-caller-identity` answers with the account that you mean, and that the "
-            f"account has the region {region} enabled."
-        )
-    if code == "OptInRequired":
-        return (
-            f"The account has not enabled the region {region} ({detail}). Enable it, or choose "
-            "another with AWS_REGION=<region> in the environment."
-        )
-    if code in DENIED:
-        return (
-            f"The credentials may not do what the lab needs ({detail}). docs/aws.md has the "
-            "policy that allows it and nothing else. In an account that lets you make no network, "
-            "make two instances of your own and use inventory/bare_metal (docs/bare-metal.md)."
-        )
-    if code in OUT_OF_REACH:
-        return (
-            f"EC2 in {region} is out of reach ({detail}). See that this machine reaches the "
-            "internet, through HTTPS_PROXY where it needs one."
-        )
-    if code in NO_CAPACITY:
-        return (
-            f"AWS has no capacity for this now in any zone that was tried ({detail}). Try another "
-            "type (-e aws_hosts_server_type=, -e aws_hosts_client_type=), another region, on "
-            f"demand in place of spot, or later; `{TEARDOWN}` removes what was begun."
-        )
-    if code in VCPU_LIMIT:
-        return (
-            f"The account's quota does not allow this ({detail}). Ask for more under Service "
-            f"Quotas in {region}, or choose a smaller type (-e aws_hosts_server_type=, "
-            f"-e aws_hosts_client_type=); remove what was begun with `{TEARDOWN}`."
-        )
-    if code in OTHER_LIMITS:
-        things, quota, spare = OTHER_LIMITS[code]
-        return (
-            f"The account has as many {things} in {region} as its quota allows ({detail}). Remove "
-            f"{spare}, ask for more under Service Quotas ({quota}), or choose another region with "
-            "AWS_REGION=<region> in the environment. Or make two instances of your own and use "
-            f"inventory/bare_metal (docs/bare-metal.md). `{TEARDOWN}` removes what was begun."
-        )
-    if code in SPOT_PRICE:
-        return (
-            f"The spot price is above the one for on demand ({detail}). Use the latter "
-            "(-e aws_hosts_spot=false), or try later."
-        )
-    if code == "InvalidInstanceType":
-        return (
-            f"The instance type is not known in {region} ({detail}). Choose another with "
-            "-e aws_hosts_server_type= and -e aws_hosts_client_type=."
-        )
-    return ""
+    things, quota, spare = _OTHER_LIMITS.get(code, ("", "", ""))
+    words = {"things": things, "quota": quota, "spare": spare, "teardown": TEARDOWN}
+    message = next((text for codes, text in REFUSALS if code in codes), "")
+    return message.format(detail=detail, region=region, **words)
 
 
 # Path of each property of InstanceType in an item of EC2's DescribeInstanceTypes.
@@ -271,23 +256,16 @@ def unfit(
     reasons = []
     for name in sorted(set(types.values())):
         kind = offer.types[name]
-        if not kind.nitro:
-            reasons.append(
-                f"{name} is not of the Nitro System, so that its network card is not ENA or not "
-                "always. Choose a newer type, such as c7i or c7g."
-            )
-        if not kind.cluster:
-            reasons.append(
-                f"{name} cannot be in a cluster placement group, which keeps the two close to each "
-                "other. Choose another family, such as c7i or c7g."
-            )
-        if kind.burstable:
-            reasons.append(
-                f"{name} slows down when its CPU credits are spent. Choose a family without "
-                "credits, such as c7i or c7g."
-            )
-        if spot and not kind.spot:
-            reasons.append(f"{name} cannot be had as spot. Leave -e aws_hosts_spot=true out.")
+        problems = (
+            (not kind.nitro, "is not of the Nitro System, so that its network card is not ENA or "
+             "not always. Choose a newer type, such as c7i or c7g."),
+            (not kind.cluster, "cannot be in a cluster placement group, which keeps the two close "
+             "to each other. Choose another family, such as c7i or c7g."),
+            (kind.burstable, "slows down when its CPU credits are spent. Choose a family without "
+             "credits, such as c7i or c7g."),
+            (spot and not kind.spot, "cannot be had as spot. Leave -e aws_hosts_spot=true out."),
+        )  # fmt: skip
+        reasons += [f"{name} {problem}" for is_unfit, problem in problems if is_unfit]
         allowed = kind.threads or [kind.threads_per_core]
         # A core with one thread meets any request: it has what was asked for, or less noise.
         if threads_per_core not in allowed and kind.threads_per_core != 1:
