@@ -453,8 +453,7 @@ def _lanes(inputs: LoadRunInput, load: Load) -> Lanes | None:
         return None
     parts = {lane_folder(lane.place): urlsplit(lane.url) for lane in inputs.lanes}
     return Lanes(
-        urls={name: f"{url.scheme}://{url.netloc}" for name, url in parts.items()},
-        turns=load.lanes,
+        urls={name: f"{url.scheme}://{url.netloc}" for name, url in parts.items()}, turns=load.lanes
     )
 
 

@@ -10,13 +10,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from loadlab.generators.measurement import (
-    ERROR_CLASSES,
-    Lateness,
-    Measurement,
-    VisitCounts,
-    total,
-)
+from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, VisitCounts, total
 from loadlab.model import Opened, PerSecond, Stops
 from loadlab.stats import histograms, latency_bins
 

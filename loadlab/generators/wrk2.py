@@ -102,8 +102,7 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
         calibrated += 1
     lines.take("header", r"Thread Stats +Avg +Stdev +Max +\+/- Stdev")
     latency = lines.take(
-        "Latency",
-        rf"Latency +({TIME}|{_NO_TIME}) +({TIME}|{_NO_TIME}) +{TIME} +{NUMBER}%",
+        "Latency", rf"Latency +({TIME}|{_NO_TIME}) +({TIME}|{_NO_TIME}) +{TIME} +{NUMBER}%"
     )
     numbers = not any("nan" in value for value in latency.groups())
     lines.take("Req/Sec", rf"Req/Sec +{METRIC} +{METRIC} +{METRIC} +{METRIC}%")
@@ -149,12 +148,7 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
         requests=responses + failed + waiting,
         responses=responses,
         ok=responses - refused,
-        errors={
-            **dict.fromkeys(ERROR_CLASSES, 0),
-            **errors,
-            "timeout": 0,
-            "status_other": refused,
-        },
+        errors={**dict.fromkeys(ERROR_CLASSES, 0), **errors, "timeout": 0, "status_other": refused},
         aborted=waiting,
         scheduled=scheduled,
         unsent=unsent,

@@ -57,10 +57,7 @@ def read(results: Path, own: int | None = None) -> list[PastRun]:
 
 def _past(run: RunDir, own: int | None) -> PastRun:
     past = PastRun(
-        run.path.name,
-        "broken",
-        has_report=run.report.exists(),
-        has_bundle=run.bundle.exists(),
+        run.path.name, "broken", has_report=run.report.exists(), has_bundle=run.bundle.exists()
     )
     try:
         past = replace(

@@ -109,10 +109,7 @@ def _request(launch: Launch, name: str, count: int, subnet: str) -> Request:
     }
     # Set only where the type has another number by itself.
     if kind.threads_per_core not in (1, launch.threads_per_core):
-        request["CpuOptions"] = {
-            "CoreCount": kind.cores,
-            "ThreadsPerCore": launch.threads_per_core,
-        }
+        request["CpuOptions"] = {"CoreCount": kind.cores, "ThreadsPerCore": launch.threads_per_core}
     if launch.spot:
         request["InstanceMarketOptions"] = {
             "MarketType": "spot",
@@ -170,10 +167,7 @@ def image(architecture: str, pins: Mapping[str, str], newest: Mapping[str, str])
     """
     if architecture in pins:
         return {"id": pins[architecture]}
-    return {
-        "owner": newest["owner"],
-        "name": newest["name"].format(_PUBLISHED[architecture]),
-    }
+    return {"owner": newest["owner"], "name": newest["name"].format(_PUBLISHED[architecture])}
 
 
 def no_image(sought: Mapping[str, Mapping[str, str]], available: Iterable[str], region: str) -> str:

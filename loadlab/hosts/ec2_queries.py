@@ -25,8 +25,7 @@ def offer(
     described = ec2.describe_instance_types(InstanceTypes=names)["InstanceTypes"]
     zones = ec2.describe_availability_zones()["AvailabilityZones"]
     offerings = ec2.describe_instance_type_offerings(
-        LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": names}],
+        LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": names}]
     )["InstanceTypeOfferings"]
     running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     instances = described_instances(ec2, running)

@@ -19,13 +19,7 @@ EXPORTER_PORT = 9109
 POSTGRESQL_PORT = 5432
 # Ports of a server that the lab uses -> units that may listen there beside the lab's own. Sites of
 # reverse proxies and clusters of PostgreSQL have rules of their own.
-_PORTS = {
-    5201: "",
-    POSTGRESQL_PORT: "postgresql@",
-    8000: "",
-    8081: "",
-    EXPORTER_PORT: "",
-}
+_PORTS = {5201: "", POSTGRESQL_PORT: "postgresql@", 8000: "", 8081: "", EXPORTER_PORT: ""}
 _LAB_UNITS = "loadlab-"
 _HOME = "/opt/loadlab"
 _PROGRAMS = "/usr/local/bin"

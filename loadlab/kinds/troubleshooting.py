@@ -26,10 +26,7 @@ the remedy. Limits are `Thresholds` in loadlab/reasons/validity_reasons.py, or i
 
 def page(root: Path) -> str:
     """Return the page in Markdown; ``root``: the lab's folder."""
-    limits = {
-        **structs.asdict(THRESHOLDS),
-        **catalog.load_yaml(root / methods.FILE),
-    }
+    limits = {**structs.asdict(THRESHOLDS), **catalog.load_yaml(root / methods.FILE)}
     lines = [_HEAD]
     of_kinds = {kind.reasons.heading: kind.reasons for kind in all_kinds.KINDS if kind.reasons}
     for part in [*all_reasons.PARTS, *of_kinds.values()]:

@@ -254,10 +254,7 @@ _ROWS = (
             ),
         ),
         gate=GateRow(
-            label="memory",
-            meaning="most of the application, bytes.",
-            slower="more",
-            faster="less",
+            label="memory", meaning="most of the application, bytes.", slower="more", faster="less"
         ),
         beside_rank=True,
     ),

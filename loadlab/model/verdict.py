@@ -69,8 +69,7 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     """What the blocks say of one metric."""
 
     metric: Annotated[
-        GateMetric,
-        doc(" ".join(f"{name}: {row.meaning}" for name, row in GATES.items())),
+        GateMetric, doc(" ".join(f"{name}: {row.meaning}" for name, row in GATES.items()))
     ]
     latency_of: LatencyOf | None = None  #: What p50 and p99 are of, as in a comparison; else null.
     unit: str  #: Unit of base and head.

@@ -67,11 +67,7 @@ GONE = "gone"
 # First line of a file that the lab writes on a host.
 HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
 # Part of a host's settings -> the name by which a role has registered the result of lab.bench.tune.
-PARTS = {
-    "machine": "tuning_machine",
-    "postgresql": "tuning_postgresql",
-    "serving": "stack_serving",
-}
+PARTS = {"machine": "tuning_machine", "postgresql": "tuning_postgresql", "serving": "stack_serving"}
 # States in which a required key is as requested.
 TAKEN = ("applied", "already", "restored", "kept")
 

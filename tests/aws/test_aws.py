@@ -593,10 +593,7 @@ def test_an_error_of_ec2_has_a_remedy(
             ["There are no credentials for AWS", "AWS_PROFILE"],
         ),
         # Without a terminal nobody can answer.
-        (
-            {},
-            ["about 0.73 USD an hour", "give -e aws_hosts_auto_approve=true", "Nothing was made"],
-        ),
+        ({}, ["about 0.73 USD an hour", "give -e aws_hosts_auto_approve=true", "Nothing was made"]),
     ],
 )
 def test_refuses(cloud: Cloud, play: Play, changes: dict[str, str], words: list[str]) -> None:

@@ -73,10 +73,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "machine"
     words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
     subprocess.run(
-        [*words, request.param, str(root), "-"],
-        input=sources(request.param),
-        text=True,
-        check=True,
+        [*words, request.param, str(root), "-"], input=sources(request.param), text=True, check=True
     )
     for name in FILES:
         if Path(name).exists():

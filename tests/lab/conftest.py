@@ -25,12 +25,7 @@ SERVER, CLIENT = f"{SUBNET}.0.11", f"{SUBNET}.0.12"
 TESTED = {"server": f"{SUBNET}.1.11", "client": f"{SUBNET}.1.12"}
 # Seconds in which the link is measured each way, no curve beside a rate, and no cross-check: no
 # test looks at these, unless it gives the option itself.
-BRIEF = {
-    "iperf3_seconds": 1,
-    "curve": False,
-    "cross_check": False,
-    "local_hosts_subnet": SUBNET,
-}
+BRIEF = {"iperf3_seconds": 1, "curve": False, "cross_check": False, "local_hosts_subnet": SUBNET}
 # It begins with new hosts, and the others use what it has deployed there.
 FIRST = "test_lab"
 # They leave other hosts or none; those before them go on with the hosts that are there.

@@ -230,11 +230,7 @@ STRANGERS = {
     "fastapi": (fastapi, "main:app speaks ASGI"),
     "flask": (flask, "app:app speaks WSGI"),
 }
-TWO = {
-    "django": ["login", "home"],
-    "fastapi": ["create", "root"],
-    "flask": ["notes", "add"],
-}
+TWO = {"django": ["login", "home"], "fastapi": ["create", "root"], "flask": ["notes", "add"]}
 
 
 def measured(folder: Path, run_id: str, **options: Any) -> str:

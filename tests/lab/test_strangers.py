@@ -37,11 +37,7 @@ pytestmark = pytest.mark.lab
 
 PASSWORD = "as the test has it"
 # Who may what with sudo: everything, everything with a password, nothing.
-USERS = {
-    "owner": "owner ALL=(ALL) NOPASSWD:ALL",
-    "guest": "guest ALL=(ALL) ALL",
-    "visitor": "",
-}
+USERS = {"owner": "owner ALL=(ALL) NOPASSWD:ALL", "guest": "guest ALL=(ALL) ALL", "visitor": ""}
 # Without a route elsewhere, only who is on the same network is left.
 STRANGER = """set -eu
 {users}
@@ -209,11 +205,7 @@ def test_load_that_would_take_another_link_is_refused(home: Path) -> None:
 
 def test_one_machine_is_no_pair(home: Path) -> None:
     # Both are asked at once, and one of them first: the other finds its address forwarded already.
-    same = {
-        "ansible_host": SERVER,
-        "test_address": TESTED["server"],
-        "ansible_user": "owner",
-    }
+    same = {"ansible_host": SERVER, "test_address": TESTED["server"], "ansible_user": "owner"}
     own = {"ansible_host": "twin", "ansible_ssh_common_args": f"-F {home}/ssh_config"}
     said = told(home, same, {**same, **own})
     assert "client: it is the same machine as server; a client on its own server" in said

@@ -195,12 +195,7 @@ def measure() -> dict[str, dict[str, Any]]:
     # iperf3 long enough for the burst that the shape lets through not to count.
     closed = {**STORM, "endpoint": "hello,lookup,book", "generator": "wrk"}
     del closed["rate"]
-    run(
-        *stages("tune", "deploy", "calibrate"),
-        **closed,
-        network="fast_ethernet",
-        iperf3_seconds=3,
-    )
+    run(*stages("tune", "deploy", "calibrate"), **closed, network="fast_ethernet", iperf3_seconds=3)
     shaped = shapes()
     where = pull({"metronome": METRONOME, "wrk": WRK})
     run(*stages("load", "collect", "tune"), **STORM)
@@ -245,10 +240,7 @@ def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
     assert measured.found["wrk_plain"].get("response_time") is None
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["generator_cpu", "generator_stopped", "short", "connections"],
-)
+@pytest.mark.parametrize("reason", ["generator_cpu", "generator_stopped", "short", "connections"])
 def test_each_reason_voids_for_real(measured: Levers, reason: str) -> None:
     one = measured.found[reason]
     with figures():

@@ -52,10 +52,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     "no-host": {"servers": {}, "clients": {}},
     "spare": {"servers": {"a": {}}, "clients": {"b": {}, "c": {}}},
     "nobody": {"servers": {"a": {}}, "clients": {"b": {"serves": "z"}}},
-    "uneven": {
-        "servers": {"a": {}, "b": {}},
-        "clients": {"c": {}, "d": {}, "e": {"serves": "a"}},
-    },
+    "uneven": {"servers": {"a": {}, "b": {}}, "clients": {"c": {}, "d": {}, "e": {"serves": "a"}}},
     "unnamed": {"servers": {"a": {}}, "clients": {"b": {}, "c d": {"serves": "a"}}},
     "three": {
         "servers": {"a": {}},
@@ -171,16 +168,10 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
     ("lab.yml -e framework=nosuch", "framework: 'nosuch' is not known. There are: aiohttp, api_h"),
     ("lab.yml -e framework=../files", "framework: '../files' is not known. There are: aiohttp"),
-    (
-        "lab.yml -e app=/nowhere",
-        "app: '/nowhere' is no folder. Give a folder with the files ",
-    ),
+    ("lab.yml -e app=/nowhere", "app: '/nowhere' is no folder. Give a folder with the files "),
     ("lab.yml -e app=/", "app: '/' needs a requirements.txt, a pyproject.toml with [project]"),
     ("lab.yml -e app=files", "files' needs a requirements.txt, a pyproject.toml with [project], o"),
-    (
-        "lab.yml -e app=apps/flask -e module=app",
-        "module: 'app' is no module and callable. Give",
-    ),
+    ("lab.yml -e app=apps/flask -e module=app", "module: 'app' is no module and callable. Give"),
     (f"{A} -e endpoint=/", "endpoint: '/' is not known. There are: agents, agents_with_orm,"),
     (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
     ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
@@ -296,10 +287,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e load=nosuch", "load: 'nosuch' is not known. There are: crud, day, djangobench, s"),
     (f"{A} -e load={LONG[4:]}.yml", f"load: '{PATH}"),
     (f"{A} -e load=./nosuch.yml", "nosuch.yml' is no file. Give a name of files/loads/, or the pa"),
-    (
-        f"{A} -e load={ROOT}/files/studies/quick.yml",
-        "quick.yml: Expected `bool | int | float |",
-    ),
+    (f"{A} -e load={ROOT}/files/studies/quick.yml", "quick.yml: Expected `bool | int | float |"),
     (f"{A} -e load={ROOT}/apps/flask/app.yml", "app.yml has description, which is no option of a"),
     (f"{A} -e load=crud -e endpoint=index", "endpoint: the mix crud_read:75,crud_update:15,crud_c"),
     (
@@ -308,10 +296,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{A} -e replay={LONG}", f"replay: '{PATH}"),
     (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
-    (
-        f"{L} -e speed=-1",
-        "speed: -1 is out of range. Give a number from 0.01 to 1000",
-    ),
+    (f"{L} -e speed=-1", "speed: -1 is out of range. Give a number from 0.01 to 1000"),
     (f"{A} -e speed=2", "speed: '2' is of a log, and there is none. Give one with -e replay=<log>"),
     (f"{L} -e rate=5", "rate: the log of replay has its own. Leave rate or replay"),
     *(
@@ -340,31 +325,13 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e ramp=0:1,1:nan", "ramp: '0:1,1:nan' is no ramp. Give 2 to 1,000 rates from 0 to 1,0"),
     (f"{A} -e ramp=0:0.02,60:0.06", "rate: 0.04 is out of range. Give a number from 0.1 to 100000"),
     (f"{A} -e ramp=0:100,0.5:100", "duration: 0.5 is out of range. Give a number from 1 to 86400"),
-    (
-        f"{A} -e overload=true -e rate=1,2",
-        "overload: it cannot be measured: it belongs to",
-    ),
-    (
-        f"{A} -e overload=true -e generator=wrk",
-        "overload: it cannot be measured: it belongs to",
-    ),
-    (
-        f"{A} -e overload=true -e generator=oha",
-        "overload: it cannot be measured: generator=oha",
-    ),
-    (
-        f"{A} -e overload=true -e mix=index:1,agents:1",
-        "overload: it cannot be measured: it fol",
-    ),
-    (
-        f"{A} -e overload=true -e keep_requests=false",
-        "overload: it cannot be measured: the time",
-    ),
+    (f"{A} -e overload=true -e rate=1,2", "overload: it cannot be measured: it belongs to"),
+    (f"{A} -e overload=true -e generator=wrk", "overload: it cannot be measured: it belongs to"),
+    (f"{A} -e overload=true -e generator=oha", "overload: it cannot be measured: generator=oha"),
+    (f"{A} -e overload=true -e mix=index:1,agents:1", "overload: it cannot be measured: it fol"),
+    (f"{A} -e overload=true -e keep_requests=false", "overload: it cannot be measured: the time"),
     (f"{A} -i three -e overload=true", "overload: it cannot be measured: 3 clients offer the load"),
-    (
-        f"{B} -e overload=true",
-        "overload: 'true' has no place beside base and he",
-    ),
+    (f"{B} -e overload=true", "overload: 'true' has no place beside base and he"),
     ("playbooks/study.yml -e study=quick -e overload=true", "overload: it cannot be measured: a s"),
     (f"{A} -i three -e arrivals=mmpp:9:2:0.5", "arrivals: 3 clients offer the load, and mmpp:9:2:"),
     (f"{A} -e ramp=absent.csv", "ramp: 'absent.csv' cannot be read: No such file or directory. Gi"),
@@ -441,14 +408,8 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
     ("lab.yml -e study=several", "2 cells and not one. Give its cell one endpoint and one tuning."),
     ("lab.yml -e study=unbound", "at_least or at_most wrongly"),
-    (
-        "lab.yml -e study=half",
-        "rate: {'fraction': 0.8} is no fraction of a saturation: Object",
-    ),
-    (
-        "lab.yml -e study=nothing",
-        "Expected `float` > 0.0 - at `$.fraction`. Give fraction, above",
-    ),
+    ("lab.yml -e study=half", "rate: {'fraction': 0.8} is no fraction of a saturation: Object"),
+    ("lab.yml -e study=nothing", "Expected `float` > 0.0 - at `$.fraction`. Give fraction, above"),
     ("lab.yml -e study=of-nobody", "'nobody' is not known. There are: one, two."),
     ("lab.yml -e study=of-several", "rate: of: 'two' is no one cell that a closed loop can satu"),
     # Runs.

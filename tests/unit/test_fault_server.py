@@ -96,9 +96,7 @@ def test_every_nth_answer_is_the_fault_asked_for_and_is_counted(running: Running
     assert min(us for us, _ in residence) >= 20_000
 
 
-def test_a_load_under_way_is_logged_when_the_server_is_stopped(
-    running: Running,
-) -> None:
+def test_a_load_under_way_is_logged_when_the_server_is_stopped(running: Running) -> None:
     ask(running.port, "name=stopped; delay_ms=1")
     running.process.terminate()
     running.process.wait(timeout=5)

@@ -163,10 +163,7 @@ def test_a_load_gets_what_each_lane_needs(said: Said) -> None:
         "dir": "/run1/cells/b/rep-2",
         "url": "http://10.0.0.2:8101/agents",
         "status": "",
-        "units": {
-            "application-1": "loadlab-app-1.service",
-            "postgresql": "postgresql@*.service",
-        },
+        "units": {"application-1": "loadlab-app-1.service", "postgresql": "postgresql@*.service"},
     }
     assert [one["url"] for one in offered] == [
         "http://10.0.0.2:8202/agents",

@@ -11,15 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.model import (
-    Load,
-    Reason,
-    Repetition,
-    VariantCells,
-    VerdictRow,
-    VerdictSide,
-    VoidCount,
-)
+from loadlab.model import Load, Reason, Repetition, VariantCells, VerdictRow, VerdictSide, VoidCount
 from loadlab.model.metric_rows import GATES, LatencyOf, Reading
 from loadlab.plan import records as recorded
 from loadlab.plan.records import Records

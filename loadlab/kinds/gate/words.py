@@ -7,15 +7,7 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from loadlab.model import (
-    Answer,
-    HeadVerdict,
-    Manifest,
-    PlannedGate,
-    Variant,
-    Verdict,
-    VerdictRow,
-)
+from loadlab.model import Answer, HeadVerdict, Manifest, PlannedGate, Variant, Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
 from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words

@@ -99,7 +99,4 @@ def _levels(name: str, cells: Cells) -> Sequence[Level]:
 def erratum(mistake: StudyErratum, cells: Cells) -> Erratum:
     """Return an error of the source with what was measured; None where nothing was."""
     sample = sampling.sample(cells.get(mistake.cell or "", ()), mistake.metric or "goodput")
-    return Erratum(
-        **asdict(mistake),
-        measured=sampling.median(sample) if sample.by_block else None,
-    )
+    return Erratum(**asdict(mistake), measured=sampling.median(sample) if sample.by_block else None)

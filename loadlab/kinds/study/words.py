@@ -46,8 +46,7 @@ REASONS = ReasonPart(
             meaning="The metric was not measured of these cells.",
         ),
         "divisor_median_0": ReasonRow(
-            "the median that it would be divided by is 0",
-            meaning="The median of the divisor is 0.",
+            "the median that it would be divided by is 0", meaning="The median of the divisor is 0."
         ),
         "ratio_value_0": ReasonRow(
             "a value is 0, so the ratio has no interval",

@@ -166,9 +166,7 @@ def test_the_kernel_takes_the_rules_and_gives_them_up(
         timer = subprocess.check_output([*namespace, "bash", "-c", command], text=True)
         assert re.search("--on-active=90 sh -c .* nft delete table", timer)
     shown = subprocess.run(
-        [*namespace, "nft", "-j", "list", "ruleset"],
-        check=True,
-        capture_output=True,
+        [*namespace, "nft", "-j", "list", "ruleset"], check=True, capture_output=True
     ).stdout
     (rule,) = [one["rule"] for one in json.loads(shown)["nftables"] if "rule" in one]
     assert [verdict in part for part in rule["expr"]].count(True) == 1

@@ -335,8 +335,7 @@ def test_the_validity_of_several() -> None:
     parts = {"a": own(), "b": own()}
 
     def judged(
-        *each: tuple[float, float],
-        known: Sequence[Calibration | None] = (CALIBRATION, CALIBRATION),
+        *each: tuple[float, float], known: Sequence[Calibration | None] = (CALIBRATION, CALIBRATION)
     ) -> Validity:
         used = [link(*rates) for rates in each]
         return judge_together(parts, whole(good, 0.1), used, known, 0.1)

@@ -174,7 +174,7 @@ def test_what_is_kept_gives_the_same(folder: Path) -> None:
     present(entry.keep)(folder, load, LIMITS, False)
     present(entry.discard)(folder)
     assert [path.name for path in sorted(folder.iterdir())] == [
-        *("metronome.json", "metronome.requests.gz"),
+        *("metronome.json", "metronome.requests.gz")
     ]
     after, name = metronome.measure(folder, FLAKY)
     assert name == "metronome.requests.gz"
@@ -259,12 +259,7 @@ def test_random_arrivals_have_their_due_times(files: str) -> None:
 def planned_load(**changes: Any) -> dict[str, Any]:
     """Return metronome's plan of a load of 6 s at 10/s, with these changes of the request."""
     request = Request(
-        url="http://10.0.0.1/index",
-        connections=1,
-        threads=1,
-        timeout_s=2,
-        body_bytes=None,
-        rate=10,
+        url="http://10.0.0.1/index", connections=1, threads=1, timeout_s=2, body_bytes=None, rate=10
     )
     changed = dataclasses.replace(request, **changes)
     plan: dict[str, Any] = json.loads(metronome.GENERATORS[0].command(changed, 6, "metronome")[1])
@@ -298,11 +293,7 @@ def test_each_kind_of_a_mix_has_its_own_figures() -> None:
         name: (own.scheduled, own.requests, own.unsent, own.ok)
         for name, own in measurement.kinds.items()
     }
-    assert counts == {
-        "fast": (140, 112, 28, 112),
-        "slow": (50, 40, 10, 40),
-        "flaky": (10, 8, 2, 4),
-    }
+    assert counts == {"fast": (140, 112, 28, 112), "slow": (50, 40, 10, 40), "flaky": (10, 8, 2, 4)}
     assert (measurement.scheduled, measurement.requests, measurement.ok) == (200, 160, 156)
     flaky = measurement.kinds["flaky"].errors
     assert flaky == measurement.errors
@@ -538,11 +529,7 @@ TWO_URLS = {"base": "http://10.0.0.1:8001", "head": "http://10.0.0.1:8002"}
 
 
 @pytest.mark.parametrize(
-    ("rate", "schedule"),
-    [
-        (750, {"rate": 750}),
-        (None, {"closed": True, "slice_s": 0.2}),
-    ],
+    ("rate", "schedule"), [(750, {"rate": 750}), (None, {"closed": True, "slice_s": 0.2})]
 )
 def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) -> None:
     turns = LaneTurns(closed_s=3, slice_s=0.2)
@@ -597,10 +584,7 @@ def test_what_was_never_sent_of_a_mix_waited_as_its_summary_says(tmp_path: Path)
     summary["unsent_waits_us"] = sorted(pair for own in waits.values() for pair in own)
     measurement = changed(folder, summary, MIX)
     load = builders.load(generator="metronome", rate=200, duration_s=1, connections=3)
-    for own, most_us, count in (
-        (measurement, 5000, 40),
-        (measurement.kinds["slow"], 3000, 10),
-    ):
+    for own, most_us, count in ((measurement, 5000, 40), (measurement.kinds["slow"], 3000, 10)):
         censored = response_time.censored(own, load, LIMITS)
         assert histograms.counts_of(censored)[0].max() == pytest.approx(most_us, rel=1e-3)
         assert censored.total_count == count

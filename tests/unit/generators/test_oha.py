@@ -33,12 +33,7 @@ def unpack(name: str, directory: Path) -> Path:
 
 
 def recorded(
-    name: str,
-    directory: Path,
-    rate: float,
-    seconds: float,
-    body: int | None,
-    connections: int = 64,
+    name: str, directory: Path, rate: float, seconds: float, body: int | None, connections: int = 64
 ) -> Measurement:
     schedule = Schedule(rate, seconds, connections)
     text = (FIXTURES / f"{name}.json").read_text()
@@ -152,11 +147,7 @@ def test_nothing_answered_has_null_latencies(tmp_path: Path) -> None:
 
 def test_each_request_is_in_one_class(tmp_path: Path) -> None:
     found = recorded("flaky", tmp_path, 100, 3, 13)
-    assert {k: v for k, v in found.errors.items() if v} == {
-        "read": 66,
-        "timeout": 18,
-        "body": 13,
-    }
+    assert {k: v for k, v in found.errors.items() if v} == {"read": 66, "timeout": 18, "body": 13}
     assert found.requests == found.ok + sum(found.errors.values()) == 300
     assert found.unsent == 0
     # The requests that failed may have held every connection.

@@ -55,7 +55,7 @@ def test_the_calibration_is_for_the_constant_rate(used: list[str], found: str) -
 def test_an_option_has_its_readers() -> None:
     assert registry.readers("rate") == ["metronome", "oha", "wrk2"]
     assert registry.readers("connections") == [
-        *("metronome", "oha", "wrk2", "wrk", "python-bounded"),
+        *("metronome", "oha", "wrk2", "wrk", "python-bounded")
     ]
     assert registry.readers("tuning") == []
 

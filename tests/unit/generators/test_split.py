@@ -26,10 +26,7 @@ def test_a_rate_is_the_sum_of_its_shares(rate: Decimal, clients: int) -> None:
 
 
 def test_each_client_has_its_share() -> None:
-    assert split.shares(1001, 5, ["a", "b"]) == [
-        split.Share("a", 501, 3),
-        split.Share("b", 500, 2),
-    ]
+    assert split.shares(1001, 5, ["a", "b"]) == [split.Share("a", 501, 3), split.Share("b", 500, 2)]
     assert [one.rate for one in split.shares(None, 5, ["a", "b"])] == [None, None]
     # One alone has all of it, as it was asked for.
     assert split.shares(0.5, 5, ["a"]) == [split.Share("a", 0.5, 5)]

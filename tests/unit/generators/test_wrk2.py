@@ -175,7 +175,7 @@ def test_a_prime_number_of_connections_has_threads(
     asked = Request("http://h/", connections, threads, 2, 17, rate=10)
     (entry,) = wrk2.GENERATORS
     assert entry.command(asked, 30, "wrk2")[:5] == [
-        *("wrk2", "-t", str(chosen), "-c", str(connections)),
+        *("wrk2", "-t", str(chosen), "-c", str(connections))
     ]
 
 

@@ -153,12 +153,7 @@ def test_types_are_described_as_ec2_does() -> None:
         "SupportedUsageClasses": ["on-demand", "spot"],
     }
     assert ec2.offered([described]) == {"c7i.2xlarge": KIND}
-    bare = {
-        **described,
-        "InstanceType": "bare",
-        "VCpuInfo": {"DefaultVCpus": 8},
-        "BareMetal": True,
-    }
+    bare = {**described, "InstanceType": "bare", "VCpuInfo": {"DefaultVCpus": 8}, "BareMetal": True}
     alone = replace(KIND, cores=8, threads_per_core=1, threads=[], metal=True)
     assert ec2.offered([bare]) == {"bare": alone}
     with pytest.raises(msgspec.ValidationError, match="nitro"):
@@ -254,11 +249,7 @@ def test_a_core_with_one_thread_has_one_vcpu() -> None:
 
 def test_only_standard_instances_of_the_market_are_in_use() -> None:
     def running(kind: str, **more: Any) -> dict[str, Any]:
-        return {
-            "InstanceType": kind,
-            "CpuOptions": {"CoreCount": 4, "ThreadsPerCore": 2},
-            **more,
-        }
+        return {"InstanceType": kind, "CpuOptions": {"CoreCount": 4, "ThreadsPerCore": 2}, **more}
 
     instances = [
         running("c7i.2xlarge"),

@@ -223,10 +223,7 @@ def test_a_server_that_is_not_traced_need_not_let_itself(untraced: str, reason: 
 
 OTHERS = {"server": "5e0c", "client": "aaaa"}
 STACK = PythonStack(
-    framework="tornado",
-    server="uwsgi",
-    python_below="3.12",
-    python_reason="its loops crash there",
+    framework="tornado", server="uwsgi", python_below="3.12", python_reason="its loops crash there"
 )
 LAN = {"lan": NetworkProfile(description="as it is")}
 FAR = {**LAN, "transatlantic": NetworkProfile(rate_mbit=1000, delay_ms=45)}

@@ -154,9 +154,7 @@ def test_root_qdisc_is_parsed_from_the_output_of_tc() -> None:
     assert qdisc.root(NOQUEUE) == RootQdisc(kind="noqueue", handle="0:", parameters=None)
     assert qdisc.root(MQ) == RootQdisc(kind="mq", handle="8002:", parameters=None)
     assert qdisc.root(FAST_ETHERNET) == RootQdisc(
-        kind="tbf",
-        handle="1ab:",
-        parameters=Tbf(rate=12_500_000, burst=80_000, latency=0.05),
+        kind="tbf", handle="1ab:", parameters=Tbf(rate=12_500_000, burst=80_000, latency=0.05)
     )
     assert qdisc.root(netem(NetworkProfile(loss_percent=1))) == RootQdisc(
         kind="netem",

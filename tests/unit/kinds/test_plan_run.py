@@ -555,11 +555,7 @@ BOOK = Contract(path="/book", maximum_ms=4000)  # 0 to 3 s by design
         ({"generator": "python-sync", "requests": 1}, BOOK, 3 + 1),
         ({"generator": "python-async", "requests": 10}, BOOK, 3 + 1),
         ({"generator": "python-bounded", "requests": 100, "connections": 10}, BOOK, 16),
-        (
-            {"generator": "python-sync", "requests": 10},
-            SLOW,
-            10 * 0.5 + 1,
-        ),
+        ({"generator": "python-sync", "requests": 10}, SLOW, 10 * 0.5 + 1),
         ({"generator": "python-sync", "requests": 10}, INDEX, 1),
     ],
 )

@@ -127,14 +127,7 @@ def test_inputs_of_each_part_of_a_play(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        PLAYBOOK,
-        "roles/three/files/own.sh",
-        "files/some.conf",
-        "loadlab/run/n.py",
-        FILTERS,
-    ],
+    "name", [PLAYBOOK, "roles/three/files/own.sh", "files/some.conf", "loadlab/run/n.py", FILTERS]
 )
 def test_a_change_of_any_input_changes_the_fingerprint(tree: Path, name: str) -> None:
     def of() -> str:

@@ -46,8 +46,7 @@ def test_the_interval_of_a_median_is_scipys(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "wanted"),
-    [(3, 0.75), (4, 0.875), (5, 0.9375), (6, 0.95), (20, 0.95)],
+    ("count", "wanted"), [(3, 0.75), (4, 0.875), (5, 0.9375), (6, 0.95), (20, 0.95)]
 )
 def test_few_values_have_an_interval_of_a_lower_level(count: int, wanted: float) -> None:
     assert inference.level(count) == pytest.approx(wanted)

@@ -80,10 +80,7 @@ def test_decide_restores_what_another_profile_set() -> None:
     assert fewer.files == {}
     assert fewer.to_save == fewer.originals
     after = [*TUNED[:2], STOCK[2]]
-    assert states(fewer, *after) == {
-        SOMAXCONN: "already",
-        "unit.cron.service": "restored",
-    }
+    assert states(fewer, *after) == {SOMAXCONN: "already", "unit.cron.service": "restored"}
 
 
 def test_decide_restores_everything_under_an_empty_profile() -> None:

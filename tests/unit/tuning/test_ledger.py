@@ -212,13 +212,7 @@ def test_what_was_cut_by_an_earlier_attempt_is_not_called_refused() -> None:
 def row(key: str, state: LedgerState = "already") -> LedgerRow:
     before = "0" if state == "applied" else "1"
     return LedgerRow(
-        key=key,
-        requested="1",
-        before=before,
-        after="1",
-        state=state,
-        required=False,
-        reason="why",
+        key=key, requested="1", before=before, after="1", state=state, required=False, reason="why"
     )
 
 

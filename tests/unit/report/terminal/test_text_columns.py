@@ -11,9 +11,5 @@ def test_columns_are_as_wide_as_their_texts_and_those_without_any_are_left_out()
         Number("absent", lambda number: "-" if number > 9 else ""),
         Column("note", lambda number: "high" if number > 9 else ""),
     ]
-    assert table(columns, [1, 10.5]) == [
-        "name    rate  note",
-        "n1      1.00",
-        "n10.5  10.50  high",
-    ]
+    assert table(columns, [1, 10.5]) == ["name    rate  note", "n1      1.00", "n10.5  10.50  high"]
     assert table(columns, []) == []

@@ -135,10 +135,7 @@ def lanes(
 
 
 def mix(
-    endpoint: str,
-    endpoints: contract.Contracts,
-    answers: dict[str, contract.Answer],
-    url: str,
+    endpoint: str, endpoints: contract.Contracts, answers: dict[str, contract.Answer], url: str
 ) -> list[dict[str, object]]:
     """Return the entries of load_run_mix of the role load_run; none where ``endpoint``, a cell's,
     names one.
