@@ -52,7 +52,8 @@ def refuse_key(key: Path) -> None:
             f"sign: '{key}' cannot be read: {problem.strerror}. {instead}"
         ) from None
     public = _PUBLIC.match(begin)
-    if public and public[1] not in _agent():
+    # Without an agent ssh-add lists none.
+    if public and public[1] not in re.findall(rb"AAAA\S+", _run(["ssh-add", "-L"])[1].encode()):
         private = key.with_suffix("") if key.suffix == ".pub" else None
         instead = f"Give --sign {private}" if private and private.is_file() else "Give that"
         raise SignatureError(
@@ -126,11 +127,6 @@ def check(content: bytes, signature: bytes, signers: Path | None = None) -> Sign
             if _keygen(["-Y", "verify", *listed, "-I", name, *about], content)[0] == 0:
                 return Signer(fingerprint[1], name)
         return Signer(fingerprint[1], None)
-
-
-def _agent() -> list[bytes]:
-    """Return the public keys, in base64, that the ssh-agent has; none without an agent."""
-    return re.findall(rb"AAAA\S+", _run(["ssh-add", "-L"])[1].encode())
 
 
 def _keygen(words: list[str], content: bytes = b"") -> tuple[int, str]:

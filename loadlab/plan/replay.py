@@ -83,10 +83,11 @@ def with_times(options: Options, log: Survey, given_options: GivenOptions) -> Op
     duration_option, fits = given_options.get("duration"), log.span_s * options.speed
     limit = options.duration if duration_option not in (None, "") else DURATION_MAX_S
     if log.span_s > limit:
+        speed = plain(float(f"{fits / limit * 1.05:.2g}"))
         raise PlanError(
             f"{OPTION}: the log lasts {plain(log.span_s)} s at speed {plain(options.speed)}, and "
-            f"duration allows {plain(limit)} s. Give -e {SPEED}={_up(fits / limit)} or more, or a "
-            "part of the log."
+            f"duration allows {plain(limit)} s. Give -e {SPEED}={speed} or more, or a part of the "
+            "log."
         )
     if log.replay.busiest > RATE_MAX:
         raise PlanError(
@@ -104,11 +105,6 @@ def with_times(options: Options, log: Survey, given_options: GivenOptions) -> Op
     if given_options.get("rate") not in (None, "", [rate]):
         raise PlanError(f"rate: the log of {OPTION} has its own. Leave rate or {OPTION} out.")
     return replace(options, rate=[rate], duration=duration, warmup=min(options.warmup, duration))
-
-
-def _up(speed: float) -> str:
-    """Return a speed with two digits, rounded up."""
-    return plain(float(f"{speed * 1.05:.2g}"))
 
 
 def endpoint(log: Survey, names: Sequence[str]) -> str:

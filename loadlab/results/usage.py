@@ -20,11 +20,6 @@ def by_request(count: float | None, rep: Repetition) -> float | None:
     return None if count is None or not taken else count / taken
 
 
-def cpu_us(used: Processes, rep: Repetition) -> float | None:
-    """Return the CPU time of one service by request, µs; None where it is not known."""
-    return by_request(None if used.cpu_s is None else 1e6 * used.cpu_s, rep)
-
-
 def services(rep: Repetition) -> ServiceProcesses | None:
     """Return the processes of the server's services; None where they were not recorded."""
     return rep.telemetry.server.processes if rep.telemetry else None
@@ -56,8 +51,8 @@ def all_cpu_us(rep: Repetition) -> float | None:
 
 def _of_service(group: str) -> Callable[[Repetition], float | None]:
     def used_us(rep: Repetition) -> float | None:
-        used: Processes | None = getattr(services(rep), group, None)
-        return None if used is None else cpu_us(used, rep)
+        cpu_s: float | None = getattr(getattr(services(rep), group, None), "cpu_s", None)
+        return by_request(None if cpu_s is None else 1e6 * cpu_s, rep)
 
     return used_us
 

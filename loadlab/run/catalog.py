@@ -81,11 +81,6 @@ def load_yaml(path: Path) -> Any:
         raise yaml.YAMLError(f"it cannot be read: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:
         raise yaml.YAMLError(f"it is no text in UTF-8: {problem.reason}") from problem
-    return yaml_of(text)
-
-
-def yaml_of(text: str) -> Any:
-    """Return the content of a YAML text. Raises yaml.YAMLError."""
     return pickle.loads(_parsed(text))
 
 

@@ -85,10 +85,6 @@ class TuningProfile(_Sections, frozen=True, kw_only=True):
 
     backlog: Backlog
 
-    def of_reverse_proxy(self, name: str) -> list[ServiceSetting]:
-        """Return the settings of a reverse proxy."""
-        return self.reverse_proxies.get(name, [])
-
 
 def tuning_profile(root: Path, name: str) -> TuningProfile:
     """Return files/tuning/<name>.yml.

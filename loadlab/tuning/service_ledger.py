@@ -88,7 +88,7 @@ def serving_settings(
             required=entry.required,
         )
         for entry in sizing.proxy_settings(
-            profile.of_reverse_proxy(serving.reverse_proxy), serving.connections, proxy
+            profile.reverse_proxies.get(serving.reverse_proxy, []), serving.connections, proxy
         )
     ]
     readings = ledger.parse_readings(lines)

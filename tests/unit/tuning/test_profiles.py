@@ -17,7 +17,7 @@ def test_profile_without_backlog_has_that_of_stock() -> None:
 
 
 def entries(profile: profiles.TuningProfile) -> int:
-    of_nginx = profile.of_reverse_proxy("nginx")
+    of_nginx = profile.reverse_proxies.get("nginx", [])
     return sum([len(profile.sysctl), len(profile.machine), len(of_nginx), len(profile.postgresql)])
 
 
