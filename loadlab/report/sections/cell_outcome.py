@@ -49,7 +49,7 @@ def skipped(cells: Sequence[CellSummary]) -> str:
     counted = repetitions_words.counted([rep for cell in cells for rep in cell.repetitions])
     marks = [mark for cell in cells for mark in (cell.void_share, cell.answers) if mark]
     parts = [*([counted] if counted else []), *dict.fromkeys(map(words.reason, marks))]
-    return f" {', '.join(parts)}." if parts else ""
+    return f" {formatting.sentence(', '.join(parts))}." if parts else ""
 
 
 def void(cell: CellSummary, subject: str) -> Headline:

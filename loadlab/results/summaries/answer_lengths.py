@@ -6,7 +6,7 @@ those of the others: a page of an error with status 200 counts as right.
 
 from collections.abc import Sequence
 
-from loadlab.model import Reason, Repetition
+from loadlab.model import Load, Reason, Repetition
 from loadlab.reasons.row import over
 from loadlab.run.methods import comparison_rule
 
@@ -15,9 +15,12 @@ _ANSWERS_MIN = 1000
 _RIGHT = 0.99
 
 
-def changed(repetitions: Sequence[Repetition]) -> Reason | None:
+def changed(load: Load, repetitions: Sequence[Repetition]) -> Reason | None:
     """Return that the mean bytes that the server sent for each answer differ between repetitions of
     a cell; None where they do not, or are unknown. Answers that are known to be wrong are none."""
+    # Of a load of several lanes, the server sends the answers of all.
+    if load.lanes is not None:
+        return None
     bytes_by = {rep.repetition: sent for rep in repetitions if (sent := _bytes(rep)) is not None}
     if not bytes_by:
         return None
@@ -30,8 +33,7 @@ def changed(repetitions: Sequence[Repetition]) -> Reason | None:
 
 def _bytes(rep: Repetition) -> float | None:
     answers = rep.responses or 0
-    # Of a load of several lanes, the server sends the answers of all.
-    if rep.telemetry is None or rep.saturated is not None or answers < _ANSWERS_MIN:
+    if rep.telemetry is None or answers < _ANSWERS_MIN:
         return None
     if (rep.ok or 0) < _RIGHT * answers:
         return None

@@ -322,7 +322,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         repetitions=[short(result) for result in results],
         statistics=statistics,
         cost=CellCost(),
-        answers=answer_lengths.changed(results),
+        answers=answer_lengths.changed(first.cell.load, results),
         limit=limits.pooled(limits.of_cell(first.cell, results), statistics),
     )
     return replace(summary, cost=metrics.cost(summary))

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from loadlab.model import Repetition
+from loadlab.model import LaneTurns, Repetition
 from loadlab.report import words
 from loadlab.report.sections import cell_outcome, cells_section
 from loadlab.results.summaries import answer_lengths
@@ -23,14 +23,19 @@ def answering(number: int, sent: float, answers: int = 5000, ok: int | None = No
 
 def test_an_endpoint_that_answers_otherwise_at_the_next_repetition_is_told() -> None:
     reps = [answering(1, 8100), answering(2, 8120), answering(3, 310)]
-    found = present(answer_lengths.changed(reps))
+    found = present(answer_lengths.changed(builders.load(), reps))
     assert words.reason(found) == (
         "its answers changed: 8,120 bytes each in repetition 2, and 310 bytes in repetition 3, "
         "with headers and packets"
     )
     cell = builders.cell_summary("a", reps, answers=found)
     assert cells_section.remarks(cell)[0].code == "answers_changed"
-    assert "its answers changed: 8,120 bytes" in cell_outcome.skipped([cell])
+    assert cell_outcome.skipped([cell]).startswith(" Its answers changed: 8,120 bytes")
+
+
+def test_what_a_server_sends_in_several_lanes_is_of_no_cell() -> None:
+    closed = builders.load(lanes=LaneTurns())
+    assert answer_lengths.changed(closed, [answering(1, 1198), answering(2, 1382)]) is None
 
 
 @pytest.mark.parametrize(
@@ -45,4 +50,4 @@ def test_an_endpoint_that_answers_otherwise_at_the_next_repetition_is_told() -> 
     ],
 )
 def test_the_same_answers_are_not(last: Repetition) -> None:
-    assert answer_lengths.changed([answering(1, 236.0), last]) is None
+    assert answer_lengths.changed(builders.load(), [answering(1, 236.0), last]) is None
