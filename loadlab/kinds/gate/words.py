@@ -116,15 +116,15 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
         return f"{sides} of an earlier sitting: undecided{beside}."
     parts = [
         f"{GATES[row.metric].label} {answer(row)}, {formatting.difference(row)}"
+        for shared in ("slower", "faster")
         for row in head.rows
-        if row.answer in ("slower", "faster")
+        if row.answer == shared
     ]
     void = [_voids(head)] if any(count.void for count in head.voids) else []
     for shared in ("no difference", "undecided"):
         names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
         parts += [f"{shared} in {', '.join(names)}"] if names else []
-    overall = f"{_overall(head.answer, head.rows)} after {_after(verdict)}"
-    return " ".join([f"{sides}: {overall}: {'; '.join(parts)}.", *void])
+    return " ".join([f"{sides}, {_after(verdict)}: {'; '.join(parts)}.", *void])
 
 
 def compared(verdict: Verdict, head: HeadVerdict) -> str:
@@ -152,7 +152,8 @@ def _sides(verdict: Verdict, head: HeadVerdict) -> str:
     options = [variant.definition for variant in (head, verdict.base)]
     short = [_FOLDERS.sub("", option) for option in options]
     own, base = options if short[0] == short[1] else short
-    return f"The {_name(head)} ({own}) against the base ({base})"
+    subject = "The head" if head.name == "head" else formatting.sentence(_name(head))
+    return f"{subject} ({own}) against the base ({base})"
 
 
 def _after(verdict: Verdict) -> str:

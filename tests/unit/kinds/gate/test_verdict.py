@@ -405,9 +405,9 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     head, cpu, *_ = words.lines(found)
     assert head.startswith("head against base")
     assert cpu.startswith("CPU per request")
-    assert f": more CPU per request after {found.blocks} blocks in " in words.sentence(
-        found, found.heads[0]
-    )
+    sentence = words.sentence(found, found.heads[0])
+    assert f", {found.blocks} blocks in " in sentence
+    assert ": CPU per request more, +" in sentence
     group, answers_table = show.section(found).blocks
     assert "head (workers=2): CPU +" in str(group)
     assert "more" in str(group)
@@ -432,7 +432,12 @@ def test_only_a_worse_time_or_goodput_is_called_slower(
 ) -> None:
     found = Machine(plan(), changed).run()
     assert words.comment(found, None).startswith(f"### Load test: {told}\n")
-    assert f": {told.split(maxsplit=1)[1]} after " in words.sentence(found, found.heads[0])
+
+
+def test_what_is_worse_is_told_before_what_is_better() -> None:
+    found = Machine(plan(), {"cpu": 0.7, "memory": 1.3}).run()
+    sentence = words.sentence(found, found.heads[0])
+    assert sentence.index("memory more, ") < sentence.index("CPU per request less, ")
 
 
 def test_reason_of_several_metrics_is_told_once() -> None:
