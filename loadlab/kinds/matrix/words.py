@@ -106,7 +106,20 @@ def sentence(verdict: MatrixVerdict) -> str:
     rows = {row.name: row for row in verdict.candidates}
     if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement."
-    sentences = [f"Best of {plural(len(rows), 'candidate')}: {title(rows[verdict.best])}."]
+    gains = ", ".join(
+        f"{formatting.difference(lead)} over {reference} ({title(rows[lead.name])})"
+        for reference, lead in (
+            ("its server's own default", verdict.over_own_default),
+            ("2n+1 workers", verdict.over_rule),
+        )
+        if lead is not None
+    )
+    best = f"the best of {plural(len(rows), 'candidate')}"
+    is_best = verdict.chosen == verdict.best
+    taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
+    sentences = [f"Take {taken}{': ' if gains else ''}{gains}."]
+    if not is_best:
+        sentences.append(f"{formatting.sentence(best)}: {title(rows[verdict.best])}.")
     for answer in ("within the noise", "undecided"):
         names = [lead.name for lead in verdict.leads if standing(lead) == answer]
         if names:
@@ -120,17 +133,6 @@ def sentence(verdict: MatrixVerdict) -> str:
             if alone
             else "No block compared the contenders: the budget ended with the rounds."
         )
-    chosen = rows[verdict.chosen]
-    gains = [
-        f"{formatting.difference(lead)} over {reference} ({title(rows[lead.name])})"
-        for reference, lead in (
-            ("its server's own default", verdict.over_own_default),
-            ("2n+1 workers", verdict.over_rule),
-        )
-        if lead is not None
-    ]
-    taken = "it" if verdict.chosen == verdict.best else title(chosen)
-    sentences.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
     return " ".join(sentences)
 
 

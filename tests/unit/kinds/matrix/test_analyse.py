@@ -67,7 +67,8 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
     for lead, true in ((default, 1.0), (rule, 0.25)):
         assert present(lead.low) < true < present(lead.high)
         assert lead.answer == "faster"
-    assert "Take it: +" in matrix_words.sentence(found)
+    taken = f"Take Gunicorn gthread, 1 worker of 4 threads, the best of {len(found.candidates)} "
+    assert matrix_words.sentence(found).startswith(f"{taken}candidates: +")
 
 
 def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:
@@ -208,7 +209,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert rows[found.chosen].memory_bytes == 50_000_000
     built = page.build(tmp_path)
     headline = blocks.find(Headline, *built.answer)[0]
-    assert headline.text.startswith("Best of 11 candidates: Gunicorn gthread, 1 worker of")
+    assert headline.text.startswith("Take Gunicorn gthread, 1 worker of 4 threads")
     text = render(ROOT / "roles/report/templates/report.html.j2", built).decode()
     assert 'id="matrix"' in text
     assert f"stacks/{rows[found.chosen].stack}/reverse_proxy.conf" in text
