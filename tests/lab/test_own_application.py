@@ -1,6 +1,7 @@
 """Applications that know nothing of the lab, from nothing to a verified rate."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from .conftest import ROOT, SERVER, playbook, results, run, ssh
 
@@ -18,134 +20,31 @@ pytestmark = pytest.mark.lab
 SECRET = "swordfish-4711"
 
 
-def made(place: Path, **files: str) -> Path:
-    """An application's folder; dots of names are underscores."""
-    place.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (place / name.replace("_", ".")).write_text(textwrap.dedent(text).lstrip())
-    return place
+# Guide of docs/guides.md -> the folder that it makes, and what the lab says of the callable there.
+GUIDES = {
+    "Django": ("shop", "shop.wsgi:application speaks WSGI"),
+    "FastAPI": ("items", "main:app speaks ASGI"),
+    "Flask": ("notes", "app:app speaks WSGI"),
+}
 
 
-def django(place: Path) -> Path:
-    """What `django-admin startproject` makes with its admin, and one view."""
-    uv = str(Path(sys.executable).with_name("uv"))
-    start = [uv, "tool", "run", "--from", "django", "django-admin", "startproject", "shop"]
-    subprocess.run(start, cwd=place, check=True)
-    (place / "shop" / "shop" / "urls.py").write_text(
-        textwrap.dedent(
-            """
-            from django.contrib import admin
-            from django.http import HttpResponse
-            from django.urls import path
-
-            urlpatterns = [
-                path("", lambda request: HttpResponse("Hello from the shop")),
-                path("admin/", admin.site.urls),
-            ]
-            """
-        )
-    )
-    return made(
-        place / "shop",
-        requirements_txt="django\n",
-        app_yml="migrate: python manage.py migrate\n",
-        requests_yml="""
-        login: {path: /admin/login/, status: 200, pattern: csrfmiddlewaretoken}
-        home: /
-        """,
-    )
-
-
-def fastapi(place: Path) -> Path:
-    return made(
-        place / "items",
-        pyproject_toml="""
-        [project]
-        name = "items"
-        version = "1"
-        dependencies = ["fastapi"]
-        """,
-        main_py="""
-        from fastapi import FastAPI
-        from pydantic import BaseModel
-
-        app = FastAPI()
-
-
-        class Item(BaseModel):
-            name: str
-
-
-        @app.get("/")
-        async def root() -> dict[str, str]:
-            return {"message": "Hello World"}
-
-
-        @app.post("/items", status_code=201)
-        async def create(item: Item) -> Item:
-            return item
-        """,
-        requests_yml="""
-        create: {method: POST, path: /items, body: {name: pear}, status: 201, json: {name: pear}}
-        root: /
-        """,
-    )
-
-
-def flask(place: Path) -> Path:
-    return made(
-        place / "notes",
-        requirements_txt="flask\npsycopg2-binary\n",
-        prod_env=f"SECRET={SECRET}\n",
-        dump_sql="""
-        CREATE TABLE note (id serial PRIMARY KEY, text text NOT NULL);
-        INSERT INTO note (text) VALUES ('one'), ('two');
-        """,
-        app_yml="""
-        database: postgresql
-        dump: dump.sql
-        environment: prod.env
-        """,
-        requests_yml="""
-        notes: {path: /, schema: {type: array, minItems: 2}}
-        add: {method: POST, path: /, body: text=milk, status: 201, pattern: "^[0-9]+$"}
-        """,
-        app_py="""
-        import os
-
-        import psycopg2
-        from flask import Flask, jsonify, request
-
-        app = Flask(__name__)
-        assert os.environ["SECRET"]
-
-
-        def rows(statement, *values):
-            with psycopg2.connect(os.environ["DATABASE_URL"]) as connection:
-                with connection.cursor() as cursor:
-                    cursor.execute(statement, values)
-                    return cursor.fetchall()
-
-
-        @app.get("/")
-        def notes():
-            return jsonify(rows("SELECT id, text FROM note ORDER BY id LIMIT 5"))
-
-
-        @app.post("/")
-        def add():
-            statement = "INSERT INTO note (text) VALUES (%s) RETURNING id"
-            return str(rows(statement, request.form["text"])[0][0]), 201
-        """,
-    )
+def guided(guide: str, place: Path) -> Path:
+    """Make a guide's application by its blocks before the first measurement; return its folder."""
+    page = (ROOT / "docs/guides.md").read_text()
+    section = page.split(f"\n## {guide}\n")[1].split("\n    ansible-playbook ")[0]
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    (place / "lab").mkdir()
+    for block in re.findall(r"```sh\n(.*?)```", section, re.DOTALL):
+        words = ["bash", "-ec", block]
+        subprocess.run(words, cwd=place / "lab", env={**os.environ, "PATH": tools}, check=True)
+    return place / GUIDES[guide][0]
 
 
 def shop(place: Path) -> Path:
     """The application of docs/your_application.md: it admits whom it gave a token and a cookie."""
-    return made(
-        place / "shop",
-        requirements_txt="flask\n",
-        requests_yml="""
+    files = {
+        "requirements.txt": "flask\n",
+        "requests.yml": """
         login:
           {method: POST, path: /login, body: user=anna&password=pear, schema: {required: [token]}}
         product: /products/7
@@ -166,7 +65,7 @@ def shop(place: Path) -> Path:
           body: {cart: "{cart}"}
           status: 201
         """,
-        app_py="""
+        "app.py": """
         import hmac
         import secrets
 
@@ -222,15 +121,11 @@ def shop(place: Path) -> Path:
             check(request.get_json()["cart"])
             return jsonify(ordered=True), 201
         """,
-    )
-
-
-STRANGERS = {
-    "django": (django, "shop.wsgi:application speaks WSGI"),
-    "fastapi": (fastapi, "main:app speaks ASGI"),
-    "flask": (flask, "app:app speaks WSGI"),
-}
-TWO = {"django": ["login", "home"], "fastapi": ["create", "root"], "flask": ["notes", "add"]}
+    }
+    (place / "shop").mkdir()
+    for name, text in files.items():
+        (place / "shop" / name).write_text(textwrap.dedent(text).lstrip())
+    return place / "shop"
 
 
 def measured(folder: Path, run_id: str, **options: Any) -> str:
@@ -239,18 +134,19 @@ def measured(folder: Path, run_id: str, **options: Any) -> str:
     return run("lab.yml", app=str(folder), run_id=run_id, **load, **options)
 
 
-@pytest.mark.parametrize("name", STRANGERS)
-def test_application_from_outside_is_measured(name: str, tmp_path: Path, run_id: str) -> None:
-    make, found = STRANGERS[name]
-    folder = make(tmp_path)
+@pytest.mark.parametrize("guide", GUIDES)
+def test_application_of_a_guide_is_measured(guide: str, tmp_path: Path, run_id: str) -> None:
+    folder = guided(guide, tmp_path)
+    names = [*yaml.safe_load((folder / "requests.yml").read_text())]
+    assert len(names) == 2
     begun = time.monotonic()
-    printed = measured(folder, run_id, endpoint=TWO[name])
+    printed = measured(folder, run_id, endpoint=names)
     assert time.monotonic() - begun < 600
-    assert found in " ".join(printed.split())
+    assert GUIDES[guide][1] in " ".join(printed.split())
     answers = json.loads((ROOT / "results" / run_id / "answers.json").read_text())
-    assert set(answers) == {"static", *TWO[name]}
+    assert set(answers) == {"static", *names}
     cells = results(run_id)
-    assert set(cells) == {f"{tool} {one}" for tool in ("metronome", "wrk") for one in TWO[name]}
+    assert set(cells) == {f"{tool} {one}" for tool in ("metronome", "wrk") for one in names}
     for one in cells.values():
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0
@@ -275,7 +171,14 @@ def test_visitors_log_in_and_order(tmp_path: Path, run_id: str) -> None:
 
 
 def test_secrets_of_an_application_stay_where_they_belong(tmp_path: Path, run_id: str) -> None:
-    folder = flask(tmp_path)
+    folder = guided("Flask", tmp_path)
+    (folder / "prod.env").write_text(f"SECRET={SECRET}\n")
+    for name, line in {
+        "app.yml": "environment: prod.env",
+        "app.py": "os.environ['SECRET']",
+    }.items():
+        with (folder / name).open("a") as file:
+            file.write(f"{line}\n")
     printed = measured(folder, run_id)
     kept = (ROOT / "results" / run_id).rglob("*")
     texts = [path.read_bytes() for path in kept if path.is_file()]
@@ -297,7 +200,7 @@ def test_secrets_of_an_application_stay_where_they_belong(tmp_path: Path, run_id
 
 def test_what_the_object_speaks_decides(tmp_path: Path, run_id: str) -> None:
     """The manifest says otherwise; the server asks the object before any load."""
-    folder = fastapi(tmp_path)
+    folder = guided("FastAPI", tmp_path)
     (folder / "app.yml").write_text("module: main:app\ninterface: wsgi\n")
     process = playbook("lab.yml", app=str(folder), run_id=run_id, duration=1, warmup=0)
     printed, _ = process.communicate(timeout=600)
