@@ -157,6 +157,8 @@ _ROWS = (
             load="saturated",
             label="goodput at saturation",
             meaning="of the closed loop, requests/s.",
+            slower="lower",
+            faster="higher",
             side_by_side="saturated.goodput",
         ),
         ranks=1,

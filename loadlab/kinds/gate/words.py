@@ -86,8 +86,8 @@ def answer(row: VerdictRow) -> str:
 
 
 def _overall(shared: Answer, rows: Iterable[VerdictRow]) -> str:
-    """Return the answer of a head in words. A head of which no time or goodput is worse is not
-    slower: it takes more memory, say, and the words are more memory."""
+    """Return the answer of a head in words. A head of which no time is worse is not slower: it
+    takes more memory, say, and the words are more memory."""
     parts = [(answer(row), GATES[row.metric].label) for row in rows if row.answer == shared]
     if not parts or shared in dict(parts):
         return shared

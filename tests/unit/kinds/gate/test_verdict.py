@@ -423,13 +423,12 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
         ({"memory": 1.3}, "❌ more memory"),
         ({"memory": 0.7}, "✅ less memory"),
         ({"memory": 1.3, "cpu": 1.3}, "❌ more CPU per request and more memory"),
+        ({"goodput": 0.7}, "❌ lower goodput at saturation"),
         ({"memory": 1.3, "p50": 1.3}, "❌ slower"),
         ({}, "✅ no difference"),
     ],
 )
-def test_only_a_worse_time_or_goodput_is_called_slower(
-    changed: dict[str, float], told: str
-) -> None:
+def test_only_a_worse_time_is_called_slower(changed: dict[str, float], told: str) -> None:
     found = Machine(plan(), changed).run()
     assert words.comment(found, None).startswith(f"### Load test: {told}\n")
 
