@@ -93,7 +93,11 @@ _REFUSED = (
     "[, which holds {depth:,} connections]: it was full and refused {value:n connection}, "
     "while cores were idle"
 )
-_PARTS = {**SERVICES, "packets": "the kernel, for packets"}
+_PARTS = {
+    **SERVICES,
+    "packets": "the kernel, for packets",
+    "other_lanes": "the stacks beside it",
+}
 _DATABASE_WAITS = {"lock": "a lock", "disk": "the disk", "other": "something else"}
 
 

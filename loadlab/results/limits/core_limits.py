@@ -96,6 +96,7 @@ def _packets(evidence: Evidence, part: float) -> Check:
 
 
 def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
+    others = {"other_lanes": max(0.0, 1 - sum(parts.values()))} if evidence.cell.load.lanes else {}
     return check(
         "cores_busy",
         evidence.full,
@@ -104,6 +105,7 @@ def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
         cores=evidence.server.cores,
         opened=_opened(evidence),
         **parts,
+        **others,
     )
 
 

@@ -14,6 +14,7 @@ from loadlab.model import (
     CellLimit,
     Database,
     Facts,
+    LaneTurns,
     Latency,
     Processes,
     Reason,
@@ -424,6 +425,13 @@ def test_a_replay_without_a_limit_is_next_played_faster() -> None:
     rep = slow(server={}, ok=6000, latency_us=latency(p99=3000.0))
     assert words.following(limit(rep, played)) == "-e speed=10 sends the log twice as fast"
     assert "-e slo=" in words.following(limit(rep, builders.cell()))
+
+
+def test_most_of_a_core_that_several_lanes_fill_is_not_of_one() -> None:
+    full = slow(server={**FULL, "processes": services(application=0.2, reverse_proxy=0.1)})
+    lanes = replace(CLOSED, generator="metronome", lanes=LaneTurns(slice_s=0.05))
+    told = words.sentence(limit(full, builders.cell(load=lanes)))
+    assert "busy; of that the stacks beside it " in told
 
 
 def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
