@@ -145,13 +145,14 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     interval = ""
     if slowest.name == "p99":
         interval = quantities.interval(statistics.latency_interval_us.p99)
-    basis = "from the intended send time" if statistics.latency_basis == "scheduled" else ""
+    is_within = slowest.name == "p99" and slowest.bound != "at_least"
+    meaning = "99 % of the answers came within it" if is_within else ""
     at = ""
     if trial(summary.curves, entry):
         at = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
     part = getattr(statistics.own_us, slowest.name, None)
     own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
-    remark = ", ".join(filter(None, [at, interval or basis, own]))
+    remark = "; ".join(filter(None, [", ".join(filter(None, [at, interval, own])), meaning]))
     return Tile(slowest.name, latency_columns.text(slowest), "ms", remark)
 
 
