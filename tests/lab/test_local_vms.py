@@ -74,7 +74,7 @@ class Tuned(NamedTuple):
 
 class Untuned(NamedTuple):
     seen: dict[str, list[str]]
-    again: str  #: What a second untune printed.
+    repeated: str  #: What a second untune printed.
 
 
 def ledger(run_id: str) -> Path:
@@ -150,9 +150,9 @@ def test_a_kernel_of_its_own_takes_what_containers_refuse(name: str, tuned: Tune
     assert {f"{key} = {rows[key]['requested']}" for key in parameters} <= set(seen)
     assert "always [madvise] never" in seen
     assert not [line for line in seen if line.startswith("/swapfile ")]
-    most, now = (line.removeprefix("RX: ") for line in seen if re.fullmatch(r"RX: \d+", line))
+    limit, current = (line.removeprefix("RX: ") for line in seen if re.fullmatch(r"RX: \d+", line))
     ring = rows["nic.ring.rx"]
-    assert (ring["original"], ring["after"], now) == ("128", most, most)
+    assert (ring["original"], ring["after"], current) == ("128", limit, limit)
 
 
 def test_untune_leaves_nothing_and_a_second_one_changes_nothing(
@@ -160,7 +160,7 @@ def test_untune_leaves_nothing_and_a_second_one_changes_nothing(
 ) -> None:
     assert untuned.seen == before
     for name in HOSTS:
-        (line,) = [line for line in untuned.again.splitlines() if line.startswith(f"{name}  ")]
+        (line,) = [line for line in untuned.repeated.splitlines() if line.startswith(f"{name}  ")]
         assert "changed=0 " in line
 
 
@@ -168,7 +168,7 @@ def test_untune_leaves_nothing_and_a_second_one_changes_nothing(
 def test_after_a_power_cut_half_way_the_next_run_tunes_as_without(tuned: Tuned) -> None:
     for host in HOSTS.values():
         ssh(host, HOLD)
-    first = boots()
+    boots_before = boots()
     timer = "systemd-tmpfiles-clean.timer"
     tuning = playbook("playbooks/tune.yml", inventory=VMS, tuning="production", run_id=CUT_ID)
     try:
@@ -182,19 +182,19 @@ def test_after_a_power_cut_half_way_the_next_run_tunes_as_without(tuned: Tuned) 
         kill(tuning)
     assert not ledger(CUT_ID).exists()
 
-    again = tune(CUT_ID)
-    assert not set(boots()) & set(first)
+    retuned = tune(CUT_ID)
+    assert not set(boots()) & set(boots_before)
     for name, host in HOSTS.items():
-        assert again.rows[name].keys() == tuned.rows[name].keys()
+        assert retuned.rows[name].keys() == tuned.rows[name].keys()
         for key, row in tuned.rows[name].items():
-            other = again.rows[name][key]
+            after_cut = retuned.rows[name][key]
             # What its file sets at a boot is so already.
-            states = {row["state"], other["state"]}
-            assert len(states) == 1 or states == {"applied", "already"}, (row, other)
+            states = {row["state"], after_cut["state"]}
+            assert len(states) == 1 or states == {"applied", "already"}, (row, after_cut)
             for field in ("requested", "original", "after"):
-                assert other.get(field) == row.get(field), (row, other)
+                assert after_cut.get(field) == row.get(field), (row, after_cut)
         # Values, files, units, and the originals that the host keeps.
-        differing = set(again.seen[host]) ^ set(tuned.seen[host])
+        differing = set(retuned.seen[host]) ^ set(tuned.seen[host])
         assert not {line for line in differing if line.partition(" ")[0] not in OF_A_BOOT}
 
 
@@ -205,7 +205,7 @@ def test_teardown_removes_all() -> None:
     lab = f"lab-{SUBNET.replace('.', '-')}"
     # Interfaces, bridges and taps; tables of the firewall; processes.
     for command in ("ip -o link", "nft list tables", "ps -eww -o args="):
-        told = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
-        assert not [line for line in told.splitlines() if lab in line]
+        listed = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
+        assert not [line for line in listed.splitlines() if lab in line]
     groups = Path("/sys/fs/cgroup")
     assert not [*groups.glob(f"load{lab}-*"), *groups.glob(f"*/load{lab}-*")]
