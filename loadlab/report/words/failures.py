@@ -36,6 +36,8 @@ class BegunRun(Struct, frozen=True, kw_only=True):
 
     measured: bool  #: Whether it has a result.
     resume: str  #: The command that goes on with it; "" where that is the stage's own command.
+    #: Whether the lab made its hosts, and boots or makes again those that are gone.
+    makes_hosts: bool = False
 
 
 class Cause(Struct, frozen=True):
@@ -185,11 +187,17 @@ def last_lines(failures: Sequence[Failure], run: BegunRun | None) -> list[str]:
 def _line(failure: Failure, run: BegunRun | None) -> str:
     if failure.refusal or not failure.lost:
         return f"{failure.host}: {reason(failure)}"
-    goes_on = run is not None and run.measured and run.resume
-    command = f"go on with {goes_on}" if goes_on else "the same command goes on"
+    resume = run.resume if run is not None and run.measured else ""
+    if run is not None and run.makes_hosts:
+        remedy = "lab.yml brings it back where it is gone; then the same command goes on"
+        if resume:
+            remedy = f"This brings it back where it is gone, and goes on: {resume}"
+    else:
+        command = f"go on with {resume}" if resume else "the same command goes on"
+        remedy = f"When it answers again, {command}"
     return (
         f"{failure.host}: unreachable over SSH ({ssh_reason(failure.text)}) at the task "
-        f"'{failure.task}'. {_kept(run)}When it answers again, {command}"
+        f"'{failure.task}'. {_kept(run)}{remedy}"
     )
 
 

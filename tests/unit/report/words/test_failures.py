@@ -105,6 +105,16 @@ def test_after_a_loss_the_last_line_says_what_is_kept_and_how_to_go_on() -> None
         f"{words}{kept} When it answers again, go on with {resume}"
     ]
     assert failures.interrupted("", measured) == f"Interrupted. {kept} Go on with {resume}"
+    # Who waits for a virtual machine that lost its power waits for ever.
+    of_lab = BegunRun(measured=True, resume=resume, makes_hosts=True)
+    assert failures.last_lines([lost], of_lab) == [
+        f"{words}{kept} This brings it back where it is gone, and goes on: {resume}"
+    ]
+    of_lab = BegunRun(measured=False, resume=resume, makes_hosts=True)
+    assert failures.last_lines([lost], of_lab) == [
+        f"{words}Nothing was measured. lab.yml brings it back where it is gone; then the same "
+        "command goes on"
+    ]
     # A stage alone.
     stage = BegunRun(measured=True, resume="")
     assert failures.last_lines([lost], stage) == [f"{words}{kept} {same}"]

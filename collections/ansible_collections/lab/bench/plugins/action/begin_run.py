@@ -1,8 +1,8 @@
 """Action plugin lab.bench.begin_run: creates a run's folder, lock, plan and results/latest.
 
 The lock lasts until this ansible-playbook ends. Fails where another process holds the run, or
-another run on the same hosts. The result: ``new``, whether the run is, ``run_dir``, and ``whole``,
-whether the playbook has all stages.
+another run on the same hosts. The result: ``new``, whether the run is, ``run_dir``, ``whole``,
+whether the playbook has all stages, and ``makes_hosts``, whether a role of the lab makes its hosts.
 """
 
 import os
@@ -45,4 +45,5 @@ class ActionModule(ControllerAction[Arguments]):
             "new": new,
             "run_dir": str(run.path),
             "whole": args.begun.plan.is_new,
+            "makes_hosts": bool(args.begun.made_with),
         }

@@ -4,6 +4,7 @@ import atexit
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from ansible import context
 from ansible.executor.stats import AggregateStats
@@ -90,8 +91,8 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._failures: dict[str, Failure] = {}
         # Of each host where the last item of a loop failed.
         self._item_hosts: dict[str, str] = {}
-        # Folder of the run that was begun or resumed, and whether the playbook has all its stages.
-        self._run: tuple[Path, bool] | None = None
+        # What begin_run returned of the run that was begun or resumed.
+        self._run: dict[str, Any] | None = None
         self._status = 0
         self._screen = Screen(self._display, self._is_detailed)
         self._over = False
@@ -144,7 +145,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         if result.task.action == GATE:
             self._status = result.result["exit_status"]
         if result.task.action == "lab.bench.begin_run":
-            self._run = Path(result.result["run_dir"]), result.result["whole"]
+            self._run = result.result
         if self._shows_changes():
             super().v2_runner_on_ok(result)
         else:
@@ -200,12 +201,15 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def _begun_run(self) -> BegunRun | None:
         """Return the run that was begun or resumed; None where none was, as in check mode."""
-        if self._run is None or not RunDir(self._run[0]).plan.exists():
+        if self._run is None or not RunDir(path := Path(self._run["run_dir"])).plan.exists():
             return None
-        path, whole = self._run
         # A stage alone is given again as it was: it makes only its part of the run.
-        resume = all_kinds.of_run(path).resume_command(path) if whole else ""
-        return BegunRun(measured=bool(RunDir(path).measured()), resume=resume)
+        resume = all_kinds.of_run(path).resume_command(path) if self._run["whole"] else ""
+        return BegunRun(
+            measured=bool(RunDir(path).measured()),
+            resume=resume,
+            makes_hosts=self._run["makes_hosts"],
+        )
 
     def _end(self) -> None:
         """Print how to go on after an interruption, behind Ansible's own words."""
