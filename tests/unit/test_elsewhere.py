@@ -12,8 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.lab.bench.plugins.plugin_utils import elsewhere
 from msgspec import to_builtins
 
+from loadlab.run.errors import LabError
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +87,13 @@ def test_a_host_out_of_reach_is_named(tmp_path: Path) -> None:
     last = output.splitlines()[-1]
     assert last.startswith("one: unreachable over SSH (")
     assert "timed out) at the task " in last
+
+
+def test_a_lost_host_may_fail_its_task_instead() -> None:
+    problem = AnsibleConnectionFailure("Failed to connect to the host via ssh: timed out\n")
+    words = r"^server: unreachable over SSH \(timed out\)$"
+    with pytest.raises(LabError, match=words), elsewhere.failing_for_lost_hosts():
+        raise elsewhere.HostLost("server", problem)
 
 
 def test_the_watch_opens_a_port_forward_again_whose_ssh_ended(tmp_path: Path) -> None:

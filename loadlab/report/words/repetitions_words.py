@@ -13,7 +13,7 @@ def cut_off(step: str | None, unfetched: Sequence[str]) -> str:
     could not be fetched.
     """
     last = f", last seen {step}" if step else ""
-    return "; ".join([f"cut off: the controller went away{last}", *unfetched])
+    return "; ".join([f"cut off: the controller or a host went away{last}", *unfetched])
 
 
 def abandoned(cell_id: str, error: str) -> str:

@@ -260,7 +260,7 @@ def test_what_was_under_way_is_kept_as_cut_off(run_dir: Path) -> None:
     (found,) = derive_run.unfinished(run_dir)
     assert (found.repetition.path, found.step, found.unfetched) == (lost, "measuring", [])
     error = repetitions_words.cut_off(found.step, found.unfetched)
-    assert error == "cut off: the controller went away, last seen measuring"
+    assert error == "cut off: the controller or a host went away, last seen measuring"
     found.fail(error)
     derive_run.results(run_dir)
     assert result(run_dir, "cells/aiohttp-oha-400rps/rep-3").error == error
@@ -276,7 +276,7 @@ def test_what_could_not_be_fetched_is_failed_though_its_load_was_over(run_dir: P
     (found,) = derive_run.unfinished(run_dir, [{"server": "server", "reason": reason}])
     assert (found.repetition.path, found.unfetched) == (run_dir / WRK, [reason])
     error = repetitions_words.cut_off(found.step, found.unfetched)
-    assert error == f"cut off: the controller went away; {reason}"
+    assert error == f"cut off: the controller or a host went away; {reason}"
 
 
 def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:

@@ -2,8 +2,9 @@
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
@@ -11,6 +12,7 @@ from ansible.executor.task_executor import TaskExecutor
 from ansible.plugins.action import ActionBase
 from msgspec import Struct
 
+from loadlab.hosts.probe import ssh_reason
 from loadlab.run.errors import LabError
 
 
@@ -33,6 +35,19 @@ class HostLost(AnsibleConnectionFailure):  # type: ignore[misc]
     def __init__(self, host: str, problem: AnsibleConnectionFailure) -> None:
         super().__init__(str(problem))
         self.host = host
+
+
+@contextmanager
+def failing_for_lost_hosts() -> Iterator[None]:
+    """Turn HostLost into LabError: its task then fails, and its block may rescue it.
+
+    The task's own host stays in the play until the rescue does not reach the lost one either.
+    """
+    try:
+        yield
+    except HostLost as lost:
+        reason = ssh_reason(str(lost))
+        raise LabError(f"{lost.host}: unreachable over SSH ({reason})") from lost
 
 
 class Elsewhere:
