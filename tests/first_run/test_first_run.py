@@ -1,19 +1,25 @@
-"""The first command of a new user, on a Debian that has nothing for it. Needs root.
+"""The first command of a new user, on a Debian or Ubuntu that has nothing for it. Needs root.
 
 The machine is a file system of its own in namespaces of its own, so that nothing of it is left. It
 may not change the network, which is this machine's: the lab ends where it would boot its hosts.
 """
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from loadlab.run.catalog import load_yaml
+
 ROOT = Path(__file__).parents[2]
+RELEASES = load_yaml(ROOT / "files/releases.yml")
+HOSTS = load_yaml(ROOT / "roles/local_hosts/vars/main.yml")
 # What a clone, and the command, cannot do without.
 PACKAGES = "ca-certificates,git,make,python3"
 # By what this machine reaches package indexes, which that one is to reach as well.
@@ -48,30 +54,48 @@ tail -n 3 build.log
 
 
 def sources(release: str) -> str:
-    """A sources.list of this machine's own mirrors."""
+    """A sources.list of this machine's own mirrors, else of the archive itself."""
+    system, components = (RELEASES[release][key] for key in ("system", "components"))
     words = ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"]
     output = subprocess.run(
-        [*words, "Created-By: Packages", "Origin: Debian"],
+        [*words, "Created-By: Packages", f"Origin: {system}"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
     mirrors = dict(line.split() for line in output.splitlines())
-    debian, security = mirrors["Debian"], mirrors["Debian-Security"]
+    archive = HOSTS["__local_hosts_archives"][system]
+    main, security = (
+        mirrors.get(label, url)
+        for label, url in zip(archive["labels"], archive["urls"], strict=True)
+    )
     return (
-        f"deb {debian} {release} main\n"
-        f"deb {debian} {release}-updates main\n"
-        f"deb {security} {release}-security main\n"
+        f"deb {main} {release} {components}\n"
+        f"deb {main} {release}-updates {components}\n"
+        f"deb {security} {release}-security {components}\n"
     )
 
 
-@pytest.fixture(params=["bookworm", "trixie"])
+def keys(folder: Path) -> Path:
+    """Ubuntu's keys, from its package."""
+    with urllib.request.urlopen(HOSTS["__local_hosts_keys_url"], timeout=60) as answer:
+        content = answer.read()
+    assert hashlib.sha256(content).hexdigest() == HOSTS["__local_hosts_keys_sha256"]
+    package = folder / "keys.deb"
+    package.write_bytes(content)
+    subprocess.run(["dpkg-deb", "--extract", str(package), str(folder / "keys")], check=True)
+    return folder / "keys/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+
+
+@pytest.fixture(params=RELEASES)
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """The file system of a machine that was just set up, and a clone of this tree in it."""
     if os.geteuid() != 0:
         pytest.fail("the machine is a file system of root's, which only root can make")
     root = tmp_path / "machine"
     words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
+    if RELEASES[request.param]["system"] == "Ubuntu":
+        words.append(f"--keyring={keys(tmp_path)}")
     subprocess.run(
         [*words, request.param, str(root), "-"], input=sources(request.param), text=True, check=True
     )
@@ -85,7 +109,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(root)
 
 
-def test_the_first_command_sets_all_up_on_a_bare_debian(machine: Path) -> None:
+def test_the_first_command_sets_all_up_on_a_bare_machine(machine: Path) -> None:
     # Whatever is begun there ends with the first process, and that one with this.
     words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", MACHINE]
     output = subprocess.run(
@@ -101,7 +125,7 @@ def test_the_first_command_sets_all_up_on_a_bare_debian(machine: Path) -> None:
         text=True,
         timeout=LIMIT_S,
     ).stdout
-    # It went as far as it may, and the generator was built meanwhile by what Debian has.
+    # It went as far as it may, and the generator was built meanwhile by what the system has.
     assert re.findall(r"TASK \[(.*)\]", output)[-1].startswith("local_hosts : Boot the hosts"), (
         output
     )

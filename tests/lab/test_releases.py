@@ -1,13 +1,16 @@
-"""What needs Debian 12: uWSGI's event loops, on hosts of that release, from deploy to result."""
+"""Releases beside the default: Debian 12, which uWSGI's event loops need, from deploy to result;
+and Ubuntu 24.04, from new hosts to the report and back."""
 
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from .conftest import ROOT, SERVER, SUBNET, playbook, results, run, ssh, stages
 from .test_stacks import APPS
+from .test_tuning import look
 
 pytestmark = pytest.mark.lab
 
@@ -81,3 +84,57 @@ def test_refused_on_newer_pythons() -> None:
     assert "crash on Python 3.12 and newer" in told
     assert "-e local_hosts_release=bookworm" in told
     assert "Nothing was changed" in told
+
+
+UBUNTU = {"local_hosts_release": "noble", "run_id": "test-releases-ubuntu"}
+
+
+@pytest.fixture(scope="module")
+def ubuntu() -> dict[str, list[str]]:
+    """What new hosts have, with a PostgreSQL that runs."""
+    shutil.rmtree(ROOT / "results" / UBUNTU["run_id"], ignore_errors=True)
+    run(*stages("hosts"), local_hosts_release="noble", local_hosts_fresh=True)
+    assert "VERSION_CODENAME=noble" in ssh(SERVER, "cat /etc/os-release")
+    ssh(SERVER, "systemctl --quiet enable --now postgresql")
+    return look()
+
+
+def test_tuning_of_ubuntu_is_taken_back_whole(ubuntu: dict[str, list[str]]) -> None:
+    run(*stages("tune"), tuning="production", **UBUNTU)
+    assert look() != ubuntu
+    run("playbooks/untune.yml", local_hosts_release="noble")
+    assert look() == ubuntu
+
+
+@pytest.mark.usefixtures("ubuntu")
+@pytest.mark.parametrize(("framework", "server"), [("flask", "uwsgi"), ("django", "gunicorn")])
+def test_ubuntu_up_to_the_report(framework: str, server: str) -> None:
+    asked = {"framework": framework, "server": server, "endpoint": "agents", "rate": 50}
+    words = {**UBUNTU, "run_id": f"{UBUNTU['run_id']}-{server}"}
+    shutil.rmtree(ROOT / "results" / words["run_id"], ignore_errors=True)
+    run("lab.yml", **asked, duration=5, warmup=1, **words)
+    result = results(words["run_id"])["metronome agents"]
+    assert result["reverse_proxy_requests"] == result["requests"] == 250
+    assert sum(result["errors"].values()) == 0
+    assert "Ubuntu 24.04" in (ROOT / "results" / words["run_id"] / "report.html").read_text()
+    again = run("lab.yml", "-v", **words)
+    assert f"server: {framework} already deployed, nothing to do" in again
+    assert "changed=0 " in again.rpartition("server  ")[2]
+
+
+def test_an_archive_that_does_not_answer_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One that this machine's apt does not have.
+    debian = "ID=debian" in Path("/etc/os-release").read_text().splitlines()
+    release, archive = (
+        ("noble", "archive.ubuntu.com/ubuntu") if debian else ("trixie", "deb.debian.org/debian")
+    )
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    made = {"local_hosts_release": release, "local_hosts_cache": str(tmp_path)}
+    process = playbook("playbooks/hosts.yml", generator="wrk", **made)
+    told = " ".join(process.communicate(timeout=120)[0].split())
+    assert process.returncode != 0
+    assert f"{release} comes from http://{archive}, which this machine cannot use: " in told
+    assert "Set a proxy (http_proxy)" in told
+    assert "No host was made." in told

@@ -120,7 +120,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/unmonitor.yml -e monitoring_state=/etc", "/etc is not the lab's: its mark, the fi"),
     (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: debian-12"),
     (f"{A} -e local_hosts_kind=vm", "'vm' is not known. There are: container, machine."),
-    (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
+    (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm, noble."),
     # Names that options had before.
     (
         f"{A} -e front=none -e reuse=no",

@@ -23,12 +23,13 @@ GRUB_DISABLE_LINUX_UUID=true
 GRUB_DISABLE_OS_PROBER=true
 GRUB_CMDLINE_LINUX="console=ttyS0"
 END
-# Until the first update-grub, which needs the disk.
-cat >"$root/boot/grub/grub.cfg" <<'END'
+# Until the first update-grub, which needs the disk. The links to the kernel are in / on Debian, in /boot on Ubuntu.
+kernel=$(echo "$root"/boot/vmlinuz-*)
+cat >"$root/boot/grub/grub.cfg" <<END
 serial
 terminal_output serial
-linux /vmlinuz root=/dev/vda ro console=ttyS0
-initrd /initrd.img
+linux /boot/${kernel##*/} root=/dev/vda ro console=ttyS0
+initrd /boot/initrd.img-${kernel##*/vmlinuz-}
 boot
 END
 echo '/dev/vda / ext4 errors=remount-ro 0 1' >"$root/etc/fstab"
