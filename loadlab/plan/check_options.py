@@ -234,6 +234,8 @@ def refuse_role_options(variables: Mapping[str, object], specs: Specs) -> None:
 
 def _list(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     elements = value if isinstance(value, list) else str(value).split(",")
+    if not elements:
+        raise PlanError(f"{name}: it is empty. Give one or several values, or leave {name} out.")
     if spec.elements != "str":
         return [*sorted({_number(name, element, spec.of_element) for element in elements})]
     words = [str(element).strip() for element in elements if str(element).strip()]

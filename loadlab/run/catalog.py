@@ -93,8 +93,8 @@ def _parsed(text: str) -> bytes:
     """
     try:
         return pickle.dumps(yaml.load(text, Loader=_Loader))
-    except ValueError as problem:
-        # Of a date that no calendar has.
+    except (ValueError, AttributeError) as problem:
+        # PyYAML's own, of a date that no calendar has, and of none.
         raise yaml.YAMLError(str(problem)) from problem
 
 

@@ -75,6 +75,7 @@ def of_rate(rate: Any) -> dict[str, Any]:
 STUDIES: dict[str, dict[str, Any]] = {
     "cell": {"cells": [CELL], "scales": {"smoke": {}, "large": {"duration": 60}}},
     "zero": of_rate(0),
+    "hollow": {"cells": [{**CELL, "options": {**CELL["options"], "connections": []}}]},  # type: ignore[dict-item]
     "typo": {"cells": [{**CELL, "options": {"raet": 1}}]},
     "old": {"cells": [{**CELL, "options": {"framework": "aiohttp", "front": "none"}}]},
     "mute": {"cells": [CELL], "claims": [{"statement": "so"}]},
@@ -403,6 +404,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
+    (
+        "lab.yml -e study=hollow",
+        "study hollow, cell one: connections: it is empty. Give one or sev",
+    ),
     ("lab.yml -e study=typo", "cell one: option: 'raet' is not known. There are: app, arrivals, b"),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
