@@ -3,23 +3,25 @@
 from pathlib import Path
 
 import pytest
-from ansible_collections.lab.bench.plugins.action.follow import finished, last_line
+from ansible_collections.lab.bench.plugins.action.follow import exit_status, last_line
 
 RUNNING = '{"started": true, "finished": false, "ansible_job_id": "j5410.17277"}'
 DONE = '{"changed": true, "stdout": "", "stderr": "", "rc": 0, "cmd": ["cargo"], "msg": ""}'
+NOT_STARTED = '{"failed": true, "msg": "[Errno 2] No such file or directory: b\'nice\'"}'
 FAILED = '{"failed": true, "cmd": ["cargo"], "msg": "non-zero return code", "rc": 101}'
 
 
 @pytest.mark.parametrize(
-    ("text", "over"), [(RUNNING, False), (RUNNING[:30], False), (DONE, True), (FAILED, True)]
+    ("text", "status"),
+    [(RUNNING, None), (RUNNING[:30], None), (DONE, 0), (FAILED, 101), (NOT_STARTED, 1)],
 )
-def test_job_is_finished_once_its_status_file_says_so(
-    tmp_path: Path, text: str, over: bool
+def test_command_has_ended_once_its_status_file_has_the_result(
+    tmp_path: Path, text: str, status: int | None
 ) -> None:
-    status = tmp_path / "j5410.17277"
-    assert not finished(status)
-    status.write_text(text)
-    assert finished(status) is over
+    file = tmp_path / "j5410.17277"
+    assert exit_status(file) is None
+    file.write_text(text)
+    assert exit_status(file) == status
 
 
 def test_last_line_is_the_last_that_says_something(tmp_path: Path) -> None:

@@ -15,14 +15,15 @@ from loadlab.report.terminal.progress_line import Status
 from loadlab.run import formatting
 
 
-def finished(results_file: Path) -> bool:
-    """Return whether Ansible's status file reports the job's end; False for a partly
-    written file."""
+def exit_status(results_file: Path) -> int | None:
+    """Return the exit status of a command by Ansible's status file, 1 where it did not start; None
+    while it runs, or of a partly written file."""
     try:
-        # The file has the key `finished` while the job runs; afterwards it holds the task's result.
-        return bool(json.loads(results_file.read_text()).get("finished", True))
+        result = json.loads(results_file.read_text())
     except (FileNotFoundError, json.JSONDecodeError):
-        return False
+        return None
+    # The file has the key `finished` while the job runs; afterwards it holds the task's result.
+    return int(result.get("rc", 1)) if result.get("finished", True) else None
 
 
 def last_line(log: Path) -> str:
@@ -32,7 +33,7 @@ def last_line(log: Path) -> str:
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """An asynchronous task of the controller."""
+    """An asynchronous command of the controller."""
 
     title: str  #: What it does, in words.
     results_file: Path  #: The status file that Ansible returned when it started the task.
@@ -40,13 +41,17 @@ class Arguments(Struct, kw_only=True, frozen=True):
 
 
 class ActionModule(ControllerAction[Arguments]):
-    """Waits for the job and shows the last line of its log."""
+    """Waits for the command and shows the last line of its log; returns its exit status.
+
+    async_status would look for the file in the home directory of the password database, which is
+    not where Ansible put it if HOME names another.
+    """
 
     def work(self, args: Arguments) -> dict[str, object]:
         begun = time.monotonic()
-        while not finished(args.results_file):
+        while (status := exit_status(args.results_file)) is None:
             waited = formatting.lasting(time.monotonic() - begun)
             words = f"{args.title}, waited {waited}: {last_line(args.log)[:90]}"
             under_way(Status(plain(self.variables["inventory_hostname"]), words))
             time.sleep(1)
-        return {}
+        return {"exit_status": status}
