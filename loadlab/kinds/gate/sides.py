@@ -118,13 +118,15 @@ def incomparable(
     """
     for side, values in sides.items():
         measured: ByBlock = getattr(cells, side)
+        reps = [(cells.load, rep) for block in measured.values() for rep in block if cells.load]
+        # A load of several lanes has no percentile of too few answers.
+        if few := effect.few_answers(metric, side, reps, latency_of):
+            return few
         if measured and not values:
             return Reason(code="value_absent", facts={"side": side})
         zero = effect.value_0({side: [*values.values()]}) if GATES[metric].relative else None
-        reps = [(cells.load, rep) for block in measured.values() for rep in block if cells.load]
-        reason = zero or effect.few_answers(metric, side, reps, latency_of)
-        if reason:
-            return reason
+        if zero:
+            return zero
     return None
 
 

@@ -297,6 +297,15 @@ def test_what_cannot_be_compared_is_shown_of_both_sides() -> None:
     assert (p99.base, p99.head) == pytest.approx((4000, 4000), rel=0.1)
 
 
+def test_too_few_answers_are_why_a_load_of_several_lanes_has_no_p99() -> None:
+    def without(_: Item, result: Result) -> Result:
+        return replace(result, lane_times=LaneTimes(p50_us=900.0, p99_us=None))
+
+    p99 = rows(Machine(plan(budget="1m"), requests=352, change=without).run())["p99"]
+    assert p99.reason.code == "few_answers_compared"
+    assert words.why(p99).startswith("a repetition of the base has 352 answers, too few for a p99")
+
+
 def test_variant_without_a_valid_repetition_is_named() -> None:
     def void(item: Item, result: Result) -> Result:
         if item.cell.variant == "head" and item.cell.load.mode == "closed":
