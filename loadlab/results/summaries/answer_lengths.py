@@ -13,6 +13,8 @@ from loadlab.run.methods import comparison_rule
 # With fewer answers, bodies that differ by nature have other means by chance.
 _ANSWERS_MIN = 1000
 _RIGHT = 0.99
+# The acknowledgement that the kernel sends ahead of an answer later than 40 ms, with its headers.
+_ACKNOWLEDGEMENT_BYTES = 66
 
 
 def changed(load: Load, repetitions: Sequence[Repetition]) -> Reason | None:
@@ -25,7 +27,8 @@ def changed(load: Load, repetitions: Sequence[Repetition]) -> Reason | None:
     if not bytes_by:
         return None
     shortest, longest = (pick(bytes_by, key=bytes_by.__getitem__) for pick in (min, max))
-    change, limit = bytes_by[longest] / bytes_by[shortest] - 1, comparison_rule().answers_change
+    change = (bytes_by[longest] - _ACKNOWLEDGEMENT_BYTES) / bytes_by[shortest] - 1
+    limit = comparison_rule().answers_change
     own = {"longest": longest, "bytes": bytes_by[longest]}
     own |= {"shortest": shortest, "least_bytes": bytes_by[shortest]}
     return next(over("answers_changed", change, limit, **own), None)
