@@ -131,6 +131,8 @@ class StudyCell(StudyLoad, kw_only=True, frozen=True):
     name: str  #: Name that claims and figures use.
     variant: str | None = None  #: Name of its variant, of a comparison of variants.
     options: GivenOptions  #: Main variables of this cell, which nothing overrides.
+    #: Names of these whose values were made of the run's own variables.
+    derived: list[str] = field(default_factory=list)
 
 
 class Variant(Record, kw_only=True, frozen=True):

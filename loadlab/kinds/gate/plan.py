@@ -108,16 +108,22 @@ def study(root: Path, options: GivenOptions) -> Study:
         compared = [variants.variant(root, BASE, str(options[BASE]), rest), *heads]
         load["rate"] = {"fraction": rule.gate_fraction, "of": [BASE]}
     description = "variants, block by block, until the answer is clear"
-    cells = [cell for variant in compared for cell in _cells(variant)]
+    cells = [cell for variant in compared for cell in _cells(root, variant)]
     return replace(without_file("gate", description, load, cells), variants=compared)
 
 
-def _cells(variant: Variant) -> list[StudyCell]:
+def _cells(root: Path, variant: Variant) -> list[StudyCell]:
     """Return a variant's cell at the constant rate, and that of the closed loop."""
+    # The application of a git ref or with other packages is made of the run's.
+    own = variants.given_options(root, variant.name, variant.definition)
+    derived = [name for name in variant.options if name == "app" and name not in own]
     closed = {**variant.options, "generator": registry.saturating(), "rate": None}
     return [
-        StudyCell(name=variant.name, variant=variant.name, options=variant.options),
-        StudyCell(name=variant.name + side_by_side.SATURATED, variant=variant.name, options=closed),
+        StudyCell(name=name, variant=variant.name, options=options, derived=derived)
+        for name, options in (
+            (variant.name, variant.options),
+            (variant.name + side_by_side.SATURATED, closed),
+        )
     ]
 
 

@@ -49,9 +49,7 @@ def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
     run's other options. Raises PlanError for a file that cannot be read, and for a name that no
     variant may override.
     """
-    options = (
-        _of_words(name, option) if "=" in option else _of_file(name, path_of(root, name, option))
-    )
+    options = given_options(root, name, option)
     for key in options:
         if key in _REFUSED:
             raise PlanError(f"{name}: '{key}' cannot differ between variants: {_REFUSED[key]}.")
@@ -73,6 +71,13 @@ def variant(root: Path, name: str, option: str, rest: GivenOptions) -> Variant:
         options = {**options, "tuning": _tuning(name, profile, options["postgresql"])}
     kept = {key: value for key, value in options.items() if key in OPTIONS}
     return Variant(name=name, definition=option, options=kept, commit=commit)
+
+
+def given_options(root: Path, name: str, option: str) -> GivenOptions:
+    """Return the options of a variant as the user gave them. Raises PlanError."""
+    if "=" in option:
+        return _of_words(name, option)
+    return _of_file(name, path_of(root, name, option))
 
 
 def _of_words(name: str, option: str) -> GivenOptions:

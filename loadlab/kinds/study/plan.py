@@ -50,7 +50,8 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         first = first or planned.options
         _refuse_another_log(study, entry, first, planned.options)
         # The user's options leave fewer candidates, and each has those.
-        unused.append((() if study.candidates else entry.options, planned.options.generator))
+        own_names = () if study.candidates else entry.options.keys() - entry.derived
+        unused.append((own_names, planned.options.generator))
     checked = ask.cross_check and first is not None and first.cross_check
     user_options.refuse_unused(ask.user, filled, f"the {_title(study)}", unused, checked)
     if first is None:

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from loadlab.kinds import plan_run as planning
+from loadlab.plan.plan_document import Plan
 from loadlab.report.words import labels, planned_words
 from loadlab.run.errors import PlanError
 from loadlab.stacks import application, requirements
@@ -222,12 +224,18 @@ def test_variants_of_an_own_application_are_its_git_refs(tmp_path: Path) -> None
         (made / "app.py").write_text(text)
         for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "x"]):
             subprocess.run([*git, *words], check=True)
-    own = {"framework": "", "app": str(made), "endpoint": "root", "head": "ref=HEAD"}
-    stacks = [*builders.plan(**own, base="ref=HEAD~1").stacks.values()]
+    own = {"app": str(made), "endpoint": "root", "head": "ref=HEAD"}
+
+    def planned(**options: str) -> Plan:
+        return planning.plan(builders.request({**own, **options}, user=[*own, *options]))
+
+    stacks = [*planned(base="ref=HEAD~1").stacks.values()]
     assert {stack.framework for stack in stacks} == {"my-shop"}
     assert len({stack.source for stack in stacks}) == 2
-    pinned = builders.plan(**own, base="flask==3").stacks.values()
+    pinned = planned(base="flask==3").stacks.values()
     assert len({stack.lock for stack in pinned}) == 2
+    with pytest.raises(PlanError, match="would change nothing: each cell of the comparison has"):
+        planned(base=f"app={made}", head=f"app={made},ref=HEAD")
 
 
 @pytest.mark.parametrize(
