@@ -109,8 +109,24 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
         ", ".join(filter(None, [f"{labels.stack(entry.cell.cell)} on {entry.path}", best])),
         entry.anchor,
         [tile for tile in figures if tile.value != formatting.NONE],
-        limits.whole(entry.cell.limit) if entry.cell.limit else "",
+        _limit(summary, entry),
     )
+
+
+def _limit(summary: Summary, entry: Entry) -> str:
+    """Return what limited a cell; where nothing did, also what limited its closed loop."""
+    own = entry.cell.limit
+    if own is None:
+        return ""
+    saturated = [
+        limits.whole(cell.limit)
+        for cell in summary.cells
+        if (cell.base, cell.purpose) == (entry.cell.cell_id, "closed_loop")
+        if cell.limit and cell.limit.limit.code not in ("none", "unknown")
+    ]
+    if own.limit.code != "none" or not saturated:
+        return limits.whole(own)
+    return f"{limits.whole(own)} At saturation, {saturated[0][:1].lower()}{saturated[0][1:]}"
 
 
 def trial(trials: Sequence[T], entry: Entry) -> T | None:

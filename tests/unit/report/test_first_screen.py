@@ -121,6 +121,22 @@ def test_what_a_request_costs_has_its_interval_noise_floor_and_price(
     assert remark.startswith("at 16,000 requests/s, the highest rate within the objective")
 
 
+def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path, 1, 1, 5)
+    (cell,) = [entry.cell for entry in entries(summary)]
+    own = CellLimit(
+        limit=Reason(code="none", value=3010.0, limit=1e5,
+                     facts={"busy": 0.4, "rate": 500.0, "failed": 0}),
+        agree=1, of=1, ruled_out=[], unrecorded=[], mean_us=None, account=[],
+    )  # fmt: skip
+    full = replace(own, limit=Reason(code="cores_busy", value=0.99, limit=0.9, facts={"cores": 2}))
+    loop = replace(cell, cell_id="loop", base=cell.cell_id, purpose="closed_loop", limit=full)
+    both = replace(summary, cells=[replace(cell, limit=own), loop])
+    (board,) = tiles.build(both, entries(both), {})
+    assert board.limit.startswith("No limit was reached: ")
+    assert " At saturation, limited by the server's 2 cores: 99 % busy. Next: " in board.limit
+
+
 def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:
     # All held the rate, and no response time is known.
     summary = runs.many(tmp_path, 3, 1, 5)
