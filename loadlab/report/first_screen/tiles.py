@@ -8,7 +8,12 @@ from typing import TypeVar
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
 from loadlab.report.html import Block, Headline
-from loadlab.report.sections import cell_outcome, cells_section, latency_columns
+from loadlab.report.sections import (
+    cell_outcome,
+    cells_section,
+    curves_section,
+    latency_columns,
+)
 from loadlab.report.words import cost_words, labels, quantities
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words.labels import Entry
@@ -144,7 +149,8 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
             "highest rate", f"{searched.highest_rate:,g}", "requests/s", f"with {objective}"
         )
     if drawn and drawn.within:
-        remark = f"with {labels.objective(drawn.slo)}, of those measured"
+        above = "; higher ones not judged" if curves_section.is_open_above(drawn) else ""
+        remark = f"with {labels.objective(drawn.slo)}, of those measured{above}"
         return Tile("highest rate", f"{drawn.within:,g}", "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":

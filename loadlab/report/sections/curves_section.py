@@ -54,12 +54,18 @@ def within(summary: Summary, paths: Paths) -> list[str]:
     by_slo: dict[str, list[str]] = {}
     for curve, where in _where(summary, paths):
         if curve.within is not None:
-            rate = f"{curve.within:,g} requests/s on {where}"
+            above = " (higher rates not judged)" if is_open_above(curve) else ""
+            rate = f"{curve.within:,g} requests/s on {where}{above}"
             by_slo.setdefault(_stayed(curve.slo), []).append(rate)
     stacks = formatting.listed(sorted(set(labels.names([curve.cell for curve in summary.curves]))))
     return [
         f"{stacks}: {stayed} up to {formatting.listed(rates)}." for stayed, rates in by_slo.items()
     ]
+
+
+def is_open_above(curve: CurveSummary) -> bool:
+    """Return whether a rate above the highest that met the objective could not be judged."""
+    return any(rate > (curve.within or 0.0) for rate in curve.undecided)
 
 
 def lines(summary: Summary, paths: Paths) -> list[str]:

@@ -7,11 +7,13 @@ from msgspec.structs import replace
 
 from loadlab.kinds import page as report
 from loadlab.model import CurveSummary, Summary
+from loadlab.report.first_screen import tiles
 from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import Figure, Headline, Results, Table, Text
 from loadlab.report.sections import curves_section
 from loadlab.report.sections.cells_section import CellSection
 from loadlab.report.terminal import cell_lines
+from loadlab.report.words import labels
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
@@ -174,11 +176,23 @@ def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path)
 
 def test_the_tile_names_the_highest_rate_of_the_curve(page: report.Page) -> None:
     (board,) = blocks.find(Board, *page.answer)
-    tiles = {one.name: one for one in board.tiles}
-    assert tiles["highest rate"].value == "1,200"
-    assert tiles["highest rate"].remark == "with p99 up to 100 ms and no errors, of those measured"
-    assert tiles["p99"].remark.startswith("at 1,300 requests/s")
-    assert tiles["p99"].remark.endswith("; 99 % of the answers came within it")
+    shown = {one.name: one for one in board.tiles}
+    assert shown["highest rate"].value == "1,200"
+    assert shown["highest rate"].remark == "with p99 up to 100 ms and no errors, of those measured"
+    assert shown["p99"].remark.startswith("at 1,300 requests/s")
+    assert shown["p99"].remark.endswith("; 99 % of the answers came within it")
+
+
+def test_the_highest_rate_is_not_said_to_be_the_highest_where_higher_ones_are_void(
+    run: Path,
+) -> None:
+    (found,) = summary(run).curves
+    void = replace(summary(run), curves=[replace(found, within=310.0, undecided=[620.0])])
+    (told,) = curves_section.within(void, {})
+    assert told.endswith("up to 310 requests/s on /agents (higher rates not judged).")
+    measured = labels.entries([one for one in void.cells if one.purpose == "measure"], {})
+    (board,) = tiles.build(void, measured, {})
+    assert board.tiles[0].remark.endswith(", of those measured; higher ones not judged")
 
 
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
