@@ -227,16 +227,13 @@ def _seconds(totals: Totals) -> float:
     return best
 
 
-def _us(value: str, unit: str) -> tuple[float, float]:
-    """Return a printed time with two decimals in µs, and its rounding error in µs."""
-    return float(value) * UNIT_US[unit], HALF_DIGIT * UNIT_US[unit]
-
-
 def _spectrum(lines: Lines) -> _Spectrum:
     distribution = []
     for name in _PERCENTILES:
         match = lines.take(f"{name}%", rf"{re.escape(name)}% +({NUMBER})(us|ms|s|m|h)")
-        distribution.append((float(name), *_us(match[1], match[2])))
+        # The value, and the rounding error of its two decimals.
+        unit_us = UNIT_US[match[2]]
+        distribution.append((float(name), float(match[1]) * unit_us, HALF_DIGIT * unit_us))
     lines.take("spectrum", r"Detailed Percentile spectrum:")
     lines.take("columns", r"Value +Percentile +TotalCount +1/\(1-Percentile\)")
     rows: list[tuple[int, int]] = []

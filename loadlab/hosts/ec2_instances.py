@@ -1,7 +1,7 @@
 """Create instances in the first zone that has room for all of them, and remove a whole lab."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from botocore.client import BaseClient
@@ -57,7 +57,9 @@ def create(
                 }
                 # EC2 does not know a new id everywhere at once.
                 ec2.get_waiter("instance_exists").wait(InstanceIds=list(hosts))
-                _label(ec2, launch, hosts)
+                for instance, name in hosts.items():
+                    tags = tag_specification("", labels(launch, name))["Tags"]
+                    insist(ec2.create_tags, UNKNOWN_YET, Resources=[instance], Tags=tags)
             return zone, hosts
         except ClientError as problem:
             if code(problem) not in answers.NO_CAPACITY:
@@ -68,12 +70,6 @@ def create(
                 raise
             announce(f"{zone} has no room for all of them now, the next zone is tried")
     raise LabError("no zone was given")
-
-
-def _label(ec2: BaseClient, launch: Launch, hosts: Mapping[str, str]) -> None:
-    for instance, name in hosts.items():
-        tags = tag_specification("", labels(launch, name))["Tags"]
-        insist(ec2.create_tags, UNKNOWN_YET, Resources=[instance], Tags=tags)
 
 
 def _terminate(ec2: BaseClient, instances: Sequence[str]) -> None:

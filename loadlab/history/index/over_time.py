@@ -140,9 +140,8 @@ def _panels(series: Series) -> list[plots.Panel]:
     for cell in series.cells:
         statistics = cell.statistics
         span = statistics.latency_interval_us.p99
-        p99.append(
-            plots.Value(*(_ms(us) for us in (statistics.latency_us.p99, span.low, span.high)))
-        )
+        figures_us = (statistics.latency_us.p99, span.low, span.high)
+        p99.append(plots.Value(*(us and us / 1000 for us in figures_us)))
         used = cell.cost.sample("cpu")
         cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
     if series.cell.load.rate is None:
@@ -169,10 +168,6 @@ def _saturation(run: PastRun, cell: CellSummary) -> float | None:
         other for other in every if other.purpose == "closed_loop" and other.base == cell.cell_id
     )
     return next(map(_goodput, closed), None)
-
-
-def _ms(us: float | None) -> float | None:
-    return None if us is None else us / 1000
 
 
 def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:

@@ -290,11 +290,10 @@ def _attributes(style: str) -> str:
 
 
 def _digits(match: re.Match[str]) -> str:
-    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", lambda number: _short(float(number[0])), match[0])
+    def short(number: re.Match[str]) -> str:
+        return f"{float(number[0]):.{DIGITS}f}".rstrip("0").rstrip(".")
 
-
-def _short(value: float) -> str:
-    return f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
+    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", short, match[0])
 
 
 def stacked(

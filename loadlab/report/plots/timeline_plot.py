@@ -154,14 +154,11 @@ def _scale(axes: svg.Axes, heat: LatencyBins) -> tuple[int, int]:
         low, high = max(1, low - 2), min(len(heat.edges_us) - 1, high + 2)
     axes.set_yscale("log")
     axes.set_ylim(heat.edges_us[low - 1] / 1000, heat.edges_us[high] / 1000)
-    ticks = [base * 10**power for power in range(-2, 6) for base in _bases(low, high)]
+    # More of them where few decades are shown.
+    bases = (1, 2, 5) if high - low < 2.5 * latency_bins.PER_DECADE else (1,)
+    ticks = [base * 10**power for power in range(-2, 6) for base in bases]
     svg.ticks(axes.yaxis, FixedLocator(ticks))
     return low, high
-
-
-def _bases(low: int, high: int) -> tuple[int, ...]:
-    """Return the digits with a tick: more of them where few decades are shown."""
-    return (1, 2, 5) if high - low < 2.5 * latency_bins.PER_DECADE else (1,)
 
 
 def _heat(heat: LatencyBins, low: int, high: int, group: int, end: float) -> npt.NDArray[np.uint8]:
