@@ -132,7 +132,7 @@ def test_an_archive_that_does_not_answer_is_refused(
     )
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     made = {"local_hosts_release": release, "local_hosts_cache": str(tmp_path)}
-    process = playbook("playbooks/hosts.yml", generator="wrk", **made)
+    process = playbook("playbooks/hosts.yml", generator="wrk", local_hosts_fresh=True, **made)
     told = " ".join(process.communicate(timeout=120)[0].split())
     assert process.returncode != 0
     assert f"{release} comes from http://{archive}, which this machine cannot use: " in told
