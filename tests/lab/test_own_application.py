@@ -146,7 +146,7 @@ def test_application_of_a_guide_is_measured(guide: str, tmp_path: Path, run_id: 
     answers = json.loads((ROOT / "results" / run_id / "answers.json").read_text())
     assert set(answers) == {"static", *names}
     cells = results(run_id)
-    assert set(cells) == {f"{tool} {one}" for tool in ("metronome", "wrk") for one in names}
+    assert set(cells) == {f"{tool} {name}" for tool in ("metronome", "wrk") for name in names}
     for one in cells.values():
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0

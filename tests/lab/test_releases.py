@@ -131,10 +131,10 @@ def test_an_archive_that_does_not_answer_is_refused(
         ("noble", "archive.ubuntu.com/ubuntu") if debian else ("trixie", "deb.debian.org/debian")
     )
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    made = {"local_hosts_release": release, "local_hosts_cache": str(tmp_path)}
-    process = playbook("playbooks/hosts.yml", generator="wrk", local_hosts_fresh=True, **made)
-    told = " ".join(process.communicate(timeout=120)[0].split())
+    options = {"local_hosts_release": release, "local_hosts_cache": str(tmp_path)}
+    process = playbook("playbooks/hosts.yml", generator="wrk", local_hosts_fresh=True, **options)
+    output = " ".join(process.communicate(timeout=120)[0].split())
     assert process.returncode != 0
-    assert f"{release} comes from http://{archive}, which this machine cannot use: " in told
-    assert "Set a proxy (http_proxy)" in told
-    assert "No host was made." in told
+    assert f"{release} comes from http://{archive}, which this machine cannot use: " in output
+    assert "Set a proxy (http_proxy)" in output
+    assert "No host was made." in output

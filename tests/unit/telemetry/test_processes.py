@@ -296,7 +296,7 @@ sys.stdin.read()
 
 
 def test_memory_is_what_it_is_alone_whoever_else_has_the_same_files(tmp_path: Path) -> None:
-    """The recorder's own function, of a program and of one that has ended."""
+    """The recorder's own function reads a running program, and passes over one that has ended."""
     memory = recorder.function("memory() {")
     held, mib = tmp_path / "held", 8
     held.write_bytes(b"x" * (mib << 20))

@@ -427,7 +427,7 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "heading"),
     [
         ({"memory": 1.3}, "❌ more memory"),
         ({"memory": 0.7}, "✅ less memory"),
@@ -437,14 +437,14 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
         ({}, "✅ no difference"),
     ],
 )
-def test_only_a_worse_time_is_called_slower(changed: dict[str, float], told: str) -> None:
-    found = Machine(plan(), changed).run()
-    assert words.comment(found, None).startswith(f"### Load test: {told}\n")
+def test_only_a_worse_time_is_called_slower(changed: dict[str, float], heading: str) -> None:
+    verdict = Machine(plan(), changed).run()
+    assert words.comment(verdict, None).startswith(f"### Load test: {heading}\n")
 
 
 def test_what_is_worse_is_told_before_what_is_better() -> None:
-    found = Machine(plan(), {"cpu": 0.7, "memory": 1.3}).run()
-    sentence = words.sentence(found, found.heads[0])
+    verdict = Machine(plan(), {"cpu": 0.7, "memory": 1.3}).run()
+    sentence = words.sentence(verdict, verdict.heads[0])
     assert sentence.index("memory more, ") < sentence.index("CPU per request less, ")
 
 
