@@ -97,6 +97,9 @@ def points(text: str) -> list[Point]:
 def _rows(path: Path) -> list[tuple[str, ...]]:
     """Return the rows of a file, without its heading. Raises PlanError where it has none."""
     try:
+        # Who opens a pipe waits for its writer.
+        if (ROOT / path).is_fifo():
+            raise PlanError(f"{RAMP}: '{path}' is a pipe. Give a file of {_ROWS}.")
         with (ROOT / path).open("rb") as file:
             raw = file.read(_FILE_MAX + 1)
         # Spreadsheets write a mark before the first row.

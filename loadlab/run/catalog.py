@@ -50,7 +50,11 @@ def path_of(root: Path, option: str, text: str) -> Path:
     """
     path = root / text
     try:
-        if path.exists() and not os.access(path, os.R_OK):
+        if path.is_file():
+            # A file of /proc may be this user's to open and not to read.
+            with path.open("rb") as file:
+                file.read(1)
+        elif path.exists() and not os.access(path, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as problem:
         remedy = f"Give one that you may read ({problem.strerror})."

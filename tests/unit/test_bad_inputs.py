@@ -95,6 +95,8 @@ STUDIES: dict[str, dict[str, Any]] = {
 # Of a file; and what a refusal shows of it.
 LONG = 256 * "n"
 PATH = f"{59 * 'n'}…', of 256 characters, is no path of a file. Give one with at most 255 bytes in"
+# A file that opens and cannot be read.
+MEMORY = "/proc/self/mem"
 GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
@@ -296,6 +298,7 @@ COMMANDS: list[tuple[str, str]] = [
         "has no place in a matrix: candidat",
     ),
     (f"{A} -e replay={LONG}", f"replay: '{PATH}"),
+    (f"{A} -e replay={MEMORY}", f"replay: '{MEMORY}' is no path of a file. Give one that y"),
     (f"{A} -e replay=nosuch.log", "nosuch.log' is no file. Give an access log in nginx's combined"),
     (f"{L} -e speed=-1", "speed: -1 is out of range. Give a number from 0.01 to 1000"),
     (f"{A} -e speed=2", "speed: '2' is of a log, and there is none. Give one with -e replay=<log>"),
@@ -389,6 +392,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{AB} -e base=app={LONG} -e head=workers=2", f"app: '{PATH}"),
     (f"{AB} -e base={LONG} -e head=workers=2", f"base: '{PATH}"),
     (f"{AB} -e baseline={LONG} -e head=workers=2", f"baseline: '{PATH}"),
+    (f"{AB} -e baseline={MEMORY} -e head=workers=2", f"baseline: '{MEMORY}' is no path of a file"),
     (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),
     # Studies and lessons.
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
@@ -442,6 +446,7 @@ COMMANDS: list[tuple[str, str]] = [
     # A run to repeat.
     (f"{A} -e like=", "like: it is empty. Give -e like=<value>, or leave like out."),
     ("lab.yml -e like=nosuch", "like: 'nosuch' is neither a bundle nor a run. Give the path of an"),
+    (f"lab.yml -e like={MEMORY}", f"like: '{MEMORY}' is no path of a file. Give one that y"),
     (f"lab.yml -e like={ROOT}/README.md", "README.md' does not begin as a bundle does. It is refu"),
     ("lab.yml -e like=done", "like: the run 'done' has no manifest.json: it was not finished. Fin"),
     ("lab.yml -e like=older", "like: the run 'older' cannot be read: "),

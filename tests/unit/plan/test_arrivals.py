@@ -1,5 +1,6 @@
 """Ramps: from a text and from a file, their stages, and what is refused of a file."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,9 @@ def test_a_wrong_file_is_refused(tmp_path: Path, content: bytes, words: str) -> 
     with pytest.raises(PlanError, match=r"^ramp: '.*/day\.csv' ") as refused:
         arrivals.points(written(tmp_path, content))
     assert words in str(refused.value)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "day.csv")
+    with pytest.raises(PlanError, match=r"^ramp: '.*/day\.csv' is a pipe\. Give a file of"):
+        arrivals.points(str(tmp_path / "day.csv"))
