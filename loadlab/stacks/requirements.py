@@ -72,9 +72,17 @@ def _has_project(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        return "project" in tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        return isinstance(tomllib.loads(_text(path)).get("project"), dict)
+    except tomllib.TOMLDecodeError as problem:
         raise PlanError(f"app: {path} cannot be read: {problem}.") from None
+
+
+def _text(path: Path) -> str:
+    """Return a file's text. Raises PlanError where it has none, such as UTF-16 of PowerShell."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise PlanError(f"app: {path} cannot be read: {problem}. Give text in UTF-8.") from None
 
 
 def wanted(folder: Path, file: str) -> list[str]:
@@ -87,13 +95,16 @@ def wanted(folder: Path, file: str) -> list[str]:
         needs = _metadata(path).get_all("Requires-Dist") or []
         return [line for line in needs if "extra ==" not in line]
     if file == PROJECT:
-        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        project = tomllib.loads(_text(path))["project"]
         if "dependencies" in project.get("dynamic", []):
             raise PlanError(
                 f"app: {path} has dynamic dependencies, which are known after a build only. Write "
                 f"what `pip freeze` prints to {folder / TEXT}."
             )
-        packages = [str(line) for line in project.get("dependencies", [])]
+        asked = project.get("dependencies", [])
+        if not isinstance(asked, list):
+            raise PlanError(f"app: dependencies in {path} is no list. Give one, in brackets.")
+        packages = [str(line) for line in asked]
     else:
         packages = _of_text(path, set())
     for line in packages:
@@ -112,7 +123,7 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
         raise PlanError(f"app: {path} is included and is not there, or includes itself.")
     seen.add(path)
     packages = []
-    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = _text(path).replace("\\\n", " ")
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in text.splitlines())
     for line in filter(None, lines):
         included = re.fullmatch(r"(?:-r|--requirement)[ =]?\s*(\S+)", line)

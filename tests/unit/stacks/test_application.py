@@ -88,6 +88,14 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
         {"requirements_txt": "", "pyproject_toml": '[project]\ndynamic = ["dependencies"]'},
         "has dynamic dependencies",
     ),
+    "project of another form": (
+        {"requirements_txt": "", "pyproject_toml": "project = 1"},
+        "needs a requirements.txt, a pyproject.toml",
+    ),
+    "dependencies of another form": (
+        {"requirements_txt": "", "pyproject_toml": "[project]\ndependencies = 'flask'"},
+        "dependencies in .* is no list",
+    ),
     "editable": ({"requirements_txt": "flask\n-e .\n"}, "'-e .' in .* is no package of an index"),
     "of git": (
         {"requirements_txt": "one @ git+https://user:swordfish@host/one"},
@@ -122,6 +130,18 @@ def test_endpoint_that_no_file_describes_is_refused(tmp_path: Path) -> None:
     manifest.write_text(manifest.read_text().replace("[index,", "[indx,"))
     with pytest.raises(PlanError, match=r"app\.yml: endpoints: 'indx' is not known\. There are: "):
         builders.plan(framework="", app=str(mine))
+
+
+def test_requirements_are_read_with_a_mark_before_them_and_in_no_other_encoding(
+    tmp_path: Path,
+) -> None:
+    made = folder(tmp_path)
+    (made / "requirements.txt").write_text("flask==3.1.3", encoding="utf-8-sig")
+    assert requirements.wanted(made, "requirements.txt") == ["flask==3.1.3"]
+    # What PowerShell 5 writes.
+    (made / "requirements.txt").write_text("flask==3.1.3", encoding="utf-16")
+    with pytest.raises(PlanError, match=r"requirements\.txt cannot be read: .* in UTF-8\."):
+        builders.plan(framework="", app=str(made))
 
 
 def test_refusal_of_an_environment_file_does_not_quote_it(tmp_path: Path) -> None:
