@@ -21,10 +21,10 @@ def blocks(plan: Plan, records: Records, pace: Pace) -> int:
     if not standing.is_final:
         return plan.options.repetitions if left > 0 else latest
     done = matrix.blocks_done(records)
+    compared = analyse.compare(plan, records, standing)
     more = 0
-    if len(standing.contenders) > 1 and (
-        done <= sum(matrix.rounds) or analyse.compare(plan, records, standing).is_open
-    ):
+    # There is no lead before these blocks, nor while all but one contender are void in them.
+    if len(standing.contenders) > 1 and (compared.is_open or not compared.leads):
         # Of each block one load may be void and made again.
         loads = matrix.loads(len(standing.final)) + 1
         fit = left / (period(plan, records) * loads)

@@ -131,7 +131,7 @@ def sentence(verdict: MatrixVerdict) -> str:
         sentences.append(
             "No other was left to compare it with."
             if alone
-            else "No block compared the contenders: the budget ended with the rounds."
+            else "No block compared the contenders."
         )
     return " ".join(sentences)
 

@@ -1,5 +1,6 @@
 """A matrix from its plan to its answer, in a simulated run."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -7,7 +8,7 @@ from msgspec.structs import replace
 from loadlab.kinds import all_kinds, derive_run, page, run_end
 from loadlab.kinds.matrix import analyse
 from loadlab.kinds.matrix import words as matrix_words
-from loadlab.model import MatrixVerdict, Summary
+from loadlab.model import Item, MatrixVerdict, Summary
 from loadlab.plan import schedule
 from loadlab.plan.plan_document import Plan
 from loadlab.report.first_screen.tiles import Board
@@ -15,6 +16,7 @@ from loadlab.report.html import Figure, Headline
 from loadlab.report.render import render
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
+from loadlab.stats import sequential
 from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
 from tests.unit import builders
 from tests.unit.builders import present
@@ -178,7 +180,19 @@ def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> 
     assert {row.last_round for row in found.candidates} == {1, 2}
     assert machine.now - BEGAN < 600
     assert machine.truth[found.best or ""] >= 0.9 * max(machine.truth.values())
-    assert "the budget ended with the rounds" in matrix_words.sentence(found)
+    assert "No block compared the contenders." in matrix_words.sentence(found)
+
+
+def test_void_block_after_the_rounds_does_not_end_the_run() -> None:
+    class Disturbed(Machine):
+        def begin(self, load: Sequence[Item], block: int) -> None:
+            super().begin(load, block)
+            self.is_void = block == sum(analyse.matrix_of(self.plan).rounds) + 1
+
+    made = plan(server="gunicorn", budget="30m")
+    found = Disturbed(made, spread(made, 2)).run()
+    assert found.blocks >= sequential.LEAST
+    assert found.leads
 
 
 def test_interrupted_run_goes_on_where_it_was() -> None:
