@@ -10,6 +10,7 @@ from msgspec import Struct
 from loadlab.run.errors import PlanError
 from loadlab.stats.sequential import Turns
 
+MOST_S = 86_400  # of a budget
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Starts that show how long a load or a block takes. The first of each stack takes longer.
 _LATEST = 25
@@ -28,7 +29,7 @@ def seconds(option: str | None) -> float:
     text = (option or "").strip()
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     budget_s = float(match[1]) * _UNITS[match[2]] if match else 0.0
-    if not 30 <= budget_s <= 86_400:
+    if not 30 <= budget_s <= MOST_S:
         raise PlanError(
             f"budget: '{text}' is no time from 30s to 24h. Give a number with s, m or h, for "
             "example -e budget=20m."

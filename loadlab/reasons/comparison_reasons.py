@@ -195,7 +195,7 @@ LOOKS: ReasonTable = {
     "looks_within_noise": ReasonRow(
         "the interval excludes 0, [but the base differs from itself by up to {limit:percent}, and "
         "the difference is no larger|and the A/A control has no interval yet]",
-        _BUDGET,
+        "Use quieter hosts, or give the run more time (-e budget=)",
         meaning="The interval excludes 0, but so does that of the A/A control, and the base "
         "differs as much from itself.",
     ),

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from itertools import chain
+from operator import itemgetter
 
 from msgspec.structs import asdict, replace
 
@@ -233,19 +234,26 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
 
 
 def _few_requests(cells: Cells, margin: float) -> Reason | None:
-    """Return that a side has too few requests to show that it fails none of more than ``margin``.
+    """Return that the side with the fewest has too few requests to show that it fails none of more
+    than ``margin``.
 
     Of a server that fails this fraction, so many requests are all right with a probability of
     sequential.MISS_RATE.
     """
     needed = math.ceil(math.log(sequential.MISS_RATE) / math.log1p(-margin))
-    sides_of = (("base", (cells.base, cells.control)), ("head", (cells.head,)))
-    for side, blocks in sides_of:
-        reps = (rep for by_block in blocks for block in by_block.values() for rep in block)
-        requests = sum(rep.scheduled or rep.requests or 0 for rep in reps)
-        if requests < needed:
-            return Reason(code="few_requests", value=requests, limit=needed, facts={"side": side})
-    return None
+    requests = {
+        side: sum(
+            rep.scheduled or rep.requests or 0
+            for by_block in blocks
+            for block in by_block.values()
+            for rep in block
+        )
+        for side, blocks in (("base", (cells.base, cells.control)), ("head", (cells.head,)))
+    }
+    side, fewest = min(requests.items(), key=itemgetter(1))
+    if fewest >= needed:
+        return None
+    return Reason(code="few_requests", value=fewest, limit=needed, facts={"side": side})
 
 
 def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:

@@ -12,8 +12,12 @@ from loadlab.plan import schedule
 from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, by_block, latest_block, turns
+from loadlab.reasons.row import limit, value
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
+
+# What is open for another reason than the width of its interval.
+_BESIDE = ("looks_within_noise", "void_shares_differ")
 
 
 def _can_be_decided(planned: PlannedGate, records: Records, failures: Mapping[str, int]) -> bool:
@@ -78,8 +82,9 @@ def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
     """Return undecided metric -> about how many further seconds of blocks decide it.
 
     An interval that includes 0 is to come within the margin, as that of equal variants does; the
-    other is to exclude 0 surely enough. Infinite where that takes too many blocks. Without an
-    interval, the seconds until the first look.
+    other is to exclude 0 surely enough. Infinite where that takes too many blocks, more than a
+    budget can have, or where blocks are not what is missing. Without an interval, the seconds until
+    the first look.
     """
     period_s = _period_s(planned, records)
     if period_s is None or planned.baseline is not None:
@@ -95,6 +100,11 @@ def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
         more = sequential.further_blocks(difference, turns(records), reach, error)
         if row.blocks < sequential.LEAST:
             more = sequential.LEAST - row.blocks
+        elif row.reason.code == "few_requests":
+            more = math.ceil(row.blocks * (limit(row.reason) / value(row.reason) - 1))
+        elif row.reason.code in _BESIDE and row.reason.limit is not None:
+            more = None
         needed_s = math.inf if more is None else more * period_s
+        needed_s = needed_s if needed_s <= budget.MOST_S else math.inf
         seconds[row.metric] = max(seconds.get(row.metric, 0.0), needed_s)
     return seconds

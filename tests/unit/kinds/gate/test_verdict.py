@@ -247,6 +247,26 @@ def test_run_names_the_budget_that_decides_and_what_no_budget_does() -> None:
     ]
 
 
+def further_s(machine: Machine) -> dict[str, float]:
+    machine.run()
+    return blocks.further_s(builders.present(machine.plan.gate), machine.records())
+
+
+def test_budget_for_too_few_requests_is_by_how_many_are_missing() -> None:
+    # The head has 120 in 12 blocks, and 2,995 are needed; the base, measured twice, has 240.
+    assert further_s(Machine(plan(budget="1m"), requests=10)) == {"errors": 288 * EACH_S}
+
+
+def test_no_budget_is_named_for_what_blocks_do_not_decide() -> None:
+    assert further_s(Machine(plan(budget="2m"), {"cpu": 1.1}, control=1.2)) == {"cpu": math.inf}
+
+
+def test_no_budget_is_named_that_is_longer_than_one_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "EACH_S", 7200.0)
+    random = np.random.default_rng(0)
+    assert further_s(Machine(plan(budget="24h"), noise=0.08, random=random))["p99"] == math.inf
+
+
 def test_decided_run_is_not_continued() -> None:
     machine = Machine(plan(), {"cpu": 1.3})
     blocks = machine.run().blocks
