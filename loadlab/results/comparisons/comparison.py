@@ -252,7 +252,8 @@ def _incomparable(metric: str, sides: Sides, latency_of: LatencyOf | None) -> Re
     """Return why the latencies of two cells cannot be compared, whatever their values."""
     if metric not in histograms.PERCENTILES:
         return None
-    bases = sorted({str(cell.statistics.latency_basis) for side in sides for cell in side})
+    every = (cell.statistics for side in sides for cell in side)
+    bases = sorted({str(basis) for own in every if (basis := own.latency_basis)})
     if len(bases) > 1:
         return Reason(code="latency_bases", facts={"bases": bases})
     for side, cells in zip(SIDES, sides, strict=True):
