@@ -156,7 +156,10 @@ def _few_stalls(values: Integers, counts: Integers, censored: Integers, name: st
     quickest = min(percentile_of)
     is_slow = values > STALL_FACTOR * quickest
     slow = counts[:, is_slow].sum(axis=1) + censored
-    quick = [_at(values, np.where(is_slow, 0, own), 0, name) for own in counts]
+    # 0 of a repetition whose every answer is slow.
+    quick = [
+        _at(values, rest, 0, name) if rest.any() else 0 for rest in np.where(is_slow, 0, counts)
+    ]
     if all(own <= (1 + MOVED_MAX) * rest for own, rest in zip(percentile_of, quick, strict=True)):
         return None
     alike = float(slow.sum() ** 2 / (slow**2).sum())

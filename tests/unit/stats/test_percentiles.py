@@ -95,6 +95,10 @@ def test_a_stall_in_one_of_five_repetitions_leaves_no_interval() -> None:
     still, stopped = histograms.from_values(quick), histograms.from_values(np.r_[quick, stalls])
     reason = present(percentiles.intervals([still, still, still, stopped, still]).p99.reason)
     assert (reason.code, reason.value) == ("few_stalls", 1)
+    # Also where not one of its answers is quick.
+    whole = histograms.from_values(1000 * quick)
+    reason = present(percentiles.intervals([still, still, still, whole, still]).p99.reason)
+    assert (reason.code, reason.value) == ("few_stalls", 1)
     assert words.reason(reason) == (
         "too few stalls for an interval: answers 2.5 times as slow as the p99 are of 1.0 of 5 "
         "repetitions"
