@@ -348,6 +348,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e connections=1,2 -e generator=python-sync", "python-sync, which makes a number of r"),
     (f"{A} -e rate=1,2 -e slo=errors=0", "rate: 1,2 with slo, which searches the rate"),
     (f"{A} -e connections=1,2 -e slo=errors=0", "connections: 1,2 with slo"),
+    (f"{A} -e slo=p99_ms=9,p99_ms=5", "slo: p99_ms is there twice. Give it once."),
     (f"{A} -e generator=wrk -e slo=errors=0", "slo: it is for a rate, and generator=wrk is a cl"),
     (f"{A} -e generator=python-sync -e slo=errors=0", "generator=python-sync makes a number of r"),
     (f"{A} -e rate=0.5 -e slo=errors=0", "rate: 0.5 is below 1, the lowest that a search for slo"),
@@ -374,6 +375,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),
     # Variants.
     (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
+    (f"{AB} -e base=workers=1,workers=4 -e head=workers=2", "base: workers is there twice. Give i"),
     (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
     (f"{AB} -e base=workers=1 -e head=ref=nosuch", "head: git rev-parse failed: fatal: "),
     (f"{AB} -e base=workers=1 -e head={PNG}", f"{PNG} has no option and value a line: it is no te"),

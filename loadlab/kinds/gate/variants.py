@@ -84,6 +84,7 @@ def _of_words(name: str, option: str) -> GivenOptions:
     options: GivenOptions = {}
     packages: list[str] = []
     settings: dict[str, str] = {}
+    keys = set[str]()
     for word in filter(None, (text.strip() for text in option.split(","))):
         key, equals, value = (part.strip() for part in word.partition("="))
         if _PIN.fullmatch(word):
@@ -93,10 +94,13 @@ def _of_words(name: str, option: str) -> GivenOptions:
                 f"{name}: '{word}' is no option and its value. Give key=value or package==version "
                 f"with commas between, for example {EXAMPLE}, or the path of a YAML file."
             )
+        elif key in keys:
+            raise PlanError(f"{name}: {key} is there twice. Give it once.")
         elif setting := _SETTING.fullmatch(key):
             settings[setting[1]] = value
         else:
             options[key] = value
+        keys.add(key)
     if packages:
         options["packages"] = [*packages]
     if settings:

@@ -47,8 +47,12 @@ def parse(value: OptionValue) -> dict[str, float]:
     if isinstance(value, Mapping):
         limits = dict(value)
     else:
-        parts = (word.partition("=") for word in str(value).split(",") if word.strip())
-        limits = {name.strip(): limit.strip() for name, _, limit in parts}
+        limits = {}
+        for word in filter(None, (word.strip() for word in str(value).split(","))):
+            name, _, text = (part.strip() for part in word.partition("="))
+            if name in limits:
+                raise PlanError(f"slo: {name} is there twice. Give it once.")
+            limits[name] = text
     possible = [*LATENCIES, ERRORS]
     if not limits:
         raise PlanError(
