@@ -448,6 +448,7 @@ COMMANDS: list[tuple[str, str]] = [
     # A run to repeat.
     (f"{A} -e like=", "like: it is empty. Give -e like=<value>, or leave like out."),
     ("lab.yml -e like=nosuch", "like: 'nosuch' is neither a bundle nor a run. Give the path of an"),
+    ("lab.yml -e like=~nosuch/x.tar.gz", "like: '~nosuch/x.tar.gz' is neither a bundle nor a run"),
     (f"lab.yml -e like={MEMORY}", f"like: '{MEMORY}' is no path of a file. Give one that y"),
     (f"lab.yml -e like={ROOT}/README.md", "README.md' does not begin as a bundle does. It is refu"),
     ("lab.yml -e like=done", "like: the run 'done' has no manifest.json: it was not finished. Fin"),
