@@ -54,7 +54,7 @@ from loadlab.generators.metronome_files import (
     read,
     read_summary,
 )
-from loadlab.model import Load, Opened, Reason, Saturated, Stops
+from loadlab.model import Facts, Load, Opened, Reason, Saturated, Stops
 from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
@@ -85,7 +85,15 @@ def of_lane(folder: Path, load: Load) -> tuple[Measurement, set[str]]:
         return measurement, {name}
     saturation = f"{SATURATION}.json"
     saturated = closed_loop(folder / saturation)
-    return dataclasses.replace(measurement, saturated=saturated), {name, saturation}
+    # Of its other checks, the load before has its own.
+    own = [
+        reason
+        for reason in _failed_checks(read_summary(folder / saturation))
+        if reason.facts["check"] == "turnaround"
+    ]
+    findings = [*measurement.findings, *own]
+    measured = dataclasses.replace(measurement, saturated=saturated, findings=findings)
+    return measured, {name, saturation}
 
 
 def _of_closed_loop(folder: Path, summary: Summary, load: Load) -> tuple[Measurement, set[str]]:
@@ -230,20 +238,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         services_us=reader.services_us,
         polling_s=summary.polling_by_second,
         opened=_opened(summary),
-        findings=[
-            *_failure_kinds(summary),
-            *(
-                Reason(
-                    code="self_check",
-                    value=check.value,
-                    limit=check.limit,
-                    facts={"check": check.check},
-                )
-                for check in summary.checks
-                # The medians of a queue that grows on the server differ.
-                if not check.kept and not (check.check == "halves" and summary.unsent)
-            ),
-        ],
+        findings=[*_failure_kinds(summary), *_failed_checks(summary)],
     ), name
 
 
@@ -350,6 +345,15 @@ def _failure_kinds(summary: Summary) -> Iterator[Reason]:
             value=sum(summary.failures.values()),
             facts={"kinds": [f"{count:,} {name}" for name, count in kinds]},
         )
+
+
+def _failed_checks(summary: Summary) -> Iterator[Reason]:
+    """Yield each check of the generator on itself that failed."""
+    for check in summary.checks:
+        # The medians of a queue that grows on the server differ.
+        if not check.kept and not (check.check == "halves" and summary.unsent):
+            facts: Facts = {"check": check.check}
+            yield Reason(code="self_check", value=check.value, limit=check.limit, facts=facts)
 
 
 def errors_by_class(outcomes: Mapping[str, int], statuses: Mapping[int, int]) -> dict[str, int]:

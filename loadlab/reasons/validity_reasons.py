@@ -220,6 +220,8 @@ def _littles_law(reason: Reason) -> str:
 _SELF_CHECKS = {
     "schedule": "the generator sent late while it was not stopped, p99 in µs",
     "littles_law": "requests under way by count and by rate times mean latency differ, fraction",
+    "turnaround": "the generator took so much of the connections' time in the closed loop that it, "
+    "not the server, may have been the limit, fraction",
     "halves": "the medians of the two halves of the load differ, fraction",
 }
 

@@ -20,6 +20,7 @@ from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Arrivals, LaneTurns, Opened, SessionStep, Switching
+from loadlab.report import words
 from loadlab.results.repetitions import latencies_due, response_time
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -125,6 +126,17 @@ def test_a_lane_of_a_closed_loop_has_its_goodput() -> None:
     assert head.seconds == pytest.approx(8 * 0.1, abs=0.01)
     assert head.goodput == pytest.approx(823 / 0.809353713)
     assert base.goodput > head.goodput
+
+
+def test_a_generator_that_limits_the_closed_loop_of_a_lane_says_so(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(FIXTURES / "lanes/records/base", tmp_path / "base"))
+    text = (FIXTURES / "closed/base/metronome.json").read_text()
+    slow = text.replace('"turnaround", "kept": true', '"turnaround", "kept": false')
+    (folder / "saturation.json").write_text(slow)
+    lane, _ = metronome.of_lane(folder, replace(LANE, lanes=LaneTurns(closed_s=2)))
+    assert words.coded(lane.findings[-1]).endswith(
+        "that it, not the server, may have been the limit, fraction: 0.013, limit 0.2"
+    )
 
 
 def test_a_lane_that_is_a_closed_loop_is_measured_as_any_closed_loop() -> None:
