@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from loadlab.run.catalog import path_of
 from loadlab.run.errors import LabError
 from loadlab.run.formatting import one_line
 
@@ -68,7 +69,7 @@ def refuse_key(key: Path) -> None:
 
 def refuse_signers(signers: Path) -> None:
     """Raise SignatureError where the list of signers is not a file."""
-    if not signers.is_file():
+    if not path_of(Path(), "signers", str(signers)).is_file():
         raise SignatureError(
             f"signers: '{signers}' is not a file. Give a file with a line for each signer that you "
             "trust: a name and the public key (ALLOWED SIGNERS in the manual of ssh-keygen)."

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from loadlab.bundle import archive as archives
 from loadlab.bundle.archive import SIGNATURE, SUMS, BundleError, Digest, names
 from loadlab.run import documents
+from loadlab.run.catalog import path_of
 from loadlab.run.run_dir import RUN_ID
 
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # the header that GzipFile writes without name and time
@@ -47,7 +48,7 @@ class _Small(io.FileIO):
 def refuse_absent(archive: str) -> None:
     """Raise BundleError where no archive was named, the named file does not exist, or nothing can
     be written beside it."""
-    if not Path(archive).is_file():
+    if not path_of(Path(), "bundle", archive).is_file():
         fault = f"'{archive}' is not a file" if archive else "none was given"
         raise BundleError(
             f"bundle: {fault}. Give the path of an archive that python -m loadlab "

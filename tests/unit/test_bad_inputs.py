@@ -497,6 +497,8 @@ LOADLAB: list[tuple[str, str]] = [
     (f"verify {ROOT}/README.md --signers /nosuch", "signers: '/nosuch' is not a file. Give a file"),
     ("verify", "bundle: none was given. Give the path of an archive that python -m loadlab bundle"),
     ("verify nosuch", "bundle: 'nosuch' is not a file."),
+    (f"verify {MEMORY}", f"bundle: '{MEMORY}' is no path of a file. Give one that you may read"),
+    (f"verify {ROOT}/README.md --signers {MEMORY}", f"signers: '{MEMORY}' is no path of a file."),
     (f"verify {ROOT}/README.md", "does not begin as a bundle does. It is refused; nothing of it"),
     ("grade", "bundles: '' is no folder with bundles (*.tar.gz). Give the folder that has them."),
 ]
