@@ -192,6 +192,9 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
     if reason is not None:
         difference, floor = Estimate(None, None, None), None
         look = Look("undecided", reason)
+        if _has_none(metric, base, head):
+            difference = Estimate(-1.0, None, None)
+            look = Look("slower", Reason(code="head_has_none", value=len(head)))
     else:
         compared, shared = (
             sequential.compare(base, control, head, rate, cells.turns, relative=gate.relative)
@@ -230,6 +233,16 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
         answer=look.answer,
         reason=look.reason,
         is_open=look.is_open,
+    )
+
+
+def _has_none(metric: str, base: Mapping[int, float], head: Mapping[int, float]) -> bool:
+    """Return whether the head has 0 of what the base has in every block, and more is better."""
+    return (
+        ROWS[metric].better == "higher"
+        and len(head) >= sequential.LEAST
+        and not any(head.values())
+        and min(base.values(), default=0.0) > 0
     )
 
 
@@ -291,6 +304,6 @@ def _base(
 ) -> float | None:
     """Return what the head was compared with, the mean of base and A/A control; where nothing was
     compared, the mean of the base."""
-    if head is None or difference is None:
+    if head is None or difference is None or difference == -1:
         return _mean(base, gate)
     return head / (1 + difference) if gate.relative else max(0.0, head - difference)

@@ -62,6 +62,11 @@ REASONS = ReasonPart(
             "allows.",
             thresholds=("failed_max",),
         ),
+        "head_has_none": ReasonRow(
+            "0 in each of {value:n block}, and the base more in every one",
+            "Read the application's log in the run's logs/",
+            meaning="The head has 0 in every block, and the base has more.",
+        ),
         "value_absent": ReasonRow(
             "not measured: no repetition of the {side} has a value",
             meaning="No repetition of a variant has a value of this metric.",

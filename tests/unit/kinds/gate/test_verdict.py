@@ -291,6 +291,19 @@ def test_head_that_fails_more_requests_is_slower_and_in_nothing_faster() -> None
     assert "failed requests more (+2.00 points)" in line
 
 
+def test_head_that_answers_nothing_in_the_closed_loop_is_slower() -> None:
+    def silent(item: Item, result: Result) -> Result:
+        if item.cell.variant != "head":
+            return result
+        return replace(result, saturated=replace(builders.present(result.saturated), goodput=0.0))
+
+    found = Machine(plan(budget="1m"), change=silent).run()
+    goodput = rows(found)["goodput"]
+    assert (goodput.answer, goodput.value, goodput.head) == ("slower", -1, 0)
+    assert goodput.base == pytest.approx(20_000, rel=0.05)
+    assert "goodput at saturation lower, -100 %" in words.sentence(found, found.heads[0])
+
+
 def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:
     found = Machine(plan(), busy=0.9).run()
     assert {name: answer for name, answer in answers(found).items() if answer == "undecided"} == {
