@@ -145,7 +145,11 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
     values = {name: blocks for name, blocks in blocks_of.items() if blocks}
     if not values:
         going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
-        leader = next(iter(now.contenders or ranked(going, _all(kept), kept)), None)
+        in_order = now.contenders or ranked(going, _all(kept), kept)
+        leader = next(
+            (item for item in in_order if any(goodputs(item.cell_id, kept, _all(kept)).values())),
+            None,
+        )
         name = by_id[leader.cell_id].name if leader else None
         return Compared(best=name, chosen=name, leads=[], over={}, noise_floor=None)
     first = now.finalists[0].cell_id

@@ -105,7 +105,7 @@ def sentence(verdict: MatrixVerdict) -> str:
     """Return the answer in a few sentences."""
     rows = {row.name: row for row in verdict.candidates}
     if verdict.best is None or verdict.chosen is None:
-        return "No candidate has a valid measurement."
+        return "No candidate has a valid measurement with right answers."
     gains = ", ".join(
         f"{formatting.difference(lead)} over {reference} ({title(rows[lead.name])})"
         for reference, lead in (

@@ -147,7 +147,11 @@ def test_run_of_which_every_candidate_fails_has_no_answer() -> None:
     truth = spread(made, 1)
     found = Machine(made, truth, failing=tuple(truth)).run()
     assert (found.best, found.chosen, found.leads) == (None, None, [])
-    assert matrix_words.sentence(found) == "No candidate has a valid measurement."
+    none = "No candidate has a valid measurement with right answers."
+    assert matrix_words.sentence(found) == none
+    # Nor is one taken that answers nothing right.
+    silent = Machine(made, dict.fromkeys(truth, 0.0)).run()
+    assert (silent.best, matrix_words.sentence(silent)) == (None, none)
 
 
 def test_run_of_which_every_measurement_is_void_has_no_best(tmp_path: Path) -> None:
