@@ -120,7 +120,8 @@ def _text(curve: CurveSummary, subject: str) -> str:
     if curve.within is None:
         objective = labels.objective(curve.slo)
         return f"{subject}: no rate is known to meet {objective}; {cause} ({once})."
-    highest = f"; {cause}" if cause else ", the highest measured"
+    most = "the highest that was judged" if is_open_above(curve) else "the highest measured"
+    highest = f"; {cause}" if cause else f", {most}"
     return f"{subject}: {_stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} ({once})."
 
 

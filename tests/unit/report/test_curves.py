@@ -74,6 +74,8 @@ def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
         "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, "
         "a missed one twice, 5 s). Missed without deciding: 1,300 requests/s (1 of 1 measurement)."
     )
+    void_above = replace(met, within=310, undecided=[620])
+    assert "up to 310 requests/s, the highest that was judged (each" in text(void_above, run)
     none = replace(found, within=None, undecided=[])
     assert "no rate is known to meet p99 up to 100 ms and no errors; at 1,300" in text(none, run)
     assert "no rate of the curve could be judged. Not judged" in text(
