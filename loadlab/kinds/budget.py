@@ -49,8 +49,13 @@ def more_blocks(left: float, done: int, turns: Turns) -> int:
     return max(int(left), int(left >= 0.5))
 
 
-def period_s(starts: Iterable[float]) -> float | None:
+def period_s(starts: Iterable[float], began: float = 0.0) -> float | None:
     """Return the seconds from one start to the next, the median of the latest ones, so that a pause
-    does not count; None of a single start. ``starts``: unix seconds of loads or blocks."""
-    apart = [after - before for before, after in pairwise(sorted(starts)[-_LATEST:])]
-    return statistics.median(apart) if apart else None
+    does not count; None where there is none.
+
+    ``starts``: of loads or blocks. ``began``: when this invocation did, after a pause. All are unix
+    seconds.
+    """
+    latest = pairwise(sorted(starts)[-_LATEST:])
+    apart = [after - before for before, after in latest if not before < began <= after]
+    return statistics.median_low(apart) if apart else None

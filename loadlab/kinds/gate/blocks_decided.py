@@ -44,7 +44,7 @@ def blocks(plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace
     begun = latest_block(records) > done or not done
     more = 0
     if begun or plan.gate.baseline is not None or _can_be_decided(plan.gate, records, failures):
-        fit = _fit(plan, records, done, plan.gate.budget_s - (pace.now - pace.began))
+        fit = _fit(plan, records, done, pace)
         # Before the second block their pace is not known.
         more = max(1, plan.options.repetitions - done)
         if fit is not None:
@@ -56,26 +56,27 @@ def blocks(plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace
     return done + max(more, int(begun))
 
 
-def _fit(plan: Plan, records: Records, done: int, left_s: float) -> float | None:
-    """Return how many blocks after those done have time in ``left_s``, with the part of the next
+def _fit(plan: Plan, records: Records, done: int, pace: Pace) -> float | None:
+    """Return how many blocks after those done have time in the budget, with the part of the next
     that is measured; None where that is not known."""
     assert plan.gate is not None
-    period_s = _period_s(plan.gate, records)
+    period_s = _period_s(plan.gate, records, pace.began)
     if period_s is None:
         return None
+    left_s = plan.gate.budget_s - (pace.now - pace.began)
     measured = [by_block(name, records) for name in analyse.cell_ids(plan.gate)]
     return left_s / period_s + sum(done + 1 in own for own in measured) / len(measured)
 
 
-def _period_s(planned: PlannedGate, records: Records) -> float | None:
-    """Return the seconds from the start of a block to that of the next; None of one block."""
+def _period_s(planned: PlannedGate, records: Records, began: float = 0.0) -> float | None:
+    """Return the seconds from the start of a block to that of the next; see budget.period_s()."""
     starts: dict[int, list[float]] = {}
     for name in analyse.cell_ids(planned):
         for block, reps in by_block(name, records).items():
             starts.setdefault(block, []).extend(
                 rep.started for rep in reps if rep.started is not None
             )
-    return budget.period_s(min(begun) for begun in starts.values() if begun)
+    return budget.period_s((min(begun) for begun in starts.values() if begun), began)
 
 
 def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:

@@ -209,6 +209,16 @@ def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
     assert again.measured_s == pytest.approx(2 * found.measured_s)
 
 
+@pytest.mark.parametrize("before", [1, 2])
+def test_pause_after_few_blocks_does_not_count(before: int) -> None:
+    machine = Machine(plan(budget="40s"), noise=0.2)
+    for _ in range(before):
+        assert machine.load(machine.plan)
+    machine.now += 3600
+    # 40 s, 5 s a block; the time of the first is the plan's guess where no other is known.
+    assert machine.run().blocks >= before + 2
+
+
 @pytest.mark.parametrize("seed", [0, 2, 5])
 def test_run_says_how_much_longer_an_undecided_metric_takes(seed: int) -> None:
     machine = Machine(plan(budget="1m"), noise=0.08, random=np.random.default_rng(seed))
