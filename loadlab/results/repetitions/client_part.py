@@ -1,5 +1,6 @@
 """The load of one client of a repetition, read from its raw files."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -113,8 +114,9 @@ def _read(
         folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes, cell.kinds), thresholds
     )
     raw |= {generator.output, *beside}
-    started, end, finished = _times(run, cell.load, measurement)
+    started, finished = measurement.span or (run.started, run.finished)
     own_scrapes = node_exporter.steady(node_exporter.read(there(recording)), started)
+    end, finished = _ends(started, finished, cell.load, measurement, own_scrapes)
     scrapes = node_exporter.steady(server())
     offset_s = node_exporter.clock_offset(own_scrapes)
     # The server's clock relative to the client's, by way of the controller's.
@@ -210,18 +212,20 @@ def _requests(path: Path, form: str) -> int:
     return int(match[1])
 
 
-def _times(run: GeneratorRun, load: Load, measurement: Measurement) -> tuple[float, float, float]:
-    """Return the start of the load, the end for telemetry, and the finish.
+def _ends(
+    started: float,
+    finished: float,
+    load: Load,
+    measurement: Measurement,
+    scrapes: Sequence[node_exporter.Sample],
+) -> tuple[float, float]:
+    """Return the end for telemetry, and the finish.
 
-    All are unix seconds of the client's clock. Telemetry ends with the duration asked, not at the
-    finish: while the last answers arrive, a full machine would look idle. A batch has no deadline.
-    A generator knows its start better than its process.
+    All are unix seconds of the client's clock, of which ``scrapes`` are. Telemetry ends with the
+    duration asked, not at the finish: while the last answers arrive, a full machine would look
+    idle. A batch has no deadline. A generator knows its start better than its process.
     """
-    started, finished = measurement.span or (run.started, run.finished)
-    # Somebody set the clock back meanwhile.
-    if finished - started < measurement.duration_s - node_exporter.SET_S:
-        finished = started + measurement.duration_s
-    end = finished
-    if load.duration_s is not None:
-        end = min(end, started + load.duration_s)
-    return started, end, finished
+    if any(scrape.set_s for scrape in scrapes):
+        # As if nobody had set it. wrk measures its duration by this clock too.
+        finished = started + max(measurement.duration_s, load.duration_s or 0.0)
+    return min(finished, started + (load.duration_s or math.inf)), finished

@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import hashlib
 import itertools
@@ -421,22 +422,26 @@ def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
     assert present(ahead.per_second).t == pytest.approx(present(first.per_second).t, abs=1e-3)
 
 
+def set_clock(directory: Path, host: str, set_s: float, page: int) -> None:
+    """Set a host's clock during the load, before a page of its exporter."""
+    path = directory / f"telemetry-{host}.prom.gz"
+    first, *pages = gzip.decompress(path.read_bytes()).decode().split("# scrape ")
+    for number, text in enumerate(pages[page:], page):
+        clock = present(re.search(r"^node_time_seconds (\S+)$", text, re.MULTILINE))
+        pages[number] = text.replace(clock[0], f"node_time_seconds {float(clock[1]) + set_s!r}")
+    path.write_bytes(gzip.compress("# scrape ".join([first, *pages]).encode()))
+    if host == "client":
+        finished = json.loads((directory / "run.json").read_text())["finished"]
+        change(directory / "run.json", finished=finished + set_s)
+
+
 @pytest.mark.parametrize("host", ["server", "client"])
 @pytest.mark.parametrize("set_s", [-10.0, 10.0])
 def test_a_clock_that_is_set_during_the_load_voids_it_and_loses_nothing(
     wrk_dir: Path, host: str, set_s: float
 ) -> None:
     before = build(wrk_dir)
-    path = wrk_dir / f"telemetry-{host}.prom.gz"
-    first, *pages = gzip.decompress(path.read_bytes()).decode().split("# scrape ")
-    middle = len(pages) // 2
-    for number, page in enumerate(pages[middle:], middle):
-        clock = present(re.search(r"^node_time_seconds (\S+)$", page, re.MULTILINE))
-        pages[number] = page.replace(clock[0], f"node_time_seconds {float(clock[1]) + set_s!r}")
-    path.write_bytes(gzip.compress("# scrape ".join([first, *pages]).encode()))
-    if host == "client":
-        finished = json.loads((wrk_dir / "run.json").read_text())["finished"]
-        change(wrk_dir / "run.json", finished=finished + set_s)
+    set_clock(wrk_dir, host, set_s, 3)
     after = build(wrk_dir)
     assert after.error is None
     (reason,) = [one for one in after.validity.reasons if one.code == "clock_jump"]
@@ -448,6 +453,18 @@ def test_a_clock_that_is_set_during_the_load_voids_it_and_loses_nothing(
         assert told.samples == was.samples
         assert told.cpu_busy == pytest.approx(was.cpu_busy, abs=0.02)
         assert told.network == was.network
+
+
+def test_a_clock_by_which_wrk_measures_its_duration_is_seen_until_the_end_that_was_asked(
+    wrk_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock(wrk_dir, "client", -1.0, 4)
+    measure = wrk.measure
+    monkeypatch.setattr(
+        wrk, "measure", lambda *of: dataclasses.replace(measure(*of), duration_s=2.0)
+    )
+    (reason,) = [one for one in build(wrk_dir).validity.reasons if one.code == "clock_jump"]
+    assert reason.value == pytest.approx(1, abs=0.1)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
