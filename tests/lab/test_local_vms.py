@@ -1,5 +1,6 @@
 """Two virtual machines take the settings that belong to a whole kernel, give them back, and lose
-none in a power cut. Emulated where there is no KVM, so no test here looks at how long it takes."""
+none in a power cut. A clock that is set, a boot and a power cut during a load cost a repetition.
+Emulated where there is no KVM, so no test here looks at how long it takes."""
 
 import json
 import os
@@ -8,13 +9,26 @@ import select
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, SUBNET, playbook, run, ssh, stages
-from .test_faults import kill
+from .conftest import (
+    CLIENT,
+    ROOT,
+    SERVER,
+    STATE,
+    SUBNET,
+    finish,
+    playbook,
+    run,
+    ssh,
+    ssh_words,
+    stages,
+)
+from .test_faults import kill, records
 from .test_tuning import look
 
 pytestmark = pytest.mark.lab
@@ -22,6 +36,19 @@ pytestmark = pytest.mark.lab
 VMS = "inventory/local_vms"
 HOSTS = {"server": SERVER, "client": CLIENT}
 RUN_ID, CUT_ID = "test-local-vms", "test-local-vms-cut"
+LOAD_ID = "test-local-vms-load"
+# Without an application, whose packages an emulated machine installs for minutes. Longer than what
+# its clock is set back by: wrk measures by that clock how long its load lasted.
+LOAD = {
+    "framework": "nginx",
+    "endpoint": "index",
+    "generator": "wrk",
+    "connections": 1,
+    "duration": 12,
+    "warmup": 0,
+    "repetitions": 4,
+    "tuning": "stock",
+}
 # Containers cannot have these; see test_taken_back_whole of test_tuning.
 OF_A_KERNEL = (
     "vm.swappiness",
@@ -75,6 +102,15 @@ class Tuned(NamedTuple):
 class Untuned(NamedTuple):
     seen: dict[str, list[str]]
     repeated: str  #: What a second untune printed.
+
+
+class CutOff(NamedTuple):
+    """A load that a power cut ended, after three accidents."""
+
+    status: int
+    output: str
+    #: Of each file of what was measured before, its content.
+    measured: dict[Path, bytes]
 
 
 def ledger(run_id: str) -> Path:
@@ -196,6 +232,91 @@ def test_after_a_power_cut_half_way_the_next_run_tunes_as_without(tuned: Tuned) 
         # Values, files, units, and the originals that the host keeps.
         differing = set(retuned.seen[host]) ^ set(tuned.seen[host])
         assert not {line for line in differing if line.partition(" ")[0] not in OF_A_BOOT}
+
+
+def wait_for_load(loading: subprocess.Popen[str], repetition: int) -> None:
+    """Return when a repetition's load has begun, and both hosts were read in it."""
+    progress = f"/var/lib/loadlab-runs/{LOAD_ID}/cells/*/rep-{repetition}/progress.txt"
+    words = ssh_words(CLIENT, f"until grep -qsx measuring {progress}; do sleep 0.5; done; sleep 2")
+    deadline = time.monotonic() + 1800
+    # The machines may not be up yet.
+    while loading.poll() is None and time.monotonic() < deadline:
+        with subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as waiting:
+            while waiting.poll() is None and loading.poll() is None:
+                time.sleep(0.2)
+            waiting.kill()
+        if waiting.returncode == 0:
+            return
+        time.sleep(1)
+    kill(loading)
+    pytest.fail(f"repetition {repetition} never began: {loading.communicate()[0][-6000:]}")
+
+
+@pytest.fixture(scope="module")
+def cut_off() -> CutOff:
+    folder = ROOT / "results" / LOAD_ID
+    shutil.rmtree(folder, ignore_errors=True)
+    loading = playbook("lab.yml", inventory=VMS, run_id=LOAD_ID, **LOAD)
+    try:
+        for repetition, host in ((1, CLIENT), (2, SERVER)):
+            wait_for_load(loading, repetition)
+            ssh(host, "date -s '-10 seconds'")
+        wait_for_load(loading, 3)
+        # The connection ends with the machine.
+        subprocess.run(ssh_words(SERVER, "systemctl reboot"), check=False, capture_output=True)
+        wait_for_load(loading, 5)
+        cut_power()
+        output, _ = loading.communicate(timeout=1200)
+    finally:
+        # It runs on the machine that is without power.
+        if loading.poll() is None:
+            kill(loading)
+    done = [path.parent for path in folder.glob("cells/*/rep-*/result.json")]
+    paths = [path for repetition in done for path in repetition.rglob("*") if path.is_file()]
+    return CutOff(loading.returncode, output, {path: path.read_bytes() for path in paths})
+
+
+def set_clocks(record: dict[str, Any]) -> list[str]:
+    """The hosts of a repetition whose clock was set by about 10 s."""
+    causes = record["validity"]["reasons"]
+    jumps = [cause for cause in causes if cause["code"] == "clock_jump"]
+    return [jump["facts"]["host"] for jump in jumps if jump["value"] == pytest.approx(10, abs=1)]
+
+
+@pytest.mark.usefixtures("cut_off")
+def test_a_clock_set_back_and_a_boot_cost_their_repetitions() -> None:
+    clients, servers, booted, undisturbed = records(LOAD_ID)[:4]
+    assert "server: was booted during the load" in booted["error"]
+    for record, hosts in ((clients, ["client"]), (servers, ["server"]), (undisturbed, [])):
+        assert record["error"] is None
+        assert set_clocks(record) == hosts, record["validity"]
+
+
+def test_after_a_power_cut_in_a_load_the_command_that_is_printed_measures_the_rest(
+    cut_off: CutOff,
+) -> None:
+    assert cut_off.status == 4, cut_off.output[-6000:]
+    last_line = cut_off.output.splitlines()[-1]
+    assert ": unreachable over SSH (" in last_line
+    command = (
+        f"ansible-playbook lab.yml -e run_id={LOAD_ID} -i {VMS} -e local_hosts_subnet={SUBNET}"
+    )
+    assert "What was measured is kept. This brings it back where it is gone" in last_line
+    assert last_line.endswith(f", and goes on: {command}")
+
+    resumed = playbook("lab.yml", inventory=VMS, run_id=LOAD_ID)
+    _, last_lines = finish(resumed, seconds=1800).split("Report: ")
+    assert {path: path.read_bytes() for path in cut_off.measured} == cut_off.measured
+    cut, *others = records(LOAD_ID)[4:]
+    assert "unreachable over SSH" in cut["error"]
+    assert {record["error"] for record in others} == {None}
+    progress = json.loads((ROOT / "results" / LOAD_ID / "progress.json").read_text())
+    assert (progress["done"], progress["abandoned"]) == (progress["total"], {})
+    told = " ".join(last_lines.split())
+    for words in ("clock_jump: ", "server: was booted during the load", "unreachable over SSH"):
+        assert words in told
 
 
 @pytest.mark.usefixtures("before")
