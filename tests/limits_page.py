@@ -28,11 +28,11 @@ OTHERS = ", beside others"
 
 PAGE = """# The limits that the lab names, and those that it does not know
 
-For each cell the lab names [what limited it](causes.md#what-limited-a-cell). Here a limit is
-injected into each cell, and beside it stands what the lab named. The tables are written from runs
-on the two local hosts:
+For each cell the lab names [what limited it](causes.md#what-limited-a-cell). The first table has
+cells with an injected limit, and beside it the limit that the lab named. The tables are written
+from runs on the two local hosts:
 
-    make test-all only=limits             # about 20 minutes, as root
+    make test-all only=limits             # about 25 minutes, as root
     python -m tests.limits_page docs/limits.md
 
 {environment}
@@ -152,15 +152,15 @@ def summary(table: Sequence[Row]) -> str:
     controlled = [row.visible for row in injected if row.visible is not None]
     left = [CASES[name].cause for name in CASES if name not in {row.name for row in table}]
     parts = [
-        f"Of {_counts([row for row in injected if not row.beside])}.",
-        f"Of all {len(controlled)} that have a counterpart, {sum(controlled)} had a visible "
-        "effect.",
+        f"Of {_counts([row for row in injected if not row.beside])}",
+        f"The load of {len(controlled)} was also measured without the injection: "
+        f"{sum(controlled)} had a visible effect.",
     ]
     if beside := [row for row in injected if row.beside]:
         parts.append(
             f"{len(beside)} more were measured while other programs of this machine used the same "
             "cores. The lab names these first (`neighbour`); without them, of "
-            f"{_counts(beside)}."
+            f"{_counts(beside)}"
         )
     if left:
         parts.append(f"Not measured: {'; '.join(left)}.")
@@ -169,9 +169,10 @@ def summary(table: Sequence[Row]) -> str:
 
 def _counts(rows: Sequence[Row]) -> str:
     count = Counter(row.answer for row in rows)
+    none = f" It named none for {count[NOTHING]} that had no effect." if count[NOTHING] else ""
     return (
-        f"{len(rows)} limits the lab named {count[RIGHT]}, did not know {count[UNKNOWN]}, named "
-        f"another of {count[WRONG]}, and none of {count[NOTHING]} that had no effect"
+        f"{len(rows)} limits the lab named {count[RIGHT]} and did not know {count[UNKNOWN]}. "
+        f"It named a wrong limit for {count[WRONG]}.{none}"
     )
 
 

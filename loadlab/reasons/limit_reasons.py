@@ -191,7 +191,7 @@ LIMITS: dict[str, LimitRow] = {
     ),
     "none": LimitRow(
         _kept, "the objective was missed",
-        "The rate met the objective: at most 1 % of the requests due failed.",
+        "The rate was held with a p99 within 100 ms: at most 1 % of the requests due failed.",
         # A log has its own rates, and visitors have no search.
         where("speed", "-e speed={speed:2*g} sends the log twice as fast", where(
             "visits", "-e rate={rate:2*g} has twice as many visitors",
