@@ -6,10 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 import yaml
+from ansible.executor.process.worker import WorkerProcess
+from ansible.executor.task_queue_manager import TaskQueueManager
+from ansible_collections.lab.bench.plugins.callback import playbook as playbook
 from msgspec import to_builtins
 
 from loadlab.model import Variant, Verdict
@@ -201,6 +205,21 @@ def test_an_interruption_before_a_run_names_the_task(words: list[str], tmp_path:
     waiting = {"name": "Wait", "ansible.builtin.raw": f"touch {tmp_path}/again; sleep 60"}
     output = interrupted(words, tmp_path, waiting)
     assert output.endswith("\nInterrupted at the task 'Wait'. Run the same command again.\n")
+
+
+def test_ctrl_c_while_ansible_replaces_a_closed_worker_is_an_interruption(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The handler that Ansible sets, without its effect on this process.
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    worker = WorkerProcess.__new__(WorkerProcess)
+    BaseProcess.__init__(worker)
+    worker.close()
+    queue = TaskQueueManager.__new__(TaskQueueManager)
+    queue._workers = [worker]
+    with pytest.raises(KeyboardInterrupt):
+        queue._signal_handler(signal.SIGINT, None)
+    queue._cleanup_processes()
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import atexit
 import signal
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from ansible import context
+from ansible.executor.process.worker import WorkerProcess
 from ansible.executor.stats import AggregateStats
 from ansible.executor.task_result import CallbackTaskResult
 from ansible.inventory.host import Host
@@ -76,6 +78,18 @@ def failure_of(result: CallbackTaskResult, host: str, lost: bool) -> Failure:
     failed = failure(host, {"name": result.task.name, "action": action}, result.result)
     own = action == FIRST_CONTACT if lost else failed.refusal
     return structs.replace(failed, lost=lost, refusal=own)
+
+
+def is_alive(worker: WorkerProcess) -> bool:
+    """Return whether a worker of Ansible's runs; False for one that is closed.
+
+    Python raises an error for that one. On Ctrl-C Ansible asks each worker, also one that it has
+    closed and not replaced yet.
+    """
+    return not worker._closed and BaseProcess.is_alive(worker)
+
+
+WorkerProcess.is_alive = is_alive
 
 
 class CallbackModule(Default):  # type: ignore[misc]
