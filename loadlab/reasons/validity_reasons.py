@@ -347,10 +347,10 @@ VOID: ReasonTable = {
         brief="a clock was set by {:.3f} s",
     ),
     "link_down": ReasonRow(
-        "the link of the load was down {value:n time} on {hosts:and}",
+        "the test link was down {value:n time} on {hosts:and}",
         "Check the cable, the switch and what sets the network card",
-        meaning="A host lost the link that carries the load.",
-        brief="the link of the load was down",
+        meaning="A host lost the test link.",
+        brief="the test link was down",
     ),
     "swapping": ReasonRow(
         "{value} pages on {host}, limit {limit}",

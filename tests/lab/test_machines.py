@@ -84,7 +84,7 @@ def boot(name: str) -> None:
 
 # The repetition -> what happens to a machine in it, the reason, and its words.
 ACCIDENTS: dict[int, tuple[Callable[[], None], str, str]] = {
-    1: (lose_link, "link_down", "the link of the load was down 1 time on server and client"),
+    1: (lose_link, "link_down", "the test link was down 1 time on server and client"),
     2: (partial(boot, "server"), "failed", "server: was booted during the load"),
     3: (run_out_of_memory, "killed", "because memory was used up"),
     4: (partial(boot, "client"), "failed", "client: was booted during the load"),

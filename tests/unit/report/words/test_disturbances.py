@@ -39,7 +39,7 @@ def test_accidents_of_machines_are_told_with_their_remedy() -> None:
         "In 2 measurements: failed: client: error 3.",
         "In 1 measurement: failed: client: error 4.",
         "In 2 measurements: other errors, which the report has.",
-        "In 2 measurements: link_down: the link of the load was down 2 times on client. "
+        "In 2 measurements: link_down: the test link was down 2 times on client. "
         f"{VOID['link_down'].remedy}.",
         "In 1 measurement: killed: the kernel of server killed a process 3 times because "
         f"memory was used up; journalctl -k names them. {FINDINGS['killed'].remedy}.",
