@@ -212,7 +212,8 @@ VOIDS: ReasonTable = {
         "more often void than its rivals: {void:g} of {measured:g} against {rivals_void:g} of "
         "{rivals_measured:g}, p {value:two}",
         _VOID,
-        meaning="The cell's repetitions were void more often than those of its rivals.",
+        meaning="The cell's repetitions were void more often than those of the other cells with "
+        "the same endpoint, network and load.",
     ),
     "answers_changed": ReasonRow(
         "its answers changed: {bytes:n byte} each in repetition {longest:g}, and "

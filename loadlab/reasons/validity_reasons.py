@@ -289,15 +289,15 @@ VOID: ReasonTable = {
     "short": ReasonRow(
         "{measured_s:.1f} s measured of {asked_s:g}, limit {limit}",
         "Read the generator's own output in the repetition's folder",
-        meaning="The load lasted shorter than requested.",
+        meaning="The load ended earlier than requested.",
         thresholds=("duration_min",),
         brief="the load ended early",
     ),
     "generator_cpu": ReasonRow(
         _generator_cpu,
         "Give the client more cores, offer the load from several clients, or ask for less",
-        meaning="The lab filled the client's CPU: with a constant rate always, in a closed loop "
-        "where the server's was not full. The part of other programs is that of foreign_cpu.",
+        meaning="The lab filled the client's CPU; in a closed loop, while the server's was not "
+        "full. CPU time of other programs counts as foreign_cpu.",
         thresholds=("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
         cause="hosts",
         brief="the client's CPU was full ({:percent} busy)",
@@ -577,8 +577,8 @@ FINDINGS: ReasonTable = {
         thresholds=("iperf3_retransmits_max",),
     ),
     "uncounted": ReasonRow(
-        "no reverse proxy that counts is in the path, nor anybody else at the server",
-        meaning="Nothing counted requests at the server: no reverse proxy did in the path.",
+        "no reverse proxy was there to count requests at the server",
+        meaning="Nothing counted requests at the server, since no reverse proxy was there.",
     ),
     "uncalibrated": ReasonRow(
         "no iperf3 figures, the link was not judged",
