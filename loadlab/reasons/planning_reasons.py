@@ -67,7 +67,7 @@ LANES: ReasonTable = {
         meaning="Several clients offer the load.",
     ),
     "lanes_load": ReasonRow(
-        "they differ in {names:list}, and one load has one of it",
+        "they differ in {names:list}, and a load has one value of it",
         meaning="They differ in their load: keepalive, tls or headers.",
     ),
     "lanes_hosts": ReasonRow(

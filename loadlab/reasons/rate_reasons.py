@@ -18,7 +18,7 @@ def level(value: float, by: str) -> str:
 def _throughput_flat(reason: Reason) -> str:
     return words_of(
         "throughput changed by {value:signed} from {begin}, which are {level_growth:percent} more: "
-        "growth is at least {limit:percent} of that",
+        "a sweep goes on if it grows by {limit:percent} of that or more",
         reason,
         begin=level(fact(reason, "from_level"), str(reason.facts["by"])),
     )
@@ -106,7 +106,7 @@ SEARCHES: ReasonTable = {
         "late_tail), so the measurement decides nothing.",
     ),
     "slo_unknown": ReasonRow(
-        "of the {percentile:percentile} a lower bound alone is known, to compare with "
+        "only a lower bound of the {percentile:percentile} is known, to compare with "
         "{limit:0.001*g} ms",
         meaning="Requests without an answer reach up to the percentile, so the measurement "
         "decides nothing.",

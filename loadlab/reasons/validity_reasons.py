@@ -639,8 +639,8 @@ FINDINGS: ReasonTable = {
         thresholds=("opening_connection_s",),
     ),
     "overlap": ReasonRow(
-        "{refused:n answer} of 400 and above and {late} late ones may be the same; ok counts "
-        "both off",
+        "{refused:n answer} of 400 and above and {late} late ones may be the same; goodput "
+        "leaves out both",
         meaning="wrk counts a late answer with an error status twice.",
     ),
     "body": ReasonRow(

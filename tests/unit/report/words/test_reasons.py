@@ -55,8 +55,8 @@ TOLD: list[tuple[Reason, str]] = [
     (reason("near_bound", 1.01, 1.0, **NOISE),
      "no further from 1 than the noise floor of 3.0 %"),
     (reason("throughput_flat", 0.02, 0.1, by="connections", from_level=8, level_growth=1.0),
-     "throughput changed by +2.0 % from 8 connections, which are 100 % more: growth is at "
-     "least 10 % of that"),
+     "throughput changed by +2.0 % from 8 connections, which are 100 % more: a sweep goes "
+     "on if it grows by 10 % of that or more"),
     (reason("slo_latency", 9000.0, 100_000.0, percentile="p99", requests=500, supported=False),
      "p99 9.00 ms (of 500 requests, too few to support it)"),
     (reason("slo_errors", 3, 0, requests=3000),
