@@ -1,7 +1,6 @@
 """Each constant rate measured once more with another generator, and each ceiling with twice the
 connections."""
 
-import datetime
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from loadlab.kinds.plan_run import plan
 from loadlab.model import Item
 from loadlab.plan import schedule
 from loadlab.plan.plan_document import Plan, items
-from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 
@@ -18,17 +16,7 @@ ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "index"}
 
 
 def planned(*user: str, everywhere: bool = True, clients: int = 1, **options: Any) -> Plan:
-    return plan(
-        Request(
-            root=builders.ROOT,
-            specs=builders.SPECS,
-            given_options=options,
-            user=user,
-            now=datetime.datetime(2026, 11, 24),
-            clients=clients,
-            cross_check=everywhere,
-        )
-    )
+    return plan(builders.request(options, user=user, clients=clients, cross_check=everywhere))
 
 
 def checks(planned_run: Plan) -> list[Item]:

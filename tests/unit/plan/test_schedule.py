@@ -50,15 +50,7 @@ def add(records: Records, repetition: Result | UnderWay, cell_id: str) -> None:
 
 def measured(item: Item, number: int = 1, **changes: Any) -> Result:
     """The result of an item."""
-    return builders.result(
-        cell_id=item.cell_id,
-        purpose=item.purpose,
-        base=item.base,
-        cell=item.cell,
-        repetition=number,
-        validity=builders.valid(),
-        **changes,
-    )
+    return builders.result_of(item, repetition=number, validity=builders.valid(), **changes)
 
 
 def measure(

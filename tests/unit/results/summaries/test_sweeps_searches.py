@@ -43,16 +43,11 @@ def measured(item: NextMeasurement, number: int) -> Result:
     load = item.cell.load
     most = CAPACITY * min(1.0, load.connections / FULL_AT)
     rate = load.rate or most
-    base = builders.result()
-    telemetry = present(base.telemetry)
+    telemetry = present(builders.result().telemetry)
     busy = 0.95 if most == CAPACITY else 0.5
-    return replace(
-        base,
-        cell_id=item.cell_id,
-        purpose=item.purpose,
-        base=item.base,
+    return builders.result_of(
+        item,
         repetition=item.repetition,
-        cell=item.cell,
         validity=builders.valid(),
         goodput=min(rate, most),
         started=1e9 + number,
