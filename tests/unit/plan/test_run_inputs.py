@@ -11,7 +11,7 @@ from loadlab.plan.records import CellRecords, cell_records
 from loadlab.plan.run_inputs import Inputs
 from loadlab.run.errors import PlanError
 from loadlab.stacks.contract import Contract
-from tests.unit import builders
+from tests.unit import builders, stand_ins
 
 FILES = (
     "apps/alpha/app.py", "apps/alpha/requirements.txt", "files/python/work.py",
@@ -23,10 +23,7 @@ CELL = builders.cell(endpoint="index", tuning="stock", network="lan")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for name in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
-    return tmp_path
+    return stand_ins.tree(tmp_path, {name: name for name in FILES})
 
 
 def made_of(**changed: Any) -> Inputs:

@@ -105,10 +105,7 @@ class Server:
             "opt/loadlab/app/app.py": answer,
             **changed,
         }
-        files = self.folder / "files"
-        for path, text in texts.items():
-            (files / path).parent.mkdir(parents=True, exist_ok=True)
-            (files / path).write_text(text)
+        files = stand_ins.tree(self.folder / "files", texts)
         archive = self.folder / "kept" / f"{name}.tar"
         subprocess.run(["tar", "-C", str(files), "-cf", str(archive), "etc", "opt"], check=True)
 
