@@ -1,6 +1,6 @@
 """Machines that fail under load: the run names the accident, and measures the rest.
 
-A clock that is set is in the unit tests: these hosts have that of the machine under them.
+Their clock is that of the machine under them: test_local_vms sets clocks.
 """
 
 import os
