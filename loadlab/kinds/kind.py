@@ -204,6 +204,9 @@ class Kind:
         return f"ansible-playbook {self.playbook} {plan_document.resume_args(run_dir)}"
 
     def more_repetitions(self, run_dir: Path) -> str:
-        """Return the command that measures as many repetitions once more."""
-        repetitions = plan_document.read(run_dir).plan.options.repetitions
-        return f"{self.resume_command(run_dir)} -e repetitions={2 * repetitions}"
+        """Return the command that measures as many repetitions, or as long, once more."""
+        plan = plan_document.read(run_dir).plan
+        more = f"repetitions={2 * plan.options.repetitions}"
+        if plan.gate or plan.matrix:
+            more = f"budget={plan.options.budget}"
+        return f"{self.resume_command(run_dir)} -e {more}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.kinds import page, run_end
+from loadlab.kinds import all_kinds, page, run_end
 from loadlab.model import Certificate, Disturbance, Expectation, Summary
 from loadlab.plan import plan_document as plans
 from loadlab.report.html import Headline
@@ -140,6 +140,24 @@ def test_following_names_the_useful_commands(
     lines = run_end.following(run.path)
     assert len(lines) == len(expected)
     assert all(words in line for words, line in zip(expected, lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [
+        ({"repetitions": 3}, "lab.yml -e run_id=mine -e repetitions=6"),
+        (
+            {"base": "workers=1", "head": "workers=2", "budget": "9m"},
+            "playbooks/ab.yml -e run_id=mine -e budget=9m",
+        ),
+    ],
+)
+def test_a_run_without_a_valid_measurement_names_a_command_that_is_accepted(
+    tmp_path: Path, options: dict[str, Any], command: str
+) -> None:
+    builders.write_plan(tmp_path / "mine", builders.plan(endpoint="hello", **options))
+    kind = all_kinds.of_run(tmp_path / "mine")
+    assert kind.more_repetitions(tmp_path / "mine") == f"ansible-playbook {command}"
 
 
 def test_a_lesson_has_its_figures_on_its_page_alone(run: Run) -> None:
