@@ -20,6 +20,7 @@ from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
+from loadlab.stats import sequential
 from loadlab.tuning.profiles import TuningProfile
 
 # Answer -> CSS class of its sentence.
@@ -114,4 +115,6 @@ class GateKind(StudyKind):
         if plan.gate.baseline:
             return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
         further_s = blocks_decided.further_s(plan.gate, recorded.load(run.path))
-        return words.next_steps(self.resume_command(run.path), further_s)
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        is_first = verdict is not None and verdict.blocks < sequential.LEAST
+        return words.next_steps(self.resume_command(run.path), further_s, is_first)

@@ -306,10 +306,11 @@ def _undecided(head: HeadVerdict) -> list[str]:
     return [f"Undecided: {reasons}."] if names else []
 
 
-def next_steps(resume: str, further_s: Mapping[str, float]) -> list[str]:
+def next_steps(resume: str, further_s: Mapping[str, float], is_first: bool = False) -> list[str]:
     """Return the command that resumes a gate for what is undecided, with the budget that it needs.
 
     ``further_s``: metric -> further seconds, infinite for more than a budget can have.
+    ``is_first``: whether these are until the first answer, whose blocks show the noise.
     """
     within = {metric: s for metric, s in further_s.items() if not math.isinf(s)}
     beyond = [GATES[metric].label for metric in further_s if metric not in within]
@@ -321,7 +322,10 @@ def next_steps(resume: str, further_s: Mapping[str, float]) -> list[str]:
     if within:
         minutes = _minutes(max(within.values()))
         steps += [f"Next: {resume} -e budget={minutes}m"]
-        steps += [f"      # by the noise so far this decides {', '.join(needs)}"]
+        until = f"by the noise so far this decides {', '.join(needs)}"
+        if is_first:
+            until = f"the first answer takes about {formatting.lasting(60 * minutes)}"
+        steps += [f"      # {until}"]
     if beyond:
         steps += [
             f"No budget is likely to decide {formatting.listed(beyond)}: give a higher rate "

@@ -255,6 +255,8 @@ def test_run_names_the_budget_that_decides_and_what_no_budget_does() -> None:
         "about 11 min",
         "No budget is likely to decide p50: give a higher rate (-e rate=), or quieter hosts.",
     ]
+    first = words.next_steps("play -e run_id=a", dict.fromkeys(GATES, 440.0), is_first=True)
+    assert first[-1] == "      # the first answer takes about 8 min"
 
 
 def further_s(machine: Machine) -> dict[str, float]:
