@@ -101,10 +101,10 @@ def wanted(folder: Path, file: str) -> list[str]:
                 f"app: {path} has dynamic dependencies, which are known after a build only. Write "
                 f"what `pip freeze` prints to {folder / TEXT}."
             )
-        asked = project.get("dependencies", [])
-        if not isinstance(asked, list):
+        dependencies = project.get("dependencies", [])
+        if not isinstance(dependencies, list):
             raise PlanError(f"app: dependencies in {path} is no list. Give one, in brackets.")
-        packages = [str(line) for line in asked]
+        packages = [str(line) for line in dependencies]
     else:
         packages = _of_text(path, set())
     for line in packages:

@@ -314,9 +314,9 @@ def test_after_a_power_cut_in_a_load_the_command_that_is_printed_measures_the_re
     assert {record["error"] for record in others} == {None}
     progress = json.loads((ROOT / "results" / LOAD_ID / "progress.json").read_text())
     assert (progress["done"], progress["abandoned"]) == (progress["total"], {})
-    told = " ".join(last_lines.split())
+    end = " ".join(last_lines.split())
     for words in ("clock_jump: ", "server: was booted during the load", "unreachable over SSH"):
-        assert words in told
+        assert words in end
 
 
 @pytest.mark.usefixtures("before")

@@ -131,10 +131,12 @@ def test_a_side_tells_why_repetitions_are_left_out(tmp_path: Path) -> None:
 def test_latencies_of_a_side_are_compared_without_a_run_that_is_void(tmp_path: Path) -> None:
     for name in ("old0", "old1", "old2", "new0", "new1", "new2", "lost"):
         write(tmp_path, name)
-    found = documents.read(tmp_path / "lost" / "summary.json", Summary)
-    cell = found.cells[0]
+    summary = documents.read(tmp_path / "lost" / "summary.json", Summary)
+    cell = summary.cells[0]
     lost = [replace(rep, validity=builders.void("steal")) for rep in cell.repetitions]
-    changed = replace(found, cells=[builders.cell_summary(cell.cell_id, lost), *found.cells[1:]])
+    changed = replace(
+        summary, cells=[builders.cell_summary(cell.cell_id, lost), *summary.cells[1:]]
+    )
     documents.write(tmp_path / "lost" / "summary.json", documents.encode(changed))
     (compared,) = run_comparison.compare(
         tmp_path, "old0,old1,old2,lost", "new0,new1,new2"
