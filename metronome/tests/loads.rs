@@ -711,12 +711,16 @@ fn an_error_that_is_right() {
     let mut plan = load(&server.url());
     plan.status = "404";
     let measured = plan.play();
-    assert_eq!(
-        (measured.outcome("right"), measured.outcome("status")),
-        (380, 20)
+    let wrong = measured.outcome("status");
+    let sent = measured.number(&["sent"]) as u64;
+    // One in 20. A busy machine may stop the generator before its last requests.
+    assert_eq!(measured.outcome("right") + wrong, sent);
+    assert!(
+        wrong > 0 && (20 * wrong).abs_diff(sent) < 20,
+        "{wrong} of {sent}"
     );
     let statuses = measured.json["statuses"].stringify().unwrap();
-    assert_eq!(statuses, r#"{"500":20}"#);
+    assert_eq!(statuses, format!(r#"{{"500":{wrong}}}"#));
 }
 
 /// What a generator that stopped at the end did not send, though its connections were free, waited for
