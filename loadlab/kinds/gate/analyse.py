@@ -237,7 +237,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
 
 
 def _has_none(metric: str, base: Mapping[int, float], head: Mapping[int, float]) -> bool:
-    """Return whether the head has 0 of what the base has in every block, and more is better."""
+    """Return whether more is better, and in every block the head has 0 and the base more."""
     return (
         ROWS[metric].better == "higher"
         and len(head) >= sequential.LEAST

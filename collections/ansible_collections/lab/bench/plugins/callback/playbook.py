@@ -81,7 +81,7 @@ def failure_of(result: CallbackTaskResult, host: str, lost: bool) -> Failure:
 
 
 def is_alive(worker: WorkerProcess) -> bool:
-    """Return whether a worker of Ansible's runs; False for one that is closed.
+    """Return whether a worker of Ansible runs; False for a closed worker.
 
     Python raises an error for that one. On Ctrl-C Ansible asks each worker, also one that it has
     closed and not replaced yet.
