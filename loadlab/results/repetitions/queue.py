@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Load, Queue
-from loadlab.stats import percentiles, queues
+from loadlab.stats import percentiles, queueing
 
 # From here on the closed form takes many terms, and no load is long enough for it.
 _BUSY_MAX = 0.99
@@ -26,7 +26,7 @@ def of_load(measurement: Measurement, load: Load) -> Queue | None:
     if load.session:
         return None
     service = float(services.mean())
-    waited = queues.response_times(due_us, np.full_like(due_us, service))
+    waited = queueing.response_times(due_us, np.full_like(due_us, service))
     supported = percentiles.refusal(due_us.size, "p99") is None
     return Queue(
         busy=load.rate * service / 1e6,
@@ -49,13 +49,13 @@ def _closed(
     elif arrivals is None:
         mean = p99 = service
     elif arrivals.burst:
-        mean = queues.burst_mean(arrivals.burst, service)
-        p99 = queues.burst_percentile(arrivals.burst, service, 99)
+        mean = queueing.burst_mean(arrivals.burst, service)
+        p99 = queueing.burst_percentile(arrivals.burst, service, 99)
     elif arrivals.smoothness == 1:
-        of_mean, of_p99 = queues.poisson_chance(busy, services, requests, 99)
+        of_mean, of_p99 = queueing.poisson_chance(busy, services, requests, 99)
         return {
-            "closed_mean_us": queues.poisson_mean(busy, services),
-            "closed_p99_us": queues.poisson_percentile(busy, services, 99),
+            "closed_mean_us": queueing.poisson_mean(busy, services),
+            "closed_p99_us": queueing.poisson_percentile(busy, services, 99),
             "chance_mean_low_us": of_mean.low,
             "chance_mean_high_us": of_mean.high,
             "chance_p99_low_us": of_p99.low,

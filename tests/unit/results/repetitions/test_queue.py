@@ -11,7 +11,7 @@ import pytest
 from loadlab.generators.measurement import Measurement
 from loadlab.model import Arrivals, Queue, Replay
 from loadlab.results.repetitions import queue
-from loadlab.stats import queues
+from loadlab.stats import queueing
 from tests.unit import builders
 from tests.unit.results.validity import judging
 
@@ -70,9 +70,9 @@ def test_what_the_generator_takes_to_use_the_connection_again_is_part_of_the_que
     predicted = predict(measured, rate=450, arrivals=POISSON)
     assert predicted.busy == pytest.approx(0.9225)
     # As they waited: by Lindley's recursion of the times that they held the connection.
-    waited = queues.response_times(due_us.astype(float), np.full(len(due_us), 2050.0)).mean()
+    waited = queueing.response_times(due_us.astype(float), np.full(len(due_us), 2050.0)).mean()
     assert predicted.closed_mean_us == pytest.approx(waited, rel=0.03)
-    assert waited > 1.2 * queues.poisson_mean(0.9, np.array([2000.0]))
+    assert waited > 1.2 * queueing.poisson_mean(0.9, np.array([2000.0]))
 
 
 def test_others_have_no_closed_form() -> None:
