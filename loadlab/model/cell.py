@@ -167,10 +167,16 @@ class Arrivals(Record, kw_only=True, frozen=True):
             return []
         first, length = points[0][0], points[-1][0] - points[0][0]
         faster, longer = rate / ramp_mean(points), duration_s / length
+        parts: list[tuple[float, float, float]] = []
+        for (begin, level), (end, after) in pairwise(points):
+            if level != after or end == begin:
+                continue
+            # A row in the middle of a level part does not divide it.
+            joined = parts and parts[-1][1:] == (begin, level)
+            parts.append((parts.pop()[0] if joined else begin, end, level))
         return [
             ((begin - first) * longer, (end - first) * longer, level * faster)
-            for (begin, level), (end, after) in pairwise(points)
-            if level == after and end > begin
+            for begin, end, level in parts
         ]
 
 

@@ -51,6 +51,11 @@ def test_level_parts_of_a_ramp_are_its_stages() -> None:
     # Of a load that is shorter and faster.
     rounded = [tuple(round(number, 9) for number in stage) for stage in ramp.stages(2 * mean, 3)]
     assert rounded == [(0, 1, 100), (1, 1.5, 400), (2, 3, 100)]
+    # A row in the middle of a level part, as a file with a row for each hour has it, ends no stage.
+    rows = Arrivals(ramp=arrivals.points("0:50,5:50,10:50,10:200,15:200,15:50,20:50,30:50"))
+    mean = (500 + 1000 + 750) / 30
+    rounded = [tuple(round(number, 9) for number in stage) for stage in rows.stages(mean, 30)]
+    assert rounded == [(0, 10, 50), (10, 15, 200), (15, 30, 50)]
     assert Arrivals(ramp=arrivals.points("1..2..1")).stages(1.5, 30) == []
     assert Arrivals(burst=5).stages(10, 30) == []
 
