@@ -11,6 +11,7 @@ the schedule is as metronome/src/replay.rs reads it.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import re
@@ -279,6 +280,8 @@ def _lines(path: Path, stream: BinaryIO, digest: Callable[[bytes], object]) -> I
                 "compressed after gzip -d."
             )
         if csv is None:
+            # Spreadsheets write a mark before the first row.
+            text = text.removeprefix(codecs.BOM_UTF8)
             csv = _CSV.fullmatch(text) is not None or _CSV_HEAD.fullmatch(text) is not None
             if _CSV_HEAD.fullmatch(text):
                 continue

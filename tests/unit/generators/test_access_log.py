@@ -127,6 +127,12 @@ def test_a_csv_has_its_own_times(tmp_path: Path) -> None:
     assert header["kinds"] == ["/a", "/b,c"]
 
 
+def test_a_csv_of_a_spreadsheet_begins_with_a_mark(tmp_path: Path) -> None:
+    text = "\ufeffseconds,method,path\r\n0,GET,/a\r\n1,GET,/b\r\n"
+    assert written(log(tmp_path / "log", text))[0].requests == 2
+    assert written(log(tmp_path / "log", "\ufeff0,GET,/a\n"))[0].requests == 1
+
+
 def test_the_most_frequent_paths_have_figures_of_their_own(tmp_path: Path) -> None:
     text = "".join(f"1,GET,/{path:02}\n" * (40 - path) for path in range(20))
     survey = access_log.survey(log(tmp_path / "log", text))
