@@ -33,7 +33,7 @@ from loadlab.tuning.profiles import TuningProfile
 BOUNDS: dict[str, tuple[float, float, str]] = {
     "rate": (0.1, 1_000_000, "requests per second"),
     "duration": (1, 86_400, "seconds"),
-    "speed": (0.01, 1_000, "seconds of the log in a second"),
+    "speed": (0.01, replay.SPEED_MAX, "seconds of the log in a second"),
     "warmup": (0, 3_600, "seconds"),
     # wrk reserves 8 MB for each second.
     "request_timeout": (1, 300, "seconds"),

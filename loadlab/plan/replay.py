@@ -20,6 +20,7 @@ from loadlab.stacks.application import App, is_own
 from loadlab.stacks.contract import Contracts
 
 OPTION, SPEED, QUERY = "replay", "speed", "replay_query"
+SPEED_MAX = 1_000
 DURATION_MAX_S, RATE_MIN, RATE_MAX = 86_400, 0.1, 1_000_000
 
 
@@ -83,11 +84,13 @@ def with_times(options: Options, log: Survey, given_options: GivenOptions) -> Op
     duration_option, fits = given_options.get("duration"), log.span_s * options.speed
     limit = options.duration if duration_option not in (None, "") else DURATION_MAX_S
     if log.span_s > limit:
-        speed = plain(float(f"{fits / limit * 1.05:.2g}"))
+        speed = plain(min(float(f"{fits / limit * 1.05:.2g}"), SPEED_MAX))
+        faster = f"-e {SPEED}={speed} or more"
+        if fits > limit * SPEED_MAX:
+            faster = f"-e {SPEED}={SPEED_MAX} -e duration={math.ceil(fits / SPEED_MAX)}"
         raise PlanError(
             f"{OPTION}: the log lasts {plain(log.span_s)} s at speed {plain(options.speed)}, and "
-            f"duration allows {plain(limit)} s. Give -e {SPEED}={speed} or more, or a part of the "
-            "log."
+            f"duration allows {plain(limit)} s. Give {faster}, or a part of the log."
         )
     if log.replay.busiest > RATE_MAX:
         raise PlanError(

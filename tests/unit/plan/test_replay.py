@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.generators.access_log import Survey
-from loadlab.model import OptionValue
+from loadlab.model import OptionValue, Replay
 from loadlab.plan import replay as replays
 from loadlab.plan.plan_document import Plan, items
 from loadlab.report.words import planned_words
@@ -19,6 +19,11 @@ LOG = "tests/fixtures/access.csv"
 
 def _plan(options: Mapping[str, OptionValue]) -> Plan:
     return builders.plan(**{"curve": None, "cross_check": None, **options})
+
+
+def _replay() -> Replay:
+    [item] = items(_plan({"framework": "aiohttp", "replay": LOG}).experiments)
+    return builders.present(item.cell.load.replay)
 
 
 def test_a_log_gives_the_load_its_rate_its_time_and_its_kinds() -> None:
@@ -48,10 +53,8 @@ def test_a_replay_is_planned_again_as_it_was() -> None:
 
 def test_more_than_can_be_sent_in_a_second_of_the_log_is_refused() -> None:
     planned = _plan({"framework": "aiohttp", "replay": LOG})
-    [item] = items(planned.experiments)
     options = replace(planned.options, speed=50)
-    assert item.cell.load.replay is not None
-    busy = replace(item.cell.load.replay, busiest=1_000_050)
+    busy = replace(_replay(), busiest=1_000_050)
     log = Survey(replay=busy, span_s=11 / 50)
     refusal = "at speed 50 a second of the log has 1,000,050 requests, and 1,000,000 per second is"
     with pytest.raises(PlanError, match=refusal):
@@ -59,6 +62,15 @@ def test_more_than_can_be_sent_in_a_second_of_the_log_is_refused() -> None:
     replays.refuse(planned.options)
     with pytest.raises(PlanError, match="replay: 2 clients offer the load"):
         replays.refuse(replace(planned.options, clients=2))
+
+
+def test_a_log_that_no_speed_makes_short_enough_asks_for_a_duration() -> None:
+    options = _plan({"framework": "aiohttp", "replay": LOG}).options
+    remedies = {59_000: "-e speed=1000 or more", 86_400: "-e speed=1000 -e duration=87"}
+    for seconds, remedy in remedies.items():
+        log = Survey(replay=_replay(), span_s=seconds)
+        with pytest.raises(PlanError, match=f"Give {remedy}, or a part of the log"):
+            replays.with_times(replace(options, duration=60), log, {"duration": 60})
 
 
 def test_a_log_that_names_no_endpoint_of_an_own_application_is_replayed_by_its_paths(
