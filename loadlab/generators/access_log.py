@@ -24,6 +24,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+import msgspec
 import numpy as np
 
 from loadlab.model import Replay
@@ -348,6 +349,12 @@ def _seconds(written: bytes) -> int | None:
         )
     except ValueError:
         return None
+
+
+def schedule_name(log: Log, replay: Replay) -> str:
+    """Return the name of a schedule's file, by all that the schedule follows from."""
+    content = [msgspec.to_builtins(replay), log.endpoints, log.own]
+    return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
 def write(log: Log, replay: Replay, path: Path) -> bool:

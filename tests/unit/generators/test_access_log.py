@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,15 @@ def test_the_most_frequent_paths_have_figures_of_their_own(tmp_path: Path) -> No
     assert [name for name, _ in kinds] == [*(f"/{path:02}" for path in range(15)), "other paths"]
     assert kinds[-1][1] == sum(40 - path for path in range(15, 20))
     assert (survey.span_s, present(survey.replay).busiest) == (1, len(text.splitlines()))
+
+
+def test_an_endpoint_with_another_path_has_another_schedule(tmp_path: Path) -> None:
+    """What is said of the log is the same: each path is sent once."""
+    before = log(tmp_path / "log", line(1, "GET /a") + line(1, "GET /b"))
+    moved = [replace(before, endpoints=(("one", "GET", path),)) for path in ("/a", "/b")]
+    first, second = (present(access_log.survey(asked).replay) for asked in moved)
+    assert first == second
+    assert access_log.schedule_name(moved[0], first) != access_log.schedule_name(moved[1], second)
 
 
 def test_a_log_that_changes_after_the_plan_is_refused(tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 Its result has the ``path`` of the file. loadlab/generators/access_log.py does the work.
 """
 
-import hashlib
 from pathlib import Path
 
-import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
@@ -37,8 +35,5 @@ class ActionModule(ControllerAction[Arguments]):
             replay.speed,
             replay.query,
         )
-        # Whatever the schedule follows from.
-        content = [msgspec.to_builtins(replay), sorted(plan.endpoints), log.own]
-        name = hashlib.sha256(msgspec.json.encode(content)).hexdigest()
-        path = args.root / ".cache" / "replays" / name
+        path = args.root / ".cache" / "replays" / access_log.schedule_name(log, replay)
         return {"changed": access_log.write(log, replay, path), "path": str(path)}
