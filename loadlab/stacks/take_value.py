@@ -25,6 +25,9 @@ def value(answer: bytes, place: str) -> str:
         # Numbers keep their digits.
         node = json.loads(body, parse_int=str, parse_float=str)
         for key, entry in _KEY.findall(place):
+            # A text has letters at these places, and no values.
+            if isinstance(node, str):
+                return ""
             node = node[key] if key else node[int(entry)]
     except (ValueError, LookupError, TypeError):
         return ""

@@ -105,6 +105,7 @@ def test_an_answer_without_its_value_is_refused(server: str) -> None:
     [
         ("$.a[1].b", "x"),
         ("$.n", "12345678901234567890"),
+        ("$.n[0]", ""),
         ("$.a[0]", "-1.50"),
         ("$.yes", "true"),
         ("$.none", ""),
