@@ -51,7 +51,7 @@ BOUNDS: dict[str, tuple[float, float, str]] = {
 # Options of a run as a whole, which no cell of a study has.
 OF_RUNS = frozenset(
     ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "matrix", "run_id",
-     "cross_check")
+     "cross_check", "load")
 )  # fmt: skip
 # The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"

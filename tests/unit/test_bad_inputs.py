@@ -77,6 +77,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "zero": of_rate(0),
     "hollow": {"cells": [{**CELL, "options": {**CELL["options"], "connections": []}}]},  # type: ignore[dict-item]
     "typo": {"cells": [{**CELL, "options": {"raet": 1}}]},
+    "loaded": {"cells": [{**CELL, "options": {"framework": "aiohttp", "load": "crud"}}]},
     "old": {"cells": [{**CELL, "options": {"framework": "aiohttp", "front": "none"}}]},
     "mute": {"cells": [CELL], "claims": [{"statement": "so"}]},
     "ghost": {"cells": [CELL], "claims": [{**CLAIM, "cell": "z"}]},
@@ -390,6 +391,7 @@ COMMANDS: list[tuple[str, str]] = [
         "study hollow, cell one: connections: it is empty. Give one or sev",
     ),
     ("lab.yml -e study=typo", "cell one: option: 'raet' is not known. There are: app, arrivals, b"),
+    ("lab.yml -e study=loaded", "cell one: option: 'load' is not known. There are: app, arrivals,"),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
     ("lab.yml -e study=several", "2 cells and not one. Give its cell one endpoint and one tuning."),
