@@ -72,6 +72,10 @@ def of_rate(rate: Any) -> dict[str, Any]:
     return {"cells": [{**CELL, "options": {**CELL["options"], "rate": rate}}, TWO]}  # type: ignore[dict-item]
 
 
+def following(framework: str) -> dict[str, Any]:
+    return {"name": framework, "options": {"framework": framework, "replay": str(LOG)}}
+
+
 STUDIES: dict[str, dict[str, Any]] = {
     "cell": {"cells": [CELL], "scales": {"smoke": {}, "large": {"duration": 60}}},
     "zero": of_rate(0),
@@ -90,6 +94,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "nothing": of_rate({"fraction": 0, "of": ["two"]}),
     "of-nobody": of_rate({"fraction": 0.8, "of": ["nobody"]}),
     "of-several": of_rate({"fraction": 0.8, "of": ["two"]}),
+    "paths": {"cells": [following("aiohttp"), following("fault_server")]},
     "one-log": {"cells": [CELL, {**TWO, "options": {"framework": "aiohttp", "replay": str(LOG)}}]},
 }
 
@@ -346,6 +351,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e generator=python-async -e duration=9", "duration: '9' would change nothing: genera"),
     (f"{A} -e generator=python-async -e keepalive=no", "keepalive: 'no' would change nothing"),
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
+    ("lab.yml -e study=paths", "cell fault_server: replay: fault_server has not all paths of the"),
     ("lab.yml -e study=one-log", "study one-log, cell two: replay: a run follows one log at one s"),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),

@@ -49,6 +49,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         # The stages before the load set up the first cell.
         first = first or planned.options
         _refuse_another_log(study, entry, first, planned.options)
+        _refuse_other_lines(study, entry, experiments_of_run[0], planned.experiments[0])
         # The user's options leave fewer candidates, and each has those.
         own_names = () if study.candidates else entry.options.keys() - entry.derived
         unused.append((own_names, planned.options.generator))
@@ -88,6 +89,20 @@ def _refuse_another_log(study: Study, entry: StudyCell, first: Options, own: Opt
             f"{_title(study)}, cell {entry.name}: replay: a run follows one log at one "
             "speed, and the first cell has another, or none. Give replay in the options of all "
             "cells, or measure a log in a run of its own."
+        )
+
+
+def _refuse_other_lines(
+    study: Study, entry: StudyCell, first: PlannedExperiment, own: PlannedExperiment
+) -> None:
+    """Raise PlanError where a cell would be sent other lines of the log than the first: the clients
+    have one schedule."""
+    cells = [experiment.items[0].cell for experiment in (first, own)]
+    if cells[0].load.replay != cells[1].load.replay:
+        raise PlanError(
+            f"{_title(study)}, cell {entry.name}: replay: {cells[1].framework} has not all paths "
+            f"of the log that {cells[0].framework} has, or has others, and all cells are sent the "
+            "same. Leave a cell out, or give a log of paths that all have."
         )
 
 
