@@ -31,6 +31,7 @@ STYLES = {"reverse_proxy": "dotted", "application": "solid", "postgresql": "dash
 LATENCY, STRIP, GAP = 170.0, 46.0, 20.0  # px: heights of the panels, and between them
 COLUMNS = 150  # most columns of the figure; a longer load has several seconds in each
 LEVELS = 50  # rows of an image of CPU
+_LEAST_S = 0.1  # part of a load's last second that has a rate, at least
 # From few answers to many: light enough and dark enough for both themes, and safe for colour-blind
 # eyes. The last is the fullest bin of the load.
 HEAT = ("#8CC8EC", "#56B4E9", "#2A93D0", "#0072B2", "#4A6FA8", "#8A7A6A", "#C98A2B", "#F0A818",
@@ -65,6 +66,8 @@ def timeline(
 
     ``series`` is None where the generator has none. The name and label are as for svg.Plot.
     """
+    # The axis has all of the last second, as its columns do.
+    whole = max(end, len(series.second)) if series else end
     queueing = [host for host in hosts if host.queues]
     strips = len(queueing) + len(hosts)
     heights = [*([LATENCY, STRIP] if series else []), *([STRIP] * strips)]
@@ -75,17 +78,17 @@ def timeline(
         axes.grid(visible=False)
         for begin, until in disturbed:
             axes.axvspan(begin, until, color=svg.BAND, linewidth=0, zorder=0)
-        axes.set_xlim(0, end)
+        axes.set_xlim(0, whole)
         svg.ticks(axes.xaxis, MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     keys, more = [(AREA, svg.BAND, "disturbed")] if disturbed else [], ""
     if series:
-        own_keys, more = _latency(plot, series, end)
+        own_keys, more = _latency(plot, series, whole)
         keys = [*own_keys, *keys]
-        _rates(plot, panels[1], series, batch)
+        _rates(plot, panels[1], series, end, batch)
     for index, host in enumerate(queueing, start=len(panels) - strips):
         _queues(plot, panels[index], index, host)
     for index, host in enumerate(hosts, start=len(panels) - len(hosts)):
-        more += _cpu(plot, panels[index], index, host, end)
+        more += _cpu(plot, panels[index], index, host, whole)
     return plot.svg(keys, more, READ)
 
 
@@ -177,17 +180,20 @@ def _heat(heat: LatencyBins, low: int, high: int, group: int, end: float) -> npt
     return values
 
 
-def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> None:
+def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, end: float, batch: bool) -> None:
     """Draw the mean rates of the columns: asked for or begun, verified, and not verified."""
     seconds = len(series.second)
     wide = group(seconds)
     x = _middles(math.ceil(seconds / wide), wide, seconds)
 
-    def means(values: Sequence[int]) -> list[float]:
+    def means(values: Sequence[int], missing: float = 0) -> list[float]:
         parts = [values[at : at + wide] for at in range(0, len(values), wide)]
-        return [sum(part) / len(part) for part in parts]
+        return [sum(part) / (len(part) - (missing if part is parts[-1] else 0)) for part in parts]
 
-    scheduled, ok, came = means(series.scheduled), means(series.ok), means(series.came or ())
+    # The load may end within its last second, in the rest of which answers come.
+    missing = min(seconds - end, 1 - _LEAST_S) if 0 < seconds - end < 1 else 0
+    scheduled, ok = means(series.scheduled, missing), means(series.ok, missing)
+    came = means(series.came or ())
     top = 1.15 * max([*scheduled, *ok, *came, 1])
     for text, values, colour, width, style in (
         ("begun" if batch else "asked", scheduled, svg.ASKED, 4.0, "-"),

@@ -74,6 +74,14 @@ def test_lines_have_the_values_of_the_seconds_and_a_gap_without_answers() -> Non
     assert found["busy of the server, %"].y == pytest.approx([40, 50.5, 51], abs=0.2)
 
 
+def test_the_last_second_of_a_load_may_be_a_part_of_one() -> None:
+    steady = replace(SERIES, scheduled=[100, 100, 40], ok=[100, 100, 40], came=[100, 90, 50])
+    found = curves(timeline_plot.timeline("a", "A", steady, [], 2.4))
+    assert found["asked, requests/s"].y == pytest.approx([100, 100, 100], abs=0.1)
+    assert found["verified, requests/s"].y == pytest.approx([100, 100, 100], abs=0.1)
+    assert found["came, requests/s"].y == pytest.approx([100, 90, 50], abs=0.1)
+
+
 def test_the_heat_map_has_the_counts_of_the_bins() -> None:
     (heat,) = images(timeline_plot.timeline("a", "A", BINNED, [], 3.0))
     table = latency_bins.table(present(BINNED.latency_bins))
