@@ -66,12 +66,15 @@ class _Latencies:
         self._family = SummaryMetricFamily(_LATENCY, "Latency over all valid repetitions")
 
     def add(self, cell: CellSummary) -> None:
-        """Add the quantiles of a cell with a valid repetition that are known."""
-        statistics = cell.statistics
+        """Add the quantiles of a cell with a valid repetition that are known.
+
+        A lower bound is left out, as a quantile cannot say that it is one.
+        """
+        statistics, bounds = cell.statistics, cell.statistics.latency_us.at_least
         own = dict(zip(_LABELS, _labels(cell), strict=True))
         for name, quantile in _QUANTILES.items():
             us: float | None = getattr(statistics.latency_us, name)
-            if statistics.n and us is not None:
+            if statistics.n and us is not None and name not in bounds:
                 labels = {**own, "from": str(statistics.latency_basis), "quantile": quantile}
                 self._family.add_sample(_LATENCY, labels, us / 1e6)
 

@@ -57,6 +57,15 @@ def test_cells_have_gauges_in_base_units() -> None:
     assert modes == {"constant"}
 
 
+def test_a_percentile_of_which_only_a_lower_bound_is_known_is_left_out() -> None:
+    cell = builders.cell_summary("one", [builders.repetition()])
+    latency = replace(cell.statistics.latency_us, at_least=["p99", "max"])
+    cell = replace(cell, statistics=replace(cell.statistics, latency_us=latency))
+    samples = [sample for family in parse(builders.summary_of(cell)) for sample in family.samples]
+    quantiles = {sample.labels.get("quantile") for sample in samples} - {None}
+    assert quantiles == {"0.5", "0.75", "0.9", "0.95"}
+
+
 def test_void_cells_and_probes_have_no_figures() -> None:
     void = builders.cell_summary("void", [builders.repetition(validity=builders.void("steal"))])
     nothing = dict.fromkeys(("goodput", "rate_achieved", "response_time", "unsent"))
