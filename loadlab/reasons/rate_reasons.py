@@ -10,6 +10,10 @@ from loadlab.run.formatting import percentile
 _GENERATOR_CORES = "Stop other work on the client, or give it more cores"
 
 
+# Of a valid measurement that decides nothing.
+UNDECIDED = frozenset({"slo_withheld", "slo_unknown"})
+
+
 def level(value: float, by: str) -> str:
     """Return a level of a sweep in words: 64 connections, 2,000 requests/s."""
     return f"{value:,g} requests/s" if by == "rate" else formatting.plural(int(value), "connection")
@@ -62,7 +66,8 @@ SEARCHES: ReasonTable = {
         meaning="The search was interrupted.",
     ),
     "rate_undecided": ReasonRow(
-        "{value:,g} requests/s could not be judged", meaning="Every measurement of a rate was void."
+        "{value:,g} requests/s could not be judged",
+        meaning="Every measurement of a rate was void, or decided nothing.",
     ),
     "rate_missed_slo": ReasonRow(
         "{value:,g} requests/s does not meet it",

@@ -107,7 +107,7 @@ def trace(name: str, label: str, steps: Sequence[SearchStep], result: float | No
     for met, sign, colour, marker, text in (
         (True, DOTS, svg.BLUE, "o", "met"),
         (False, CROSS, svg.VERMILION, "x", "not met"),
-        (None, RING, svg.GREY, "o", "void or failed"),
+        (None, RING, svg.GREY, "o", "inconclusive"),
     ):
         tried = [
             (number, rate)

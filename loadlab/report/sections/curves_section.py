@@ -9,7 +9,13 @@ from loadlab.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.report import words
 from loadlab.report.html import Block, Heading, Headline, Number, Table, Text
 from loadlab.report.sections import latency_columns
-from loadlab.report.sections.sweeps_searches_section import Judged, judged, reasons, result_of
+from loadlab.report.sections.sweeps_searches_section import (
+    Judged,
+    is_valid,
+    judged,
+    reasons,
+    result_of,
+)
 from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Paths
 from loadlab.results import tail
@@ -143,10 +149,12 @@ def _stayed(slo: Mapping[str, float]) -> str:
 def _limits(curve: CurveSummary) -> str:
     """Return which rates were not judged and why, which missed and met the objective, and which
     were judged by too few requests; empty, or after a space."""
-    void = "; ".join(f"{rate:,g} requests/s ({_void(curve, rate)})" for rate in curve.undecided)
+    unjudged = "; ".join(
+        f"{rate:,g} requests/s ({_unjudged(curve, rate)})" for rate in curve.undecided
+    )
     mixed, few = _outvoted(curve), _unsupported(curve)
     return "".join((
-        f" Not judged: {void}." if void else "",
+        f" Not judged: {unjudged}." if unjudged else "",
         f" Missed without deciding: {mixed}." if mixed else "",
         f" Too few requests to support the percentile at {few} requests/s." if few else "",
     ))  # fmt: skip
@@ -166,11 +174,17 @@ def _outvoted(curve: CurveSummary) -> str:
     )
 
 
-def _void(curve: CurveSummary, rate: float) -> str:
+def _unjudged(curve: CurveSummary, rate: float) -> str:
+    """Return how many measurements of a rate are void or failed, and why valid ones decide
+    nothing."""
     steps = [step for step in curve.trace if step.rate == rate]
-    return repetitions_words.void(
-        len(steps), [reason.code for step in steps for reason in step.reasons]
-    )
+    valid = [step for step in steps if is_valid(step.reasons)]
+    # A failed measurement has no goodput.
+    failed = sum(step.goodput is None for step in steps)
+    void = [step for step in steps if step not in valid and step.goodput is not None]
+    codes = [reason.code for step in void for reason in step.reasons]
+    lost = repetitions_words.lost(len(void), failed, codes)
+    return "; ".join([*lost, *dict.fromkeys(map(reasons, valid))])
 
 
 def _unsupported(curve: CurveSummary) -> str:
@@ -199,9 +213,10 @@ def _table(curve: CurveSummary) -> Table:
 def _judged(curve: CurveSummary) -> list[Judged]:
     """Return a row for each measurement that was judged, and one for those of a rate that were not,
     with the words of the first for each reason."""
-    by_row: dict[tuple[float, int | None], list[SearchStep]] = {}
+    by_row: dict[tuple[float, int | None, bool], list[SearchStep]] = {}
     for number, step in enumerate(curve.trace):
-        by_row.setdefault((step.rate, None if step.met is None else number), []).append(step)
+        row = None if step.met is None else number
+        by_row.setdefault((step.rate, row, is_valid(step.reasons)), []).append(step)
     rows = []
     for steps in by_row.values():
         first = {reason.code: reason for step in reversed(steps) for reason in step.reasons}

@@ -5,8 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
-from loadlab.reasons.rate_reasons import level
+from loadlab.model import (
+    Reason,
+    ScaledRate,
+    SearchStep,
+    SearchSummary,
+    Summary,
+    SweepLevel,
+    SweepSummary,
+)
+from loadlab.reasons.rate_reasons import UNDECIDED, level
 from loadlab.report import words
 from loadlab.report.html import (
     Block,
@@ -189,10 +197,21 @@ def _search_text(search: SearchSummary, subject: str) -> str:
 
 
 def _bound(search: SearchSummary) -> str:
-    """Return what bounds the rate, and the void reasons where it could not be judged."""
-    reason, *void = search.reasons
-    reasons = f", void: {'; '.join(map(words.coded, void))}" if void else ""
-    return words.reason(reason) + reasons
+    """Return what bounds the rate, and why it could not be judged where it could not."""
+    reason, *unjudged = search.reasons
+    return ", ".join([words.reason(reason), *([_unjudged(unjudged)] if unjudged else [])])
+
+
+def _unjudged(reasons: Sequence[Reason]) -> str:
+    """Return why a measurement decided nothing: it is void, or a valid one has too little."""
+    if is_valid(reasons):
+        return ", ".join(map(words.reason, reasons))
+    return f"void: {'; '.join(map(words.coded, reasons))}"
+
+
+def is_valid(reasons: Sequence[Reason]) -> bool:
+    """Return whether these are the reasons of a valid measurement that decided nothing."""
+    return all(reason.code in UNDECIDED for reason in reasons)
 
 
 def _rate_text(scaled_rate: ScaledRate) -> str:
@@ -302,9 +321,9 @@ def reasons(step: SearchStep) -> str:
     """Return the figures of a measurement that decided, or why it does not count."""
     if step.met is not None:
         return ", ".join(map(words.reason, step.reasons))
-    void = "; ".join(map(words.coded, step.reasons))
     # A failed measurement has no goodput.
-    return void if step.goodput is None else f"void: {void}"
+    is_failed = step.goodput is None
+    return "; ".join(map(words.coded, step.reasons)) if is_failed else _unjudged(step.reasons)
 
 
 def _p99(step: SearchStep) -> str:

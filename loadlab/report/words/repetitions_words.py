@@ -58,7 +58,10 @@ def causes(codes: Iterable[str]) -> str:
     return ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes))
 
 
+def lost(number: int, failed: int, codes: Iterable[str]) -> list[str]:
+    """Return how many are void, as void() does, and how many failed, each if there are some."""
+    return [*([void(number, codes)] if number else []), *([f"{failed} failed"] if failed else [])]
+
+
 def _counted(valid: int, number: int, failed: int, codes: Sequence[str]) -> str:
-    lost = [void(number, codes)] if number else []
-    lost += [f"{failed} failed"] if failed else []
-    return f"{valid} valid of {valid + number + failed} ({'; '.join(lost)})"
+    return f"{valid} valid of {valid + number + failed} ({'; '.join(lost(number, failed, codes))})"

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import page as report
-from loadlab.model import CurveSummary, Summary
+from loadlab.model import CurveSummary, Result, Summary
 from loadlab.report.first_screen import tiles
 from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import Figure, Headline, Results, Table, Text
@@ -174,6 +174,24 @@ def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path)
     (row,) = (one for one in blocks.find(Table, *part)[0].rows if one.cells[0].text == "620")
     assert row.cells[-2].text.startswith("3 times void: steal: ")
     assert [one.text for one in row.cells[-1].links] == [f"rep-{n}/result.json" for n in (1, 2, 3)]
+
+
+def test_a_rate_whose_p99_is_withheld_is_not_said_to_be_void(tmp_path: Path) -> None:
+    folder = run_of(tmp_path / "r", builders.plan(curve=True, endpoint="agents", rate=1300))
+    path = paths(folder, "curve", 620)[0]
+    rep = documents.read(path, Result)
+    waits = replace(builders.present(rep.response_time), p99_us=312_000.0)
+    latency = replace(builders.present(rep.latency_us), p99=None)
+    change(path, latency_us=latency, response_time=waits)
+    again = replace(rep, repetition=2, validity=runs.voided(builders.result()).validity)
+    builders.store(folder, again)
+    whole = summed(folder)
+    (headline,) = curves_section.headlines(whole, {}).values()
+    withheld = "p99 312 ms may be the generator's own, and is above 100 ms"
+    assert headline.text.endswith(f" Not judged: 620 requests/s (1 void: steal; {withheld}).")
+    (rates,) = blocks.find(Table, *curves_section.blocks(whole, {}, "/agents"))
+    shown = [row.cells[-2].text for row in rates.rows if row.cells[0].text == "620"]
+    assert [text.split(": 0")[0] for text in shown] == [withheld, "void: steal"]
 
 
 def test_the_tile_names_the_highest_rate_of_the_curve(page: report.Page) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 from loadlab.model import (
     Confirmation,
     ErrorCounts,
+    Facts,
     Purpose,
     Reason,
     Repetition,
@@ -158,6 +159,19 @@ def test_a_rate_whose_probes_failed_is_not_found(tmp_path: Path) -> None:
     assert failed
     assert all(row.reasons == [Reason(code="failed", value="broken")] for row in failed)
     assert all((row.met, row.p99_us, row.errors) == (None, None, None) for row in failed)
+
+
+def test_a_search_ends_at_a_withheld_rate_without_a_word_of_void(tmp_path: Path) -> None:
+    whole = summed(run_of(tmp_path / "r", builders.plan(**AGENTS)))
+    facts: Facts = {"percentile": "p99", "requests": 5000}
+    withheld = Reason(code="slo_withheld", value=312_000, limit=100_000, facts=facts)
+    reasons = [Reason(code="rate_undecided", value=620), withheld]
+    search = replace(whole.searches[0], highest_rate=None, confirmed=None, reasons=reasons)
+    (headline,) = sweeps_searches_section.headlines(replace(whole, searches=[search]), {})
+    assert headline.text.endswith(
+        "was found: 620 requests/s could not be judged, p99 312 ms may be the generator's own, and "
+        "is above 100 ms."
+    )
 
 
 SWEEP: dict[str, Any] = {"endpoint": "hello", "generator": "wrk"}
