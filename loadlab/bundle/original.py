@@ -1,6 +1,5 @@
 """Read the run that another one repeats: a bundle, verified first, or a run in results/."""
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ def read(like: str, root: Path) -> Original:
     ``root``: top directory of the lab. Raises PlanError, whose text begins with the option, where
     there is none, where it is altered, of another schema or incomplete.
     """
-    # Path.expanduser raises RuntimeError of a user that there is not.
-    path = path_of(Path(), "like", os.path.expanduser(like))  # noqa: PTH111
+    path = path_of(Path(), "like", like)
     if path.is_file():
         return _of_bundle(path, like, root)
     run_dir = path if (path / PLAN).is_file() else root / "results" / like

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from loadlab.generators import registry
 from loadlab.model import Arrivals, GivenOptions, Options, OptionValue, Point, ramp_mean
 from loadlab.plan import request_records
+from loadlab.run.catalog import with_home
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain, plural
 from loadlab.run.methods import ROOT
@@ -85,7 +86,7 @@ def points(text: str) -> list[Point]:
     The first is at second 0. Raises PlanError for another text or file.
     """
     if text.endswith(_CSV):
-        return _checked(text, _rows(Path(text)))
+        return _checked(text, _rows(Path(with_home(text))))
     separated = text.split("," if ":" in text else "..")
     if ":" in text:
         pairs = [tuple(word.partition(":")[::2]) for word in separated]

@@ -21,7 +21,7 @@ from loadlab.plan import arrivals, connections, mix, replay, sessions
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers
-from loadlab.run.catalog import known, names
+from loadlab.run.catalog import known, names, with_home
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain
 from loadlab.run.run_dir import LATEST, RUN_ID
@@ -181,6 +181,8 @@ def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     """
     if name == "headers":
         return {**headers(value)}
+    if name == "app":
+        return with_home(str(value))
     if name in _PARSERS:
         return _PARSERS[name](str(value))
     if name == arrivals.RAMP:

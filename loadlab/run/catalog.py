@@ -43,12 +43,19 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
         )
 
 
+def with_home(text: str) -> str:
+    """Return a path with the user's home for ~, which a shell leaves in -e app=~/mine."""
+    # Path.expanduser raises RuntimeError of a user that there is not.
+    return os.path.expanduser(text)  # noqa: PTH111
+
+
 def path_of(root: Path, option: str, text: str) -> Path:
-    """Return the path that an option names, absolute or relative to ``root``. It may be absent.
+    """Return the path that an option names: absolute, relative to ``root``, or in a home (~). It
+    may be absent.
 
     Raises PlanError for one that cannot be: too long, or not for this user to read.
     """
-    path = root / text
+    path = root / with_home(text)
     try:
         if path.is_file():
             # A file of /proc may be this user's to open and not to read.

@@ -20,11 +20,13 @@ def written(tmp_path: Path, content: bytes) -> str:
     return str(path)
 
 
-def test_a_file_has_the_points_of_a_ramp(tmp_path: Path) -> None:
+def test_a_file_has_the_points_of_a_ramp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = arrivals.points(written(tmp_path, STEPS))
     assert ramp_text(points) == "0:50,10:50,10:200,15:200,15:50,30:50"
     assert arrivals.points(ramp_text(points)) == points
     assert ramp_mean(points) == 75
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert arrivals.points("~/day.csv") == points
     # A spreadsheet marks its text as UTF-8.
     assert arrivals.points(written(tmp_path, b"\xef\xbb\xbf" + STEPS)) == points
 

@@ -213,6 +213,21 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("option", ["app", "base"])
+def test_a_folder_may_be_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """A shell leaves the ~ of -e app=~/mine."""
+    made = folder(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    mine = f"~/{made.name}"
+    options = {"app": mine}
+    if option == "base":
+        options = {"base": f"app={mine},workers=1", "head": f"app={mine},workers=2"}
+    plan = builders.plan(framework="", endpoint="root", **options)
+    assert {stack.source for stack in plan.stacks.values()} == {str(made)}
+
+
 def test_paths_of_requests_that_are_alike_have_their_names() -> None:
     paths = {"a": "/x", "b": "/x", "c": "/y"}
     several = {name: Contract(path=path) for name, path in paths.items()}
