@@ -69,7 +69,15 @@ def following(run_dir: Path) -> list[str]:
     lost = kind.unmeasured(run, list(state.abandoned), []) if state else []
     if state is None or state.done < state.total or lost:
         return [f"Next: {kind.resume_command(run_dir)}  # measures what is missing"]
+    summary = read_or_none(run.summary, Summary)
+    if summary and not (kind.expects_void or _has_valid(summary)):
+        # The same command as in the failure of the playbook, which show does not print.
+        return [f"Next: {kind.more_repetitions(run_dir)}  # once more, as nothing is valid"]
     return kind.next_steps(run, plan)
+
+
+def _has_valid(summary: Summary) -> bool:
+    return any(cell.statistics.n for cell in summary.cells)
 
 
 def shown(run_dir: Path, now: float) -> list[str]:

@@ -160,6 +160,20 @@ def test_a_run_without_a_valid_measurement_names_a_command_that_is_accepted(
     assert kind.more_repetitions(tmp_path / "mine") == f"ansible-playbook {command}"
 
 
+@pytest.mark.parametrize("repetitions", [1, 3])
+def test_a_run_without_a_valid_measurement_names_one_number_of_repetitions(
+    run: Run, repetitions: int
+) -> None:
+    """The failure of its playbook names it too."""
+    run.plan(repetitions=repetitions)
+    void = builders.cell_summary("void", [builders.repetition(validity=builders.void("steal"))])
+    documents.write(run.path / "summary.json", documents.encode(builders.summary_of(void)))
+    command = all_kinds.of_run(run.path).more_repetitions(run.path)
+    (line,) = run_end.following(run.path)
+    assert line == f"Next: {command}  # once more, as nothing is valid"
+    assert command.endswith(f"-e repetitions={2 * repetitions}")
+
+
 def test_a_lesson_has_its_figures_on_its_page_alone(run: Run) -> None:
     summary = builders.summary()
     run.plan(None, 1)
