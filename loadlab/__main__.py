@@ -225,6 +225,9 @@ def run(arguments: Sequence[str], results: Path) -> int:
 
 def main() -> int:
     """Carry out the command line's command; return its exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A locale without UTF-8 has no sign such as ≥.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return run(sys.argv[1:], ROOT / "results")
     except BrokenPipeError:

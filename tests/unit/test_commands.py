@@ -1,6 +1,7 @@
 """What the commands of python -m loadlab print and write; tests/unit/test_bad_inputs.py has what
 they refuse."""
 
+import io
 import shutil
 import tarfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from loadlab.bundle.archive import BundleError
 from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 from tests.unit.history import test_run_comparison as runs
+from tests.unit.kinds.test_run_end import Run
 
 original = recorded.original
 
@@ -66,6 +68,18 @@ def test_what_the_system_refuses_is_a_sentence(
     monkeypatch.setattr("sys.argv", ["loadlab", "grade", str(tmp_path)])
     assert commands.main() == commands.REFUSED
     assert "Is a directory" in capsys.readouterr().err
+
+
+def test_a_locale_without_a_sign_of_the_results_gets_them_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Run(tmp_path / "results" / "mine")
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
+    monkeypatch.setattr("sys.argv", ["loadlab", "show", "mine"])
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "ascii"))
+    assert commands.main() == 0
+    assert b"CPU in \\xb5s/request" in written.getvalue()
 
 
 def test_a_bundle_is_signed_and_its_signer_demanded(
