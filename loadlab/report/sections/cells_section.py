@@ -324,7 +324,7 @@ def _errors(statistics: Statistics) -> Table | None:
         _Count("aborted", statistics.aborted, statistics.requests,
                "cut off by the generator at its deadline; no error"),
         _Count("unsent", statistics.unsent, statistics.scheduled,
-               "scheduled and never sent; in no percentile"),
+               "due and never sent; behind every answer in the percentiles"),
     ]  # fmt: skip
     return table(
         f"Of {formatting.plural(statistics.requests, 'request')}, {statistics.ok:,} were "
