@@ -110,10 +110,11 @@ def recovery(rep: Repetition) -> str:
     stages, after = rep.stages or [], rep.recovery
     highest = max(stages, key=lambda stage: stage.rate)
     failed = formatting.plural(highest.failed, "request")
+    # It is not known where more requests failed than a p99 leaves out.
+    p99 = "" if highest.p99_us is None else f"with p99 {formatting.ms(highest.p99_us)} ms "
     brought = (
         f"Of {formatting.rate(highest.rate)} requests/s asked for, "
-        f"{formatting.rate(highest.goodput)} came back right, with p99 "
-        f"{formatting.ms(highest.p99_us)} ms and {failed} failed"
+        f"{formatting.rate(highest.goodput)} came back right, {p99}and {failed} failed"
     )
     if after is None:
         return f"{brought}."

@@ -483,9 +483,9 @@ def test_each_repetition_tells_how_its_arrivals_were_kept(run: Path) -> None:
     )
 
 
-def overload(run: Path, recovery: dict[str, Any]) -> str:
-    """Add the overload of a cell, and return the page."""
-    stages = [(0, 10, 500, 500, 1100), (10, 20, 2000, 940, 9_960_000), (20, 45, 500, 700, 1200)]
+def overload(run: Path, recovery: dict[str, Any], p99_us: float | None = 9_960_000) -> str:
+    """Add the overload of a cell, and return the page; ``p99_us``: of the highest stage."""
+    stages = [(0, 10, 500, 500, 1100), (10, 20, 2000, 940, p99_us), (20, 45, 500, 700, 1200)]
     fields = ("begin_s", "end_s", "rate", "goodput", "p99_us")
     counts = {"scheduled": 5000, "failed": 3, "p50_us": 700}
     changes = {
@@ -537,6 +537,12 @@ def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
 )  # fmt: skip
 def test_an_overload_may_not_recover(run: Path, recovery: dict[str, Any], told: str) -> None:
     assert told in overload(run, recovery)
+
+
+def test_an_overload_in_which_too_many_fail_has_no_p99(run: Path) -> None:
+    shown = overload(run, {"recovered_s": 0, "drained_s": 0}, p99_us=None)
+    told = "Of 2,000 requests/s asked for, 940 came back right, and 3 requests failed; at 500/s p99"
+    assert told in shown
 
 
 def test_what_a_server_said_is_escaped(run: Path) -> None:
