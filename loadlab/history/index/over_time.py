@@ -140,8 +140,10 @@ def _panels(series: Series) -> list[plots.Panel]:
     for cell in series.cells:
         statistics = cell.statistics
         span = statistics.latency_interval_us.p99
-        figures_us = (statistics.latency_us.p99, span.low, span.high)
-        p99.append(plots.Value(*(us and us / 1000 for us in figures_us)))
+        value, low, high = (
+            us and us / 1000 for us in (statistics.latency_us.p99, span.low, span.high)
+        )
+        p99.append(plots.Value(value, low, high, "p99" in statistics.latency_us.at_least))
         used = cell.cost.sample("cpu")
         cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
     if series.cell.load.rate is None:
@@ -174,8 +176,12 @@ def _told(cell: CellSummary, panels: Sequence[plots.Panel], at: int) -> str:
     if not cell_outcome.valid(cell):
         return "void"
     interval = quantities.interval(cell.statistics.latency_interval_us.p99)
-    values = [f"{panel.name} {formatting.significant(panel.values[at].value)}" for panel in panels]
+    values = [f"{panel.name} {_value(panel.values[at])}" for panel in panels]
     return "; ".join([*values, *([f"p99 {interval}"] if interval else [])])
+
+
+def _value(value: plots.Value) -> str:
+    return f"{'≥ ' if value.is_bound else ''}{formatting.significant(value.value)}"
 
 
 def _figure(shown: _Shown, steps: Mapping[int, str]) -> Figure:
@@ -214,7 +220,7 @@ def _notes(shown: _Shown) -> list[Text]:
 
 
 def _figure_column(panel: plots.Panel) -> Number[int]:
-    return Number(panel.name, lambda at: formatting.significant(panel.values[at].value))
+    return Number(panel.name, lambda at: _value(panel.values[at]))
 
 
 def _table(shown: _Shown, steps: Mapping[int, str]) -> Table:

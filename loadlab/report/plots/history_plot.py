@@ -24,6 +24,7 @@ class Value:
     value: float | None
     low: float | None = None
     high: float | None = None
+    is_bound: bool = False  #: Whether only a lower bound of it is known.
 
 
 @dataclass(frozen=True)

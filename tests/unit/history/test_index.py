@@ -9,6 +9,7 @@ import pytest
 from loadlab.history import site
 from loadlab.history.index import index_page as index
 from loadlab.kinds import page as report
+from loadlab.model import Summary
 from loadlab.report.html import Figure, Results, Table, Text
 from loadlab.report.render import render
 from loadlab.report.sections.cells_section import CellSection
@@ -85,6 +86,20 @@ def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(res
     assert titles[-1] == change.removesuffix(".")
     last = [row.cells[-1].text for row in blocks.find(Table, cell)[0].rows]
     assert [text for text in last if text] == [step.partition(" are ")[2].removesuffix(".")]
+
+
+def test_a_cell_over_time_tells_a_lower_bound_as_one(tmp_path: Path) -> None:
+    for day, run_id in enumerate(("first", "second"), start=1):
+        run = RunDir(pasts.write(tmp_path, run_id, day))
+        summary = documents.read(run.summary, Summary)
+        for cell in summary.cells:
+            cell.statistics.latency_us.at_least.append("p99")
+        documents.write(run.summary, documents.encode(summary))
+    *_, section = blocks.find(CellSection, *index.build(tmp_path).sections)
+    (figure,) = blocks.find(Figure, section)
+    assert "p99, ms ≥ 1.84; " in str(figure.svg)
+    shown = {row.cells[0].text: row.cells[4].text for row in blocks.find(Table, section)[0].rows}
+    assert shown == {"first": "≥ 1.84", "second": "≥ 1.84"}
 
 
 def test_the_same_runs_give_the_same_page_and_a_removed_run_is_gone(
