@@ -34,9 +34,11 @@ from loadlab.report.html import (
     present,
     table,
 )
+from loadlab.report.sections import latency_columns
 from loadlab.report.terminal import text_columns
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.labels import Paths
+from loadlab.results import tail
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
@@ -61,6 +63,8 @@ MET = {True: "met", False: "not met", None: "inconclusive"}
 
 # cell_id -> how many of its repetitions are valid, and why the others are not; empty where all are.
 Lost = Mapping[str, str]
+# cell_id -> its p99, as every table has it.
+P99s = Mapping[str, str]
 
 
 def headlines(summary: Summary, paths: Paths) -> list[Headline]:
@@ -86,6 +90,9 @@ def _of_sweeps(summary: Summary, paths: Paths) -> list[Headline]:
 def sections(summary: Summary, paths: Paths) -> list[Section]:
     """Return the section; none where there is no sweep, search or scaled rate."""
     lost = _lost(summary)
+    p99s = {
+        entry.cell_id: latency_columns.text(tail.p99(entry.statistics)) for entry in summary.cells
+    }
     sweeps = labels.with_subjects(summary.sweeps, paths)
     searches = labels.with_subjects(summary.searches, paths)
     blocks = [
@@ -98,7 +105,7 @@ def sections(summary: Summary, paths: Paths) -> list[Section]:
         *(
             block
             for n, (sweep, subject) in enumerate(sweeps, start=1)
-            for block in _sweep(f"sweep-{n}", subject, sweep, lost)
+            for block in _sweep(f"sweep-{n}", subject, sweep, lost, p99s)
         ),
     ]
     title = "Sweeps and searches"
@@ -235,7 +242,7 @@ def _state(search: SearchSummary) -> str:
     return "held" if held else "inconclusive"
 
 
-def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> list[Block]:
+def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost, p99s: P99s) -> list[Block]:
     return [
         Heading(f"Sweep over {OVER[sweep.by]}: {subject}"),
         Text(_sweep_text(sweep, subject, lost)),
@@ -247,7 +254,7 @@ def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost) -> list[Blo
                 Number("goodput, requests/s", lambda level: formatting.rate(level.goodput.median)),
                 Number("interval", _interval),
                 Number("valid", lambda level: lost[level.cell_id] or str(level.goodput.n)),
-                Number("p99, ms", lambda level: ms(level.p99_us)),
+                Number("p99, ms", lambda level: p99s[level.cell_id]),
                 Number("server CPU", lambda level: formatting.percent(level.server_cpu)),
             ],
             sweep.levels,

@@ -32,6 +32,7 @@ from loadlab.run import documents
 from tests.unit import builders
 from tests.unit.builders import present
 from tests.unit.plan.modes.probing import WAITS
+from tests.unit.report import blocks
 
 CAPACITY = 1240.0
 FULL_AT = 8  # connections from which the server's CPU is full
@@ -226,6 +227,16 @@ def test_a_search_is_bounded_by_its_load_where_twice_its_connections_meet_more(
             "621 requests/s does not meet it, but 652 does with twice the connections: the load is "
             "the limit"
         )
+
+
+def test_the_levels_of_a_sweep_tell_a_lower_bound_as_one(tmp_path: Path) -> None:
+    plan = builders.plan(endpoint="hello", rate="100,200", connections=1)
+    whole = summed(run_of(tmp_path / "r", plan))
+    for cell in whole.cells:
+        if cell.cell.load.rate == 200:
+            cell.statistics.latency_us.at_least.append("p99")
+    (levels,) = blocks.tables("Each level", *sweeps_searches_section.sections(whole, {}))
+    assert [row.cells[4].text for row in levels.rows] == ["1.84", "≥ 1.84"]
 
 
 def test_a_sweep_over_rates_that_never_stops(tmp_path: Path) -> None:
