@@ -24,10 +24,11 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     manifest = read_or_none(run.manifest, Manifest)
     reproduction = read_or_none(run.reproduction, Reproduction)
     summary = read_or_none(run.summary, Summary)
+    paths = labels.paths(plan_document.read(run_dir).plan.endpoints)
     has_others = len(folders(run.path.parent)) > 1
     return [
         *all_kinds.of_run(run_dir).answer(run, headlines),
-        *(reproduction_section.lines(reproduction) if reproduction else []),
+        *(reproduction_section.lines(reproduction, paths) if reproduction else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
         *(
             [f"Cost: {cost_words.sentence(manifest.instances)}"]

@@ -92,12 +92,12 @@ def _deviations(reproduction: Reproduction) -> Table:
     )
 
 
-def lines(reproduction: Reproduction) -> list[str]:
+def lines(reproduction: Reproduction, paths: Paths) -> list[str]:
     """Return the comparison for the terminal, below the headlines."""
     return [
         f"Compared with the original {reproduction.original.run_id}:",
         words.source(reproduction.original),
         words.same(reproduction.parts),
         *words.deviations(reproduction.parts),
-        *comparison_section.lines(reproduction.comparisons, {}),
+        *comparison_section.lines(reproduction.comparisons, paths),
     ]

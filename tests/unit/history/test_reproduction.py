@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from loadlab.history import reproduction
 from loadlab.kinds import run_end
 from loadlab.model import Manifest, Original, Recipe, Reproduction, ReproductionPart, Source
+from loadlab.plan import plan_document as plans
 from loadlab.report.sections import reproduction_section as section
 from loadlab.report.words import reproduction_words as words
 from loadlab.run import documents
@@ -137,10 +138,14 @@ def test_pins_of_lock_files_of_one_run_are_not_compared(run_dir: Path) -> None:
 def test_the_end_of_the_run_and_the_report_tell_it(run_dir: Path) -> None:
     original(run_dir, recipe=seeded(original(run_dir).recipe))
     found = written(run_dir)
+    # An application of one's own has other paths than the names of its endpoints.
+    plan = plans.read(run_dir).plan
+    own = replace(plan.endpoints["index"], path="/start")
+    builders.write_plan(run_dir, replace(plan, endpoints={**plan.endpoints, "index": own}))
     lines = run_end.lines(run_dir, [])
     assert lines[0] == "Compared with the original before:"
     assert "Differs, option seed: 9 in the original, 1 here (given with -e)" in lines
-    assert "run again against run before on /index" in lines
+    assert "run again against run before on /start" in lines
     (headline,) = section.headlines(found)
     assert headline.text.startswith(
         "Against the original before: 2 cells measured in both; differs in options (1)."
