@@ -16,7 +16,7 @@ from loadlab.results.comparisons.comparison import Pair
 from loadlab.run import documents
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError, ResultError
-from loadlab.run.run_dir import RUN_ID, SUMMARY, RunDir
+from loadlab.run.run_dir import LATEST, RUN_ID, SUMMARY, RunDir
 
 
 def named(option: str) -> list[str]:
@@ -31,7 +31,10 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
     noise floor comes from the A/A controls of all runs. Raises PlanError where a run is unknown,
     is given twice or has no summary, or where the runs have no cell in common.
     """
-    sides = {"base": named(base), "head": named(head)}
+    sides = {
+        name: [_own_name(results, run_id) for run_id in named(option)]
+        for name, option in (("base", base), ("head", head))
+    }
     summaries = {
         run_id: _summary(results, name, run_id)
         for name, run_ids in sides.items()
@@ -50,6 +53,11 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
             "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
         )
     return compared
+
+
+def _own_name(results: Path, run_id: str) -> str:
+    """Return the run_id of the run that ``latest`` is, which a document is to name."""
+    return (results / run_id).resolve().name if run_id == LATEST else run_id
 
 
 def answer(compared: RunComparison) -> Answer:

@@ -50,6 +50,15 @@ def test_two_sittings_do_not_tell_a_difference(tmp_path: Path) -> None:
     assert {row.control_id for row in found.noise_floor} == {"old/control", "new/control"}
 
 
+def test_the_latest_run_is_compared_under_its_own_name(tmp_path: Path) -> None:
+    write(tmp_path, "old")
+    write(tmp_path, "new", 1.5)
+    (tmp_path / "latest").symlink_to("new")
+    assert run_comparison.compare(tmp_path, "old", "latest").head == ["new"]
+    with pytest.raises(PlanError, match="'new' was given twice"):
+        run_comparison.compare(tmp_path, "new", "latest")
+
+
 def test_several_runs_a_side_tell_a_difference(tmp_path: Path) -> None:
     for index, factor in enumerate((1.0, 1.01, 0.99)):
         write(tmp_path, f"old{index}", factor)
