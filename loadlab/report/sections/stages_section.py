@@ -97,7 +97,8 @@ def of_entry(entry: Entry) -> Headline:
     if not staged:
         codes = [reason.code for rep in entry.cell.repetitions for reason in rep.validity.reasons]
         void = repetitions.void(len(entry.cell.repetitions), codes)
-        return Headline("void", f"{title}: the overload has no valid measurement: {void}.")
+        text = f"{title}: the overload has no valid measurement: {void}."
+        return Headline("void", text, anchor=entry.anchor)
     rep = staged[-1]
     after = rep.recovery
     back = after is not None and after.recovered_s is not None and not after.rose

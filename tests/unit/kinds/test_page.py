@@ -16,6 +16,7 @@ from loadlab.kinds import page as report
 from loadlab.model import (
     Calibration,
     CellSummary,
+    Disturbance,
     GeneratorProgram,
     Manifest,
     Result,
@@ -543,6 +544,18 @@ def test_an_overload_in_which_too_many_fail_has_no_p99(run: Path) -> None:
     shown = overload(run, {"recovered_s": 0, "drained_s": 0}, p99_us=None)
     told = "Of 2,000 requests/s asked for, 940 came back right, and 3 requests failed; at 500/s p99"
     assert told in shown
+
+
+def test_a_sentence_without_a_section_links_nowhere(run: Path) -> None:
+    disturbance = Disturbance(
+        measured=4, void=2, outside=2, code="steal", host="server", part=0.1,
+        repeats_s=0, repeats_max_s=0, withheld=0,
+    )  # fmt: skip
+    found = replace(summary(run), disturbance=disturbance)
+    documents.write(run / "summary.json", documents.encode(found))
+    shown = page(run)
+    assert "2 of 4 measurements are void, all because another machine takes 10 %" in shown
+    assert 'href="#"' not in shown
 
 
 def test_what_a_server_said_is_escaped(run: Path) -> None:
