@@ -14,7 +14,6 @@ from loadlab.report.html import Column, Link, Number, Row, Table, TableCell, lin
 from loadlab.report.sections import cell_outcome, latency_columns, python_clients_section
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
-from loadlab.results import tail
 from loadlab.run import formatting
 from loadlab.run.run_dir import RunDir
 
@@ -193,11 +192,11 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     search, curve = (tiles.trial(summary.searches, entry), tiles.trial(summary.curves, entry))
     if search and search.highest_rate:
         rate = f"{search.highest_rate:,g}/s is the highest rate with {labels.objective(search.slo)}"
-    slowest = tail.slowest(statistics)
+    slowest = latency_columns.slowest([(entry.where, statistics)])
     within = ""
     if curve and curve.within:
         within = f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
-    return f"{rate}, {slowest.name} {latency_columns.text(slowest)} ms{within}"
+    return f"{rate}, {slowest}{within}"
 
 
 def _clients(entries: Sequence[Entry]) -> str:

@@ -22,6 +22,7 @@ from loadlab.stats import histograms, inference, percentiles
 
 T = TypeVar("T")
 
+_NO_ANSWERS = "no answers"
 COLUMNS = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
 NO_VALUE = (
     f" A percentile with fewer than {inference.ABOVE} answers above it is shown as -. A p99 with ≤ "
@@ -87,14 +88,15 @@ def slowest(latencies: Sequence[tuple[str, Statistics]]) -> str:
     by_name: dict[str, list[tuple[str, Tail]]] = {}
     for place, statistics in latencies:
         own = tail.slowest(statistics)
-        by_name.setdefault(own.name, []).append((place, own))
+        by_name.setdefault(_NO_ANSWERS if own.us is None else own.name, []).append((place, own))
     parts = []
     for name, placed in by_name.items():
         ordered = sorted((own for _, own in placed), key=lambda own: own.us or 0.0)
         least, most = text(ordered[0]), text(ordered[-1])
         span = most if least == most else f"{least} to {most}"
+        figure = name if name == _NO_ANSWERS else f"{name} {span} ms"
         where = f" on {formatting.listed([place for place, _ in placed])}"
-        parts.append(f"{name} {span} ms{where if len(by_name) > 1 else ''}")
+        parts.append(f"{figure}{where if len(by_name) > 1 else ''}")
     return ", ".join(parts)
 
 
