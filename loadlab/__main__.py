@@ -49,7 +49,8 @@ def _print(*lines: str, to: TextIO | None = None) -> None:
 
     ``to``: the standard output if left out.
     """
-    text, stream = printable("\n".join(lines)), to or sys.stdout
+    # Each by itself: a long result has its end, which matters most.
+    text, stream = "\n".join(map(printable, lines)), to or sys.stdout
     columns = shutil.get_terminal_size().columns
     print(wrapped(text, columns) if stream.isatty() else text, file=stream, flush=True)
 

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from loadlab import __main__ as commands
 from loadlab.bundle import signature
 from loadlab.bundle.archive import BundleError
+from loadlab.model import Summary
+from loadlab.run import documents
 from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 from tests.unit.history import test_run_comparison as runs
@@ -116,3 +118,19 @@ def test_runs_are_compared(
     assert lines[-1] == f"Comparison: {path}"
     assert any("/start" in line for line in lines[:-1])
     assert path.exists()
+
+
+def test_a_long_result_is_printed_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("old", "new"):
+        runs.write(tmp_path, name)
+        path = tmp_path / name / "summary.json"
+        summary = documents.read(path, Summary)
+        cells = [replace(summary.cells[0], cell_id=f"cell-{number}") for number in range(60)]
+        changed = replace(summary, cells=cells, noise_floor=[])
+        documents.write(path, documents.encode(changed))
+    builders.write_plan(tmp_path / "new", builders.plan(framework="aiohttp", endpoint="index"))
+    lines = printed(capsys, tmp_path, "compare", "old", "new")
+    assert sum(map(len, lines)) > 10_000
+    assert lines[-1] == f"Comparison: {tmp_path / 'new' / 'compare-old.json'}"
