@@ -71,7 +71,9 @@ def following(run_dir: Path) -> list[str]:
     if state is None or state.done < state.total or lost:
         return [f"Next: {kind.resume_command(run_dir)}  # measures what is missing"]
     summary = read_or_none(run.summary, Summary)
-    if summary and not (kind.expects_void or _has_valid(summary)):
+    if summary is None:
+        return [f"Next: {kind.resume_command(run_dir)}  # writes the results"]
+    if not (kind.expects_void or _has_valid(summary)):
         # The same command as in the failure of the playbook, which show does not print.
         return [f"Next: {kind.more_repetitions(run_dir)}  # once more, as nothing is valid"]
     return kind.next_steps(run, plan)

@@ -115,12 +115,15 @@ def test_shown_of_a_running_run_has_progress_and_results_so_far(run: Run) -> Non
     assert run_end.shown(run.path, NOW) == [f"{running}no load was offered yet"]
 
 
-def test_shown_of_an_interrupted_run_says_how_to_resume_it(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("done", "what"), [(3, "measures what is missing"), (4, "writes the results")]
+)
+def test_shown_of_an_interrupted_run_says_how_to_resume_it(run: Run, done: int, what: str) -> None:
     (run.path / "summary.json").unlink()
-    run.progress(done=3)
+    run.progress(done=done)
     first, *rest = run_end.shown(run.path, NOW)
-    assert first == "Run mine is not finished: 3 of 4 measured"
-    assert rest[-1] == f"Next: ansible-playbook lab.yml {RESUME}  # measures what is missing"
+    assert first == f"Run mine is not finished: {done} of 4 measured"
+    assert rest[-1] == f"Next: ansible-playbook lab.yml {RESUME}  # {what}"
 
 
 @pytest.mark.parametrize(
