@@ -104,7 +104,7 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
         rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
-        rows = _crowded(rows, loads["constant"])
+        rows = _held_back(_crowded(rows, loads["constant"]), loads["saturated"])
         tables[head.name] = sides.without_uneven(rows, _voids(planned, head, kept))
     return tables
 
@@ -289,6 +289,28 @@ def _crowded(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:
         else row
         for row in rows
     ]
+
+
+def _held_back(rows: list[VerdictRow], cells: Cells) -> list[VerdictRow]:
+    """Return the rows without an equal goodput where the generator may have been the limit of a
+    side's closed loop: then it limits all sides alike."""
+    for side in (cells.base, cells.head):
+        reps = [rep for block in side.values() for rep in block]
+        shares = [
+            finding.value
+            for rep in reps
+            for finding in rep.validity.findings
+            if finding.facts.get("check") == "turnaround" and isinstance(finding.value, int | float)
+        ]
+        if 2 * len(shares) > len(reps):
+            reason = Reason(code="generator_limits", value=statistics.median(shares))
+            return [
+                replace(row, answer="undecided", reason=reason)
+                if GATES[row.metric].load == "saturated" and row.answer == "no difference"
+                else row
+                for row in rows
+            ]
+    return rows
 
 
 def _mean(values: Mapping[int, float], gate: GateRow) -> float | None:

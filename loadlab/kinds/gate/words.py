@@ -54,6 +54,13 @@ REASONS = ReasonPart(
             "show no equality there.",
             thresholds=("lanes_crowd",),
         ),
+        "generator_limits": ReasonRow(
+            "the generator took {value:percent} of the connections' time in the closed loop, and "
+            "may have limited all variants alike",
+            "Stop other work on the client, or give it more cores",
+            meaning="The generator may have been the limit of the closed loop (self_check). Equal "
+            "goodput shows no equality there.",
+        ),
         "few_requests": ReasonRow(
             "{value:,.0f} requests of the {side} are too few to show how many fail; at least "
             "{limit:,.0f} are needed",

@@ -17,8 +17,10 @@ from loadlab.kinds.gate import blocks_decided as blocks
 from loadlab.kinds.gate import show, sides, words
 from loadlab.model import (
     Answer,
+    Facts,
     Item,
     LaneTimes,
+    Reason,
     ResponseTime,
     Result,
     Saturated,
@@ -327,6 +329,29 @@ def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:
     assert not rows(found)["p50"].is_open
     # A difference is one there, too.
     assert answers(Machine(plan(), {"p50": 1.1}, busy=0.9).run())["p50"] == "slower"
+
+
+@pytest.mark.parametrize(
+    ("variants", "answer"),
+    [(("base", "head"), "undecided"), (("base",), "undecided"), ((), "no difference")],
+)
+def test_equal_goodput_shows_nothing_where_the_generator_may_be_the_limit(
+    variants: tuple[str, ...], answer: Answer
+) -> None:
+    facts: Facts = {"check": "turnaround"}
+    finding = Reason(code="self_check", value=0.31, limit=0.2, facts=facts)
+
+    def slow(item: Item, result: Result) -> Result:
+        findings = [finding] if item.cell.variant in variants else []
+        return replace(result, validity=replace(result.validity, findings=findings))
+
+    goodput = rows(Machine(plan(), change=slow).run())["goodput"]
+    assert (goodput.answer, goodput.is_open) == (answer, False)
+    if variants:
+        assert words.why(goodput).startswith("the generator took 31 % of the connections' time")
+    # A difference is one there, too.
+    found = Machine(plan(), {"goodput": 0.8}, change=slow).run()
+    assert answers(found)["goodput"] == "slower"
 
 
 def test_metric_without_a_value_does_not_hold_the_run() -> None:
