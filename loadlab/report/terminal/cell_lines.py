@@ -95,12 +95,13 @@ def table(summary: Summary, paths: Paths) -> str:
     loads = [(row, row.entry.cell.statistics) for row in rows]
     kinds = [_Part(row, kind) for row, own in loads for kind in own.kinds or ()]
     visits = [_Part(row, own.visits) for row, own in loads if own.visits]
+    curves = curves_section.lines(summary, paths)
     return "\n".join([
         *text_columns.table(_COLUMNS, rows),
         *text_columns.table(_KIND_COLUMNS, kinds),
         *text_columns.table(_VISIT_COLUMNS, visits),
         *text_columns.table(_CLIENT_COLUMNS, batches),
-        *_signs(rows),
+        *_signs(rows, curves),
         *(f"{letter}: {name}" for name, letter in keys.items()),
         *([labels.common([cell.cell for cell in cells], paths)] if cells else []),
         *dict.fromkeys(labels.replay(log) for cell in cells if (log := cell.cell.load.replay)),
@@ -109,7 +110,7 @@ def table(summary: Summary, paths: Paths) -> str:
             summary.comparisons, paths, comparison_section.ablation_lines(summary)
         ),
         *sweeps_searches_section.lines(summary, paths),
-        *curves_section.lines(summary, paths),
+        *curves,
         *(stages_section.of_entry(entry).text for entry in labels.entries(overloads, paths)),
     ])  # fmt: skip
 
@@ -154,9 +155,14 @@ def _rows(cells: Sequence[CellSummary], summary: Summary, paths: Paths) -> list[
     return sorted(rows, key=order)
 
 
-def _signs(rows: Sequence[_Row]) -> list[str]:
-    """Return what the signs in place of a percentile or before it say; empty without signs."""
-    figures = [[text_columns.text(column, row) for row in rows] for column in _LATENCIES]
+def _signs(rows: Sequence[_Row], curves: Sequence[str]) -> list[str]:
+    """Return what the signs in place of a percentile or before it say; empty without signs.
+
+    ``curves``: the lines of the curves, which have such signs too.
+    """
+    # A void cell has no figure, whatever its answers.
+    valid = [row for row in rows if cell_outcome.valid(row.entry.cell)]
+    figures = [[text_columns.text(column, row) for row in valid] for column in _LATENCIES]
     # The table leaves out a column without a figure.
     shown = [text for texts in figures if {*texts} - {formatting.NONE} for text in texts]
     signs = {
@@ -168,6 +174,7 @@ def _signs(rows: Sequence[_Row]) -> list[str]:
         f"{sign}: {meaning}"
         for sign, meaning in signs.items()
         if any(text.startswith(sign) for text in shown)
+        or any(f" {sign} " in line for line in curves)
     ]
     return [f"{'. '.join(words)}."] if words else []
 

@@ -56,6 +56,18 @@ def test_a_cell_is_a_line_with_a_word_on_each_reason() -> None:
     assert row.endswith("0 of 1  void: steal")
 
 
+def test_a_void_cell_is_not_said_to_have_too_few_answers() -> None:
+    held = measured(repetition())
+    reason = Reason(code="steal", value=0.5, limit=0.01, facts={"host": "server"})
+    validity = Validity(valid=False, reasons=[reason], findings=[])
+    void = measured(repetition(validity=validity), server="uwsgi")
+    latency = replace(void.statistics.latency_us, **dict.fromkeys(("p50", "p99", "p99_9")))
+    void = replace(void, statistics=replace(void.statistics, latency_us=latency))
+    few = replace(void, repetitions=held.repetitions)
+    for other, is_told in ((void, False), (few, True)):
+        assert any(line.startswith("-: too few") for line in lines(held, other)) is is_told
+
+
 def test_connections_on_demand_are_told() -> None:
     load = builders.load(connections=500, on_demand=True)
     reps = [repetition(opened=Opened(count=9, most=most, waited=0)) for most in (7, 8)]
