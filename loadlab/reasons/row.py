@@ -146,7 +146,9 @@ class _Formatter(string.Formatter):
             return form(value)
         if format_spec.startswith("n "):
             return formatting.plural(int(number(value)), format_spec.removeprefix("n "))
-        return str(super().format_field(value, format_spec))
+        text = str(super().format_field(value, format_spec))
+        # Python's own percentage has no space.
+        return text.replace("%", " %") if format_spec.endswith("%") else text
 
 
 _FORMATTER = _Formatter()

@@ -96,7 +96,7 @@ def test_steal_voids_by_its_seconds_too() -> None:
     """A tenth of the seconds with 9 % are 0.9 % on average, which alone would pass."""
     (reason,) = judged(server=seconds(cpu_steal=some(2, 0.09))).reasons
     assert words.coded(reason).startswith(
-        "steal: 0.090 on server, limit 0.05 a second, exceeded in 10% of"
+        "steal: 0.090 on server, limit 0.05 a second, exceeded in 10 % of"
     )
     assert judged(server=seconds(cpu_steal=some(1, 0.09))).valid
 
@@ -133,7 +133,7 @@ def test_a_client_is_judged_by_its_full_seconds() -> None:
     busy = [0.94, 0.98, 0.98, 0.99, 0.16]
     client = host(cpu_busy=float(np.mean(busy)), per_second=series(5, cpu_busy=busy))
     (reason,) = judged(client=client).reasons
-    told = "client 0.99 busy, limit 0.9 a second, exceeded in 80% of the seconds, limit 20%"
+    told = "client 0.99 busy, limit 0.9 a second, exceeded in 80 % of the seconds, limit 20 %"
     assert words.coded(reason) == f"generator_cpu: {told}"
     calm = host(cpu_busy=0.5, per_second=series(5, cpu_busy=[0.95, 0.4, 0.4, 0.4, 0.4]))
     assert judged(client=calm).valid
@@ -159,7 +159,7 @@ def test_a_link_is_judged_by_its_seconds_too(name: str, direction: str) -> None:
     (reason,) = judged(client=client, calibration=builders.calibration_at(CAPACITY)).reasons
     assert reason.code == "link"
     assert direction in words.reason(reason)
-    assert "exceeded in 25% of the seconds, limit 20%" in words.reason(reason)
+    assert "exceeded in 25 % of the seconds, limit 20 %" in words.reason(reason)
 
 
 def test_a_disturbed_calibration_voids_no_link() -> None:
@@ -197,8 +197,10 @@ def test_one_full_core_is_a_finding(
     assert found.valid
     assert codes(found.findings) == (["full_core"] if told else [])
     if told:
-        text = f"{cores} cores was 99% busy, all together {mean:.0%}; softirq took at most "
-        assert f"{text}{softirq:.0%}" in words.reason(found.findings[0])
+        text = (
+            f"{cores} cores was 99 % busy, all together {100 * mean:.0f} %; softirq took at most "
+        )
+        assert f"{text}{100 * softirq:.0f} % of" in words.reason(found.findings[0])
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
@@ -212,7 +214,7 @@ def test_lost_packets_are_a_finding(role: str, card: int, kernel: int, told: boo
     assert codes(found.findings) == (["packet_drops"] if told else [])
     if told:
         text = words.reason(found.findings[0])
-        assert f"{role} lost 0.021% of 100,000 packets before TCP saw them, limit 0.02%" in text
+        assert f"{role} lost 0.021 % of 100,000 packets before TCP saw them, limit 0.02 %" in text
         assert f"{card} dropped by the card, {kernel} for a full backlog" in text
 
 
@@ -223,7 +225,7 @@ def test_retransmissions_are_a_finding(p99: int, network: bool) -> None:
     (finding,) = judged(measured, server=server).findings
     assert (finding.code, finding.value, finding.facts["network"]) == ("retransmits", 0.02, network)
     text = words.reason(finding)
-    assert text.startswith("server sent 2000 of 100000 segments again, 2.00%, limit 0.1%")
+    assert text.startswith("server sent 2000 of 100000 segments again, 2.00 %, limit 0.1 %")
     assert ("lost segment" in text) == network
     assert judged(server=host(tcp={"retransmits": 100, "segments": 100_000})).findings == []
 

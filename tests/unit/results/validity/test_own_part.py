@@ -62,7 +62,7 @@ SHORT_STOPS = Stops(total_s=9.0, longest_s=0.05, causes={"other_thread": 9.0})
         # Failures do not hide a generator that stopped.
         *((1000, 1000, LONG_STOP, failed, "generator_stopped",
            "1,000 ms by the hypervisor, or a signal") for failed in (0, 64, 9_000)),
-        (1000, 1000, SHORT_STOPS, 0, "generator_stops", "30.0% of the load, limit 10%"),
+        (1000, 1000, SHORT_STOPS, 0, "generator_stops", "30.0 % of the load, limit 10 %"),
     ],
 )  # fmt: skip
 def test_a_load_of_the_generators_making_is_void(

@@ -259,7 +259,7 @@ def test_cell_says_what_the_latencies_of_a_closed_loop_leave_out() -> None:
     (finding,) = judged(slow, load=msgspec.structs.replace(CLOSED_LOOP, keepalive=False)).findings
     assert words.reason(finding) == (
         "64.0 requests under way on average by count, 48.0 by rate times mean latency, 25 % apart, "
-        "limit 5%: the latencies leave out the opening of a connection for each"
+        "limit 5 %: the latencies leave out the opening of a connection for each"
     )
     bursts = msgspec.structs.replace(CLOSED_LOOP, burst_every_s=2.0)
     assert judged(slow, load=bursts).findings == []
