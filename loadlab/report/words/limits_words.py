@@ -30,7 +30,9 @@ def sentence(limit: CellLimit) -> str:
     if reason.code == "none":
         return f"No limit was reached{some}: {words}."
     if reason.code == "unknown":
-        out = [text for text in map(_out, limit.ruled_out) if text]
+        # That the objective was met is no limit.
+        others = (other for other in limit.ruled_out if other.code != "none")
+        out = [text for text in map(_out, others) if text]
         return f"What limited it is not known{some}. Ruled out: {', '.join(out) or 'nothing'}."
     return f"Limited by {words}{some}."
 

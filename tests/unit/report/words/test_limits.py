@@ -66,7 +66,8 @@ def test_a_limit_is_told_with_its_evidence_and_its_cure(
 
 def test_limit_that_is_not_known_names_what_was_ruled_out() -> None:
     out = Reason(code="cores_busy", value=0.31, limit=0.9, facts={"cores": 1})
-    told = limits.sentence(judged(Reason(code="unknown", value=0.1), out))
+    none = Reason(code="none", value=117_000.0, limit=100_000.0)
+    told = limits.sentence(judged(Reason(code="unknown", value=0.1), out, none))
     assert told == "What limited it is not known. Ruled out: CPU 31 %."
 
 
