@@ -1,8 +1,10 @@
 import hashlib
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -10,8 +12,10 @@ from msgspec.structs import replace
 from loadlab.hosts import host_in_use
 from loadlab.hosts.host_in_use import Cluster, HostUse, Listener, Use
 from loadlab.stacks.reverse_proxies import reverse_proxies
+from tests.unit import stand_ins
 
-SCRIPT = Path(__file__).parents[3] / "roles/host_check/files/in_use.sh"
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "roles/host_check/files/in_use.sh"
 MAIN = Cluster(name="17/main", port=5432, online=True, holds=2)
 # A server of the lab's, between two runs.
 LABS = HostUse(
@@ -29,7 +33,7 @@ LABS = HostUse(
     clusters=[MAIN],
     databases={"loadlab": True, "loadlab_app": True},
 )
-PROXIES = reverse_proxies(Path(__file__).parents[3])
+PROXIES = reverse_proxies(ROOT)
 PORTS = host_in_use.ports(PROXIES, 1)
 USE = Use(is_server=True, paths=["/opt/loadlab", "/usr/local/bin/oha"], ports=PORTS)
 TAKEN = replace(USE, take_over=True)
@@ -256,3 +260,26 @@ def test_the_script_ends_on_any_machine(tmp_path: Path) -> None:
     assert found.paths == [str(mark)]
     # A file of the other part was changed.
     assert found.deployed == "/a"
+
+
+@pytest.mark.parametrize(
+    ("home_and_shell", "lines"),
+    [
+        ("/nonexistent:/usr/sbin/nologin", ["userdel loadlab", "removed loadlab"]),
+        ("/home/loadlab:/bin/bash", []),
+        (None, []),
+    ],
+    ids=["the lab's", "the owner's", "none"],
+)
+def test_untune_removes_the_labs_user_and_no_other(
+    tmp_path: Path, home_and_shell: str | None, lines: list[str]
+) -> None:
+    """untune.yml refuses no host, so it comes to those that the lab refused, too."""
+    entry = f"echo loadlab:x:999:999::{home_and_shell}" if home_and_shell else "exit 2"
+    stand_ins.put(tmp_path / "bin", {"getent": entry, "userdel": 'echo "userdel $*"'})
+    folder = stand_ins.tree(tmp_path / "etc/loadlab", {"application.env": "KEY=1"})
+    (task,) = yaml.safe_load((ROOT / "roles/host_check/tasks/remove.yml").read_text())
+    script = task["ansible.builtin.raw"].replace("{{ __host_check_runs }}", "/var/lib/runs")
+    script = re.sub("(?<= )/(etc|var)/", rf"{tmp_path}/\1/", script)
+    assert stand_ins.printed(script, tmp_path / "bin").splitlines() == lines
+    assert folder.exists() == (lines == [])
