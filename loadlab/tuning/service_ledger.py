@@ -61,7 +61,8 @@ def postgresql_state(settings: Sequence[RequestedSetting], lines: Sequence[str])
     outdated = (
         bool(ledger.outdated_files({file: content}, lines))
         or any(row.state not in ("already", "absent") for row in rows(settings, lines, lines))
-        or bool(_after("p ", lines))
+        # Without a profile, it is a change of the owner's that waits for the owner's restart.
+        or bool(content and _after("p ", lines))
         or bool(int(loaded)) != bool(content)
     )
     return PostgresqlState(file=file, content=content, outdated=outdated)

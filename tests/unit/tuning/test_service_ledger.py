@@ -82,7 +82,8 @@ OTHER = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
         (None, ["n 0"], False),
         (None, ["n 1"], True),
         (None, ["n 1", f"{SUM}  {FILE}"], True),
-        (None, ["p postgresql.x", "n 0"], True),
+        # What waits is the owner's.
+        (None, ["p postgresql.x", "n 0"], False),
     ],
 )
 def test_whether_postgresql_is_as_asked(
