@@ -611,6 +611,19 @@ def test_a_key_of_the_boot_needs_leave_to_reboot(
     )
 
 
+def test_a_profile_that_stops_nothing_sets_the_timer_that_the_load_asks_for(
+    host: Path, tuned: Tuned
+) -> None:
+    """As stock, days after a profile that stopped something."""
+    (host / "etc/systemd/system").mkdir(parents=True)
+    cron = replace(NEW, key="unit.cron.service", value="inactive", required=False)
+    assert tuned.tune(cron, hand_back_s=60)["hand_back"] != ""
+    # It was over meanwhile.
+    (host / "said.armed").unlink()
+    assert tuned.tune(profile=STOCK, hand_back_s=60)["hand_back"] == ""
+    assert (host / "said.armed").exists()
+
+
 LOOK = "w 644 postgresql.jit off\nc /etc/postgresql/17/main/postgresql.conf\nn 0"
 JIT = {"name": "jit", "value": "off", "reason": "a test's"}
 

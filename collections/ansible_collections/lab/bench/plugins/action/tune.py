@@ -98,10 +98,11 @@ class ActionModule(ControllerAction[Arguments]):
             state = host_state.decide(settings, after, granted, state)
             changed = True
         hand_back = ""
-        if settings and args.hand_back_s:
-            # Before anything is stopped.
+        if args.hand_back_s:
+            # Before anything is stopped. The load asks for the timer while originals are stored.
             own = f"{self.script}\nhand_back\n"
-            hand_back = "".join(self._run(f"arm {args.hand_back_s} <<'SCRIPT'\n{own}SCRIPT"))
+            when = self._run(f"arm {args.hand_back_s} <<'SCRIPT'\n{own}SCRIPT")
+            hand_back = "".join(when) if settings else ""
         if state.differing or state.files:
             after = self._run(*_apply(state))
             changed = changed or ledger.parse_readings(after) != ledger.parse_readings(before)
