@@ -213,7 +213,8 @@ put() { # key, value
         done
         ;;
     boot.*)
-        if [ "$1" = default ]; then
+        # The owner's own is where it was, and counts again without the lab's.
+        if [ "$1" = default ] || grep -qsxF "$key = $1" "$KEPT/found"; then
             rm -f "$GRUB/90-loadlab-$key.cfg"
         else
             # The last occurrence on the command line takes effect.

@@ -305,6 +305,11 @@ def test_boot_parameters_are_written_to_grub(host: Path) -> None:
     assert [path.name for path in grub.iterdir()] == ["90-loadlab-boot.nosmt.cfg"]
     assert (host / "said").read_text().splitlines() == ["update-grub"] * 3
 
+    # One that the owner's GRUB sets stays there, so that later the owner can change it.
+    run(host, "echo 'boot.nosmt = on' | keep")
+    run(host, with_grub, "put boot.nosmt on")
+    assert list(grub.iterdir()) == []
+
 
 def test_put_writes_every_file_of_a_key(host: Path) -> None:
     run(
