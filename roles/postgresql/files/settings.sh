@@ -4,6 +4,8 @@
 PATH=$PATH:/usr/sbin:/sbin
 # Whether PostgreSQL starts at boot, and its units that run, as before the lab's first change.
 STATE=/var/lib/loadlab-tuning/postgresql
+# Directory of the clusters' configurations, <version>/<name>.
+CLUSTERS=/etc/postgresql
 cd / || exit 1
 
 ask() { runuser -u postgres -- psql -X -A -t -c "$1"; }
@@ -50,8 +52,14 @@ put_state_back() {
         for unit in $(running); do
             case " $units " in *" $unit "*) ;; *) systemctl stop "$unit" || return ;; esac
         done
-        # Also those that the unit of all clusters has stopped with it.
-        [ -z "$units" ] || systemctl start $units || return
+        # Also those that the unit of all clusters has stopped with it, but for one that was dropped in the meantime.
+        left=''
+        for unit in $units; do
+            cluster=${unit#postgresql@} cluster=${cluster%.service}
+            [ "$unit" = postgresql.service ] || [ -e "$CLUSTERS/${cluster%%-*}/${cluster#*-}" ] || continue
+            left="$left $unit"
+        done
+        [ -z "$left" ] || systemctl start $left || return
         systemctl --quiet "$boot" postgresql || return
     fi
     rm $STATE && echo "as before"

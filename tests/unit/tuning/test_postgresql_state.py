@@ -22,7 +22,9 @@ esac
 def run(folder: Path, command: str, active: list[str], **variables: str) -> str:
     """Return what the command prints with these units active; ``folder`` stands for /."""
     programs = stand_ins.put(folder / "bin", {"systemctl": SYSTEMCTL})
+    (folder / "etc/postgresql/17/main").mkdir(parents=True, exist_ok=True)
     text = SCRIPT.read_text().replace("=/var/", f"={folder}/var/")
+    text = text.replace("=/etc/", f"={folder}/etc/")
     told = {"PATH": f"{programs}:/usr/bin:/bin", "ACTIVE": " ".join(active), **variables}
     words = ["sh", "-c", f"{text}\n{command}"]
     return subprocess.run(words, capture_output=True, text=True, check=True, env=told).stdout
@@ -56,6 +58,12 @@ def test_a_package_that_was_purged_has_no_state(tmp_path: Path) -> None:
     assert run(tmp_path, "put_state_back", [], PURGED="yes") == "as before\n"
     assert not (tmp_path / "bin/systemctl.said").exists()
     assert run(tmp_path, "put_state_back", []) == ""
+
+
+def test_a_cluster_that_was_dropped_is_not_started(tmp_path: Path) -> None:
+    run(tmp_path, "keep_state", [ALL, MAIN, "postgresql@16-old.service"], BOOT="enable")
+    assert run(tmp_path, "put_state_back", [ALL, MAIN]) == "as before\n"
+    assert (tmp_path / "bin/systemctl.said").read_text().splitlines()[0] == f"start {ALL} {MAIN}"
 
 
 def test_one_that_was_stopped_is_started_to_drop_the_labs_databases(tmp_path: Path) -> None:
