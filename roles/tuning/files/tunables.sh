@@ -53,6 +53,9 @@ read_sys() { # one word where all files have the same, else the word of each
 
 read_swap() {
     areas=$(awk 'NR > 1 { print $1 ($5 < 0 ? "" : ":" $5) }' /proc/swaps)
+    # A boot takes them in any order: the same areas are in the order in which they were found.
+    original=$(sed -n 's/^swap = //p' "$KEPT/found" 2>/dev/null)
+    [ "$(printf '%s\n' $areas | sort)" != "$(printf '%s\n' $original | sort)" ] || areas=$original
     may=w
     # An area outside of this host's file system cannot be switched from here.
     for area in $areas; do [ -e "${area%:*}" ] || may=r; done

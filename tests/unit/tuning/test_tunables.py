@@ -213,6 +213,9 @@ def test_swap_in_use_and_that_of_another_system(host: Path) -> None:
     assert run(host, "tunables swap") == ["w 644 swap /area /area:5"]
     (host / "proc/swaps").write_text("\n".join([*lines, "/dev/nosuch partition 9 0 5\n"]))
     assert run(host, "tunables swap") == ["r 644 swap /area /dev/nosuch:5"]
+    # Found in another order, before the host was booted.
+    run(host, f"echo 'swap = /dev/nosuch:5 {host}/area' | keep")
+    assert run(host, "tunables swap") == ["r 644 swap /dev/nosuch:5 /area"]
 
 
 def test_of_the_swap_that_was_found_only_what_is_there_is_told(host: Path) -> None:
