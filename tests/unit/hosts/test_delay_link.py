@@ -1,6 +1,7 @@
 """The relay that delays a link where there is no netem, between two network namespaces."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,9 +12,12 @@ import pytest
 
 from loadlab.hosts.qdisc import RELAY_INTERFACE
 
-RELAY = Path(__file__).parents[3] / "roles/network_emulation/files/delay-link.py"
+ROLE = Path(__file__).parents[3] / "roles/network_emulation"
+RELAY = ROLE / "files/delay-link.py"
+UNIT = ROLE / "templates/loadlab-delay.service.j2"
 # Not names of the lab's hosts: the tests that look for their traces run at the same time.
 NEAR, FAR = f"test-near-{os.getpid()}", f"test-far-{os.getpid()}"
+OWN_ROUTE = "192.0.2.2 dev test0 src 192.0.2.1"
 ADDRESSES = {NEAR: "192.0.2.1", FAR: "192.0.2.2"}
 # Answers each datagram with itself.
 ECHO = """
@@ -69,6 +73,18 @@ def until_there(namespace: str, device: str) -> None:
     raise AssertionError(f"no {device} in {namespace}")
 
 
+def after_start() -> list[str]:
+    """Return the words of ip that the unit runs when the relay is ready."""
+    text = UNIT.read_text()
+    for name, value in {
+        "__network_emulation_device": RELAY_INTERFACE,
+        "peer": "192.0.2.2",
+        "test_address": "192.0.2.1",
+    }.items():
+        text = text.replace(f"{{{{ {name} }}}}", value)
+    return re.findall("^ExecStartPost=ip (.*)$", text, re.MULTILINE)
+
+
 def test_each_packet_waits_for_the_delay_and_arrives_whole(link: None) -> None:
     relay = [sys.executable, str(RELAY), RELAY_INTERFACE, "test0", "30"]
     started = [
@@ -77,11 +93,9 @@ def test_each_packet_waits_for_the_delay_and_arrives_whole(link: None) -> None:
     ]
     try:
         until_there(NEAR, RELAY_INTERFACE)
-        for command in (
-            f"ip -n {NEAR} link set {RELAY_INTERFACE} up",
-            f"ip -n {NEAR} route replace 192.0.2.2 dev {RELAY_INTERFACE} src 192.0.2.1",
-        ):
-            subprocess.run(command.split(), check=True)
+        # As of a host that has a route to the other one alone.
+        for command in (f"route add {OWN_ROUTE}", *after_start()):
+            subprocess.run(["ip", "-n", NEAR, *command.split()], check=True)
         assert started[1].stdout
         assert started[1].stdout.readline() == b"ready\n"
         asked = inside(NEAR, sys.executable, "-c", ASK)
@@ -95,3 +109,7 @@ def test_each_packet_waits_for_the_delay_and_arrives_whole(link: None) -> None:
         for one in started:
             one.kill()
             one.wait()
+    routes = subprocess.run(
+        ["ip", "-n", NEAR, "route"], check=True, capture_output=True, text=True
+    ).stdout
+    assert OWN_ROUTE in routes.replace("scope link ", "")
