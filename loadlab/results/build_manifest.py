@@ -157,8 +157,14 @@ def _extra_vars(text: str, names: set[str]) -> str:
     if not pairs or not all(name.isidentifier() and equals for name, equals, _ in pairs):
         return "(not recorded)"
     return " ".join(
-        f"{name}={value if name in names else '(not recorded)'}" for name, _, value in pairs
+        f"{name}={_quoted(value) if name in names else '(not recorded)'}"
+        for name, _, value in pairs
     )
+
+
+def _quoted(value: str) -> str:
+    """Return a value as Ansible reads it whole: it splits at spaces outside of quotes."""
+    return f'"{value}"' if " " in value else value
 
 
 def build(

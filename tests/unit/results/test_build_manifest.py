@@ -32,6 +32,8 @@ HIDDEN = "(not recorded)"
         (["-vvv", "--check", "--limit", "x=y"], ["-vvv", "--check", "--limit", "x=y"]),
         (["-e", "rate=5 token=s3cret"], ["-e", f"rate=5 token={HIDDEN}"]),
         (["-e", "token="], ["-e", f"token={HIDDEN}"]),
+        # Without quotes Ansible would split this value.
+        (["-e", "run_id='a; b' rate=5"], ["-e", 'run_id="a; b" rate=5']),
     ],
 )
 def test_words_are_kept_and_values_of_the_main_variables(given: list[str], kept: list[str]) -> None:
