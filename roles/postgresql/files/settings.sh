@@ -52,7 +52,7 @@ put_state_back() {
         for unit in $(running); do
             case " $units " in *" $unit "*) ;; *) systemctl stop "$unit" || return ;; esac
         done
-        # Also those that the unit of all clusters has stopped with it, but for one that was dropped in the meantime.
+        # The unit of all clusters stops these units, too. A dropped cluster has no unit to start.
         left=''
         for unit in $units; do
             cluster=${unit#postgresql@} cluster=${cluster%.service}

@@ -542,8 +542,8 @@ def test_an_overload_may_not_recover(run: Path, recovery: dict[str, Any], told: 
 
 def test_an_overload_in_which_too_many_fail_has_no_p99(run: Path) -> None:
     shown = overload(run, {"recovered_s": 0, "drained_s": 0}, p99_us=None)
-    told = "Of 2,000 requests/s asked for, 940 came back right, and 3 requests failed; at 500/s p99"
-    assert told in shown
+    text = "Of 2,000 requests/s asked for, 940 came back right, and 3 requests failed; at 500/s p99"
+    assert text in shown
 
 
 def test_a_sentence_without_a_section_links_nowhere(run: Path) -> None:
@@ -551,8 +551,8 @@ def test_a_sentence_without_a_section_links_nowhere(run: Path) -> None:
         measured=4, void=2, outside=2, code="steal", host="server", part=0.1,
         repeats_s=0, repeats_max_s=0, withheld=0,
     )  # fmt: skip
-    found = replace(summary(run), disturbance=disturbance)
-    documents.write(run / "summary.json", documents.encode(found))
+    disturbed = replace(summary(run), disturbance=disturbance)
+    documents.write(run / "summary.json", documents.encode(disturbed))
     shown = page(run)
     assert "2 of 4 measurements are void, all because another machine takes 10 %" in shown
     assert 'href="#"' not in shown

@@ -350,8 +350,8 @@ def test_equal_goodput_shows_nothing_where_the_generator_may_be_the_limit(
     if variants:
         assert words.why(goodput).startswith("the generator took 31 % of the connections' time")
     # A difference is one there, too.
-    found = Machine(plan(), {"goodput": 0.8}, change=slow).run()
-    assert answers(found)["goodput"] == "slower"
+    verdict = Machine(plan(), {"goodput": 0.8}, change=slow).run()
+    assert answers(verdict)["goodput"] == "slower"
 
 
 def test_metric_without_a_value_does_not_hold_the_run() -> None:
