@@ -35,8 +35,10 @@ from loadlab.stacks.contract import Contracts
 
 FORMAT = "metronome replay/1"
 BYTES_MAX, LINES_MAX, LINE_BYTES_MAX = 2_000_000_000, 5_000_000, 65_536
-# Different requests of a log; a client holds each as it is written.
-REQUESTS_MAX = 100_000
+# Different requests of a log and their paths; a client holds each as it is written.
+REQUESTS_MAX, PATHS_BYTES_MAX = 100_000, 30_000_000
+# The kinds of a plan of metronome, without that of the paths that are no endpoint's.
+ENDPOINTS_MAX = 63
 # Kinds of request with figures of their own; the last has the requests of all other paths.
 KINDS_MAX = 16
 OTHER = "other paths"
@@ -175,7 +177,7 @@ def survey(log: Log) -> Survey:
     """Read a log. Raises PlanError where it cannot be replayed, or nothing in it can."""
     size = _size(log.path)
     survey, left_out, digest = Survey(), Counter[str](), hashlib.sha256()
-    lines = busiest = busy = 0
+    lines = busiest = busy = paths_bytes = 0
     second = -1
     with log.path.open("rb") as stream:
         for entry in _entries(log, stream, digest.update):
@@ -189,10 +191,15 @@ def survey(log: Log) -> Survey:
             survey.entries[request] += 1
             busy += 1
             busiest = max(busiest, busy)
-            if survey.requests.setdefault(request, len(survey.requests)) == REQUESTS_MAX:
+            if request in survey.requests:
+                continue
+            survey.requests[request] = len(survey.requests)
+            paths_bytes += len(request.path)
+            if len(survey.requests) > REQUESTS_MAX or paths_bytes > PATHS_BYTES_MAX:
                 raise PlanError(
-                    f"replay: {log.path} has more than {REQUESTS_MAX:,} different requests, and a "
-                    "client holds each. Give a part of the log."
+                    f"replay: {log.path} has more than {REQUESTS_MAX:,} different requests, or "
+                    f"{PATHS_BYTES_MAX / 1e6:g} MB of their paths, and a client holds each. Give "
+                    "a part of the log."
                 )
     if not survey.entries:
         raise PlanError(_nothing(log.path, size, lines, left_out))
@@ -205,6 +212,11 @@ def survey(log: Log) -> Survey:
         if request.endpoint is not None:
             endpoints[request.endpoint] += count
     survey.endpoints = dict(endpoints.most_common())
+    if len(endpoints) > ENDPOINTS_MAX:
+        raise PlanError(
+            f"replay: {log.path} names {len(endpoints)} endpoints, and a load has at most "
+            f"{ENDPOINTS_MAX}. Give a part of the log."
+        )
     survey.replay = Replay(
         log_sha256=digest.hexdigest(),
         speed=log.speed,
@@ -280,9 +292,10 @@ def _lines(path: Path, stream: BinaryIO, digest: Callable[[bytes], object]) -> I
                 f"replay: line {number:,} of {path} is binary. Give the log as text; one that is "
                 "compressed after gzip -d."
             )
-        if csv is None:
+        if number == 1:
             # Spreadsheets write a mark before the first row.
             text = text.removeprefix(codecs.BOM_UTF8)
+        if csv is None and text.strip():
             csv = _CSV.fullmatch(text) is not None or _CSV_HEAD.fullmatch(text) is not None
             if _CSV_HEAD.fullmatch(text):
                 continue

@@ -190,6 +190,11 @@ def ramp_text(points: Sequence[Point]) -> str:
     """Return a ramp as the option has it: 100..2000 of equal distances, else 0:100,60:2000."""
     if [time for time, _ in points] == [*range(len(points))]:
         return "..".join(f"{rate:.15g}" for _, rate in points)
+    return timed_ramp_text(points)
+
+
+def timed_ramp_text(points: Sequence[Point]) -> str:
+    """Return a ramp as the option has it with the second of each rate."""
     return ",".join(f"{time:.15g}:{rate:.15g}" for time, rate in points)
 
 

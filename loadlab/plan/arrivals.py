@@ -12,7 +12,7 @@ from loadlab.model import Arrivals, GivenOptions, Options, OptionValue, Point, r
 from loadlab.plan import request_records
 from loadlab.run.catalog import with_home
 from loadlab.run.errors import PlanError
-from loadlab.run.formatting import plain, plural
+from loadlab.run.formatting import one_line, plain, plural
 from loadlab.run.methods import ROOT
 
 OPTION, RAMP = "arrivals", "ramp"
@@ -20,12 +20,12 @@ OPTION, RAMP = "arrivals", "ramp"
 REQUESTS_MAX = 20_000_000
 RAMP_MIN, RAMP_MAX, RATE_MAX = 2, 1_000, 1_000_000
 # Of a file with a ramp, bytes.
-_CSV, _FILE_MAX = ".csv", 65_536
+CSV, _FILE_MAX = ".csv", 65_536
 _ROWS = f"{RAMP_MIN} to {RAMP_MAX:,} rows of seconds,rate"
 _REMEDY = (
     f"Give {RAMP_MIN} to {RAMP_MAX:,} rates from 0 to {RATE_MAX:,} requests per second, for "
     f"example -e {RAMP}=100..2000, with seconds -e {RAMP}=0:100,60:2000, or a file of such rows, "
-    f"-e {RAMP}=day{_CSV}."
+    f"-e {RAMP}=day{CSV}."
 )
 _CONSTANT, _POISSON, _SWITCHING = "constant", "poisson", "mmpp"
 # Word before the colon: field of Arrivals, type of its number and the limits in words.
@@ -85,7 +85,7 @@ def points(text: str) -> list[Point]:
 
     The first is at second 0. Raises PlanError for another text or file.
     """
-    if text.endswith(_CSV):
+    if text.endswith(CSV):
         return _checked(text, _rows(Path(with_home(text))))
     separated = text.split("," if ":" in text else "..")
     if ":" in text:
@@ -131,7 +131,7 @@ def _checked(text: str, rows: Sequence[tuple[str, ...]]) -> list[Point]:
             if not (0 <= time < math.inf and 0 <= rate <= RATE_MAX):
                 raise ValueError
         except ValueError:
-            shown = f": row {number} is '{','.join(row)}'" if text.endswith(_CSV) else ""
+            shown = f": row {number} is '{','.join(row)}'" if text.endswith(CSV) else ""
             raise PlanError(f"{RAMP}: '{text}' is no ramp{shown}. {_REMEDY}") from None
         if checked and time < checked[-1][0]:
             raise PlanError(
@@ -159,8 +159,10 @@ def of_ramp(ramp: str, values: GivenOptions) -> tuple[float, OptionValue]:
     mean, duration = ramp_mean(rates), values.get("duration")
     # A run that is repeated has the mean as its rate.
     if values.get("rate") not in (None, [mean]):
-        raise PlanError(f"rate: the {RAMP} {ramp} has a mean rate. Leave rate or {RAMP} out.")
-    timed = ":" in ramp or ramp.endswith(_CSV)
+        raise PlanError(
+            f"rate: the {RAMP} {one_line(ramp, 100)} has a mean rate. Leave rate or {RAMP} out."
+        )
+    timed = ":" in ramp or ramp.endswith(CSV)
     return mean, rates[-1][0] if timed and duration in (None, "") else duration
 
 

@@ -8,8 +8,8 @@ import msgspec
 import yaml
 
 from loadlab.generators import registry
-from loadlab.model import GivenOptions
-from loadlab.plan import sessions
+from loadlab.model import GivenOptions, timed_ramp_text
+from loadlab.plan import arrivals, sessions
 from loadlab.run.catalog import known, load_yaml, names, path_of
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line
@@ -22,12 +22,22 @@ _COMMON = ("endpoint", "request_timeout")
 def expanded(root: Path, options: GivenOptions) -> GivenOptions:
     """Return the options, and those of the load that they name where they say nothing.
 
-    Raises PlanError for a file that is absent or has anything else than options of a load.
+    The run keeps the rows of a ramp, so it goes on without their file. Raises PlanError for a file
+    that is absent or has anything else than options of a load.
     """
     name = options.get(OPTION)
-    if name in (None, ""):
-        return options
-    path = _path(root, str(name))
+    if name not in (None, ""):
+        own = {key: value for key, value in options.items() if value not in (None, "")}
+        options = {**options, **_of_file(root, str(name), own), **own}
+    ramp = str(options.get(arrivals.RAMP) or "")
+    if ramp.endswith(arrivals.CSV):
+        options = {**options, arrivals.RAMP: timed_ramp_text(arrivals.points(ramp))}
+    return options
+
+
+def _of_file(root: Path, name: str, own: GivenOptions) -> GivenOptions:
+    """Return the options of a load's file that fit beside the user's own."""
+    path = _path(root, name)
     try:
         document = msgspec.convert(load_yaml(path), dict[str, object])
         content = msgspec.convert(sessions.with_text(document), GivenOptions)
@@ -42,11 +52,11 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
             f"{OPTION}: {path} has {other[0]}, which is no option of a load. These are: "
             f"{', '.join(allowed)}. Give {other[0]} with -e."
         )
-    own = {key: value for key, value in options.items() if value not in (None, "")}
     # A ramp has a rate and a duration of its own.
     replaced = ("rate", "duration") if "ramp" in own else ()
-    content = {key: value for key, value in content.items() if key not in replaced}
-    return {**options, **content, **own}
+    if "rate" in own or "slo" in own:
+        replaced = ("ramp",)
+    return {key: value for key, value in content.items() if key not in replaced}
 
 
 def _path(root: Path, name: str) -> Path:

@@ -55,7 +55,7 @@ def parse(text: str) -> str:
     """
     try:
         entries = msgspec.convert(json.loads(text), list[Json])
-    except (ValueError, msgspec.ValidationError):
+    except (ValueError, RecursionError, msgspec.ValidationError):
         raise PlanError(f"{OPTION}: '{one_line(text, 100)}' is no list. {_EXAMPLE}.") from None
     if not 1 <= len(entries) <= STEPS_MAX:
         raise PlanError(

@@ -132,6 +132,7 @@ def test_a_csv_of_a_spreadsheet_begins_with_a_mark(tmp_path: Path) -> None:
     text = "\ufeffseconds,method,path\r\n0,GET,/a\r\n1,GET,/b\r\n"
     assert written(log(tmp_path / "log", text))[0].requests == 2
     assert written(log(tmp_path / "log", "\ufeff0,GET,/a\n"))[0].requests == 1
+    assert written(log(tmp_path / "log", "\ufeff\n0,GET,/a\n"))[0].left_out == {"malformed": 1}
 
 
 def test_the_most_frequent_paths_have_figures_of_their_own(tmp_path: Path) -> None:
@@ -199,5 +200,14 @@ def test_a_log_beyond_the_limits_is_refused(
     with pytest.raises(PlanError, match=r"log has more than 2 lines\. Give a part of it, such as"):
         access_log.survey(log(path, line(1, "GET /") * 3))
     monkeypatch.setattr(access_log, "REQUESTS_MAX", 1)
-    with pytest.raises(PlanError, match=r"log has more than 1 different requests, and a client"):
-        access_log.survey(log(path, line(1, "GET /") + line(1, "GET /b")))
+    two = line(1, "GET /index") + line(1, "POST /notes")
+    with pytest.raises(PlanError, match=r"log has more than 1 different requests, or 30 MB of th"):
+        access_log.survey(log(path, two))
+    monkeypatch.setattr(access_log, "REQUESTS_MAX", 2)
+    monkeypatch.setattr(access_log, "PATHS_BYTES_MAX", 11)
+    with pytest.raises(PlanError, match=r"log has more than 2 different requests, or 1\.1e-05 MB"):
+        access_log.survey(log(path, two))
+    monkeypatch.setattr(access_log, "PATHS_BYTES_MAX", 12)
+    monkeypatch.setattr(access_log, "ENDPOINTS_MAX", 1)
+    with pytest.raises(PlanError, match=r"log names 2 endpoints, and a load has at most 1\. Give"):
+        access_log.survey(log(path, two))

@@ -66,6 +66,11 @@ def test_a_session_that_cannot_be_is_refused(steps: Any, words: str) -> None:
     assert words in str(refusal.value)
 
 
+def test_a_session_of_thousands_of_brackets_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"^sessions: '\[+…' is no list\. Give a list such as"):
+        sessions.parse("[" * 100_000)
+
+
 def test_a_value_is_taken_before_it_is_used() -> None:
     contracts = {
         "login": Contract(path="/login", body='{"user": {"a": 1}}'),
