@@ -125,7 +125,8 @@ def _published(part: ClaimPart) -> str:
 def _median(part: ClaimPart, figure: ClaimFigure) -> str:
     if figure.median is None:
         return f"{figure.cell}: none"
-    median = quantity(words.metric(part.statement), figure.median)
+    # Of two metrics of a cell, the median is of their ratio.
+    median = quantity(None if part.statement.over else part.statement.metric, figure.median)
     return f"{figure.cell}: {median} (n={figure.n})"
 
 

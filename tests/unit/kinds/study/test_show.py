@@ -15,7 +15,15 @@ from loadlab.report.render import render
 from loadlab.run import catalog, documents
 from loadlab.run.run_dir import RunDir
 from tests.unit import builders
-from tests.unit.kinds.study.claimed import FAST, SLOW, STUDY, document, summary
+from tests.unit.kinds.study.claimed import (
+    FAST,
+    SLOW,
+    STUDY,
+    document,
+    judge,
+    statement,
+    summary,
+)
 
 ROOT = builders.ROOT
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
@@ -127,3 +135,14 @@ def test_a_study_that_was_not_published_has_its_claims_alone(tmp_path: Path) -> 
     judged = document(summary(fast=FAST, slow=SLOW))
     documents.write(run.claims, documents.encode(replace(judged, source=None)))
     assert [own.anchor for own in StudyKind().sections(run)] == ["claims"]
+
+
+def test_the_figure_of_one_metric_over_another_has_no_unit(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    builders.write_plan(tmp_path, replace(builders.plan(), study=STUDY))
+    same = statement(metric="latency_us.mean", over="latency_us.mean", cell="fast", at_least=1)
+    judged = replace(
+        document(summary(fast=FAST)), source=None, claims=[judge(same, {"fast": FAST})]
+    )
+    documents.write(run.claims, documents.encode(judged))
+    assert "'fast: 1.00 (n=" in str(StudyKind().sections(run))
