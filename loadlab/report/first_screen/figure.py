@@ -76,7 +76,12 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Sec
 
     ``measured``: the summary's measured cells.
     """
-    constant = [cell_summary for cell_summary in summary.cells if _is_drawn(cell_summary)]
+    # The p99 of a ramp is of many rates.
+    constant = [
+        cell
+        for cell in summary.cells
+        if _is_drawn(cell) and not (cell.cell.load.arrivals and cell.cell.load.arrivals.ramp)
+    ]
     by_endpoint: dict[str, list[_Stack]] = {}
     for stack in _stacks(constant, summary):
         by_endpoint.setdefault(stack.cell.endpoint, []).append(stack)

@@ -7,7 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import page as report
-from loadlab.model import CellLimit, PercentileInterval, Reason, ResponseTime, Sample, Summary
+from loadlab.model import (
+    Arrivals,
+    CellLimit,
+    PercentileInterval,
+    Reason,
+    ResponseTime,
+    Sample,
+    Summary,
+)
 from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.html import Figure, Fold, Headline, Text
 from loadlab.report.sections import cell_outcome
@@ -51,6 +59,15 @@ def test_plots_are_by_the_rate_that_meets_the_objective(rates: tuple[Path, Summa
     assert "<pattern" in golang
     assert "32,000/s void" in golang
     assert "<pattern" not in bottle
+
+
+def test_a_ramp_has_no_place_among_the_rates(rates: tuple[Path, Summary]) -> None:
+    _, summary = rates
+    cell = summary.cells[0].cell
+    ramp = Arrivals(ramp=[(0.0, 100.0), (1.0, 900.0)])
+    ramped = replace(summary.cells[0], cell=replace(cell, load=replace(cell.load, arrivals=ramp)))
+    beside = replace(summary, cells=[*summary.cells, ramped])
+    assert figure.build(beside, {}, entries(summary)) == figure.build(summary, {}, entries(summary))
 
 
 def test_stacks_at_one_rate_are_on_one_axis_and_one_alone_is_not(tmp_path: Path) -> None:
