@@ -298,10 +298,11 @@ def _check_environment(path: Path) -> None:
             )
 
 
-def never_copied(app: App) -> list[str]:
-    """Return rsync's patterns of the files in an application's folder that are not copied with it.
+def rsync_excludes(app: App) -> list[str]:
+    """Return rsync's options that leave out what is never copied of an application's folder.
 
     The environment file and the dump go another way, to where only their reader has them.
     """
     apart = (app.environment, app.dump)
-    return [*IGNORED, *(f"/{name}" for name in apart if name and not name.startswith("/"))]
+    patterns = [*IGNORED, *(f"/{name}" for name in apart if name and not name.startswith("/"))]
+    return [f"--exclude={pattern}" for pattern in patterns]

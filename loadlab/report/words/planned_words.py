@@ -14,10 +14,10 @@ NAMED_FROM = 100 * 2**20
 _NAMES = {"wsgi": "WSGI", "asgi": "ASGI"}
 
 
-def line(plan: Plan, usd: float | None) -> str:
+def line(plan: Plan, usd: float) -> str:
     """Return what a run measures, at which scale, for how long and, on EC2, for about how much.
 
-    ``usd``: list price of its instances for as long as it needs them; None where none is known.
+    ``usd``: list price of its instances for as long as it needs them; 0 where none is known.
     """
     study = plan.study
     scale = f", {study.name} at scale {study.scale}" if study and study.scale else ""
@@ -29,7 +29,7 @@ def line(plan: Plan, usd: float | None) -> str:
         at = "with the requests of a log"
     elif plan.options.sessions:
         at = f"with a session of {', '.join(plan.endpoints)}"
-    price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
+    price = f", about {usd:.2f} USD on EC2 (list price)" if usd else ""
     return (
         f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "
         f"{', '.join(frameworks)} {at} ({plan.remaining:,} remaining), "

@@ -77,8 +77,9 @@ def test_short_manifest_names_what_cannot_be_found(tmp_path: Path) -> None:
     assert application.database(found) == "loadlab_app"
     (contract,) = application.contracts_of(ROOT, str(made), found).values()
     assert contract.needs == ["database"]
-    excluded = application.never_copied(found)
-    assert {"/prod.env", "/data.sql", ".env", ".git"} <= set(excluded)
+    excluded = application.rsync_excludes(found)
+    kept_back = ("/prod.env", "/data.sql", ".env", ".git")
+    assert {f"--exclude={name}" for name in kept_back} <= set(excluded)
 
 
 REFUSED: dict[str, tuple[dict[str, str], str]] = {

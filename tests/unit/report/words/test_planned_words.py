@@ -6,20 +6,20 @@ from tests.unit import builders
 from tests.unit.builders import present
 
 
-@pytest.mark.parametrize("usd", [None, 0.416])
+@pytest.mark.parametrize("usd", [0, 0.416])
 def test_the_first_line_of_a_study_names_scale_measurements_time_and_price(
-    usd: float | None,
+    usd: float,
 ) -> None:
     made = replace(builders.plan(framework=None, study="quick"), run_id="mine")
     line = planned_words.line(made, usd)
     assert line.startswith("Run mine, quick at scale local: 17 measurements of aiohttp, api_hour, ")
-    price = "" if usd is None else ", about 0.42 USD on EC2 (list price)"
+    price = ", about 0.42 USD on EC2 (list price)" if usd else ""
     assert line.endswith(f"at hello (17 remaining), about 68 s of load{price}")
 
 
 def test_the_first_line_of_a_plain_run_names_no_scale() -> None:
     made = replace(builders.plan(endpoint="hello", repetitions=1), run_id="mine")
-    assert planned_words.line(made, None) == (
+    assert planned_words.line(made, 0) == (
         f"Run mine: 2 measurements of aiohttp at hello (2 remaining), about "
         f"{made.load_seconds:.0f} s of load"
     )

@@ -73,7 +73,6 @@ def where(result: CallbackTaskResult) -> str:
 
 
 def failure_of(result: CallbackTaskResult, host: str, lost: bool) -> Failure:
-    """Return what a failed task tells."""
     action = result.task.action
     failed = failure(host, {"name": result.task.name, "action": action}, result.result)
     own = action == FIRST_CONTACT if lost else failed.refusal
@@ -113,12 +112,10 @@ class CallbackModule(Default):  # type: ignore[misc]
         atexit.register(self._end)
 
     def _is_detailed(self) -> bool:
-        """Return whether the command line asks for tasks and changes."""
         arguments = context.CLIARGS
         return bool(self._display.verbosity or arguments.get("check") or arguments.get("diff"))
 
     def _shows_changes(self) -> bool:
-        """Return whether each changed task is shown."""
         return self._is_detailed() or bool(self.get_option("show_changed"))
 
     def v2_playbook_on_start(self, playbook: Playbook) -> None:

@@ -27,15 +27,13 @@ from loadlab.hosts import (
 )
 from loadlab.hosts.probe import HostProbe
 from loadlab.model import kinds_of
-from loadlab.plan.plan_document import Plan
-from loadlab.plan.schedule import PlacedItem
+from loadlab.plan import offered_load
 from loadlab.report.words import failures, planned_words
 from loadlab.report.words import generators_words as generator_words
 from loadlab.results import build_manifest
 from loadlab.run import documents, fingerprint
 from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 from loadlab.stacks import application, contract, places, reverse_proxies, servers, visit_requests
-from loadlab.stacks.stacks import Stack
 from loadlab.telemetry import iperf3
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import TuningProfile
@@ -70,11 +68,6 @@ def document(path: Path) -> dict[str, object]:
     return documents.load(path) if path.exists() else {}
 
 
-def rsync_excludes(stack: Stack) -> list[str]:
-    """Return rsync's options that leave out what is never copied of an application's folder."""
-    return [f"--exclude={pattern}" for pattern in application.never_copied(stack.app)]
-
-
 def use_of_host(
     text: str, use: dict[str, object], tunings: dict[str, TuningProfile]
 ) -> dict[str, object]:
@@ -95,65 +88,6 @@ def use_of_host(
         "noted": host.owned,
         "deployed": host.deployed,
     }
-
-
-def lanes(
-    planned: list[PlacedItem],
-    stacks: dict[str, Stack],
-    endpoints: contract.Contracts,
-    root: Path,
-    run_dir: Path,
-    address: str,
-) -> list[dict[str, object]]:
-    """Return each lane's stack, and its entries of stack_places and load_run_lanes of the roles
-    stack and load_run.
-
-    ``planned``: lanes of a measurement; ``stacks``, ``endpoints``: as in the plan; ``address``:
-    the server's.
-    """
-    kept = ("place", "cell_id", "repetition", "purpose", "base", "cell", "input_hashes")
-    return [
-        {
-            "stack": lane.stack,
-            "placed": {
-                "place": lane.place,
-                "stack_name": f"{lane.stack}-{lane.cell.tuning}",
-                "definition": stacks[lane.stack],
-            },
-            "offered": {
-                **{key: getattr(lane, key) for key in kept},
-                "dir": run_path(run_dir, "repetition", lane.cell_id, lane.repetition),
-                "url": (served.tls_url if lane.cell.load.tls else served.url)
-                + endpoints[lane.cell.endpoint].path,
-                "status": served.status,
-                "units": served.units,
-            },
-        }
-        for lane in planned
-        for served in [places.served(root, stacks[lane.stack], address, lane.place)]
-    ]
-
-
-def mix(
-    endpoint: str, endpoints: contract.Contracts, answers: dict[str, contract.Answer], url: str
-) -> list[dict[str, object]]:
-    """Return the entries of load_run_mix of the role load_run; none where ``endpoint``, a cell's,
-    names one.
-
-    ``endpoints``: contracts, as in the plan; ``answers``: verified ones; ``url``: the server's.
-    """
-    kinds = kinds_of(endpoint)
-    return [
-        {
-            "name": name,
-            "weight": weight,
-            "url": f"{url}{endpoints[name].path}",
-            "request": endpoints[name],
-            "answer": answers[name],
-        }
-        for name, weight in kinds.items()
-        if len(kinds) > 1
-    ]
 
 
 def load_run_host(variables: Mapping[str, object]) -> dict[str, object]:
@@ -198,15 +132,10 @@ def failure(result: dict[str, object], task: dict[str, object], python: str = ""
     return failures.reason(failures.failure("", task, result), python)
 
 
-def announced(plan: Plan, usd: float) -> str:
-    """Return the first line of a run; ``usd``: price of its hosts an hour, 0 where unknown."""
-    return planned_words.line(plan, usd or None)
-
-
 # Each argument becomes what its annotation says, and the answer plain values.
 FILTERS: dict[str, Callable[..., object]] = {
     "ablation_power": planned_words.ablation_power,
-    "announced": announced,
+    "announced": planned_words.line,
     "aws_budget_refusal": ec2_price.budget_refusal,
     "aws_estimate": ec2_price.estimate,
     "aws_image": ec2_launch.image,
@@ -240,7 +169,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "iperf3_to_repeat": iperf3.to_repeat,
     "lab_paths": host_in_use.paths,
     "kinds": lambda endpoint: [*kinds_of(endpoint)],
-    "lanes": lanes,
+    "lanes": offered_load.lanes,
     "load_run_failure": load_run.failure,
     "lock_without": servers.without,
     "machine_memory": local_lab.machine_memory,
@@ -250,7 +179,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "open_files": sizing.open_files,
     "pairs": pairs.of_inventory,
     "pairs_refusal": pairs.refusal,
-    "mix": mix,
+    "mix": offered_load.mix,
     "parse_hardware": hardware.parse,
     "parse_probe": probe.parse,
     "parse_programs": proof.parse,
@@ -271,7 +200,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "repetition_path": path_in(RepetitionDir),
     "reverse_proxies": reverse_proxies.reverse_proxies,
     "reverse_proxy": reverse_proxies.reverse_proxy,
-    "rsync_excludes": rsync_excludes,
+    "rsync_excludes": application.rsync_excludes,
     "run_path": run_path,
     "served": reverse_proxies.served,
     "server_command": servers.command,
