@@ -27,7 +27,9 @@ def expanded(root: Path, options: GivenOptions) -> GivenOptions:
     """
     name = options.get(OPTION)
     if name not in (None, ""):
-        own = {key: value for key, value in options.items() if value not in (None, "")}
+        own: GivenOptions = {
+            key: value for key, value in options.items() if value not in (None, "")
+        }
         options = {**options, **_of_file(root, str(name), own), **own}
     ramp = str(options.get(arrivals.RAMP) or "")
     if ramp.endswith(arrivals.CSV):
@@ -53,9 +55,9 @@ def _of_file(root: Path, name: str, own: GivenOptions) -> GivenOptions:
             f"{', '.join(allowed)}. Give {other[0]} with -e."
         )
     # A ramp has a rate and a duration of its own.
-    replaced = ("rate", "duration") if "ramp" in own else ()
+    replaced = {"rate", "duration"} if "ramp" in own else set()
     if "rate" in own or "slo" in own:
-        replaced = ("ramp",)
+        replaced = {"ramp"}
     return {key: value for key, value in content.items() if key not in replaced}
 
 
