@@ -16,6 +16,8 @@ _LOAD, _RECORD = "loadlab-load", "loadlab-record"
 _RESTARTED = "/run/loadlab-restarted"
 # How often a host that records a load had lost its link before, until it is booted.
 _BEGUN = "/run/loadlab-begun"
+# A host that is being shut down loses its connection within this time, seconds.
+_SHUTDOWN_S = 120
 # A disk with less room than this is full, bytes.
 _ROOM = 1 << 20
 
@@ -134,13 +136,17 @@ def _causes(interface: str, folder: str) -> str:
     """Return the command that puts into the shell variable ``causes`` what became of a host since
     its recording began, if anything did.
 
-    A lost link is a cause where the load failed; otherwise it makes the repetition void.
+    A lost link is a cause where the load failed; otherwise it makes the repetition void. A host
+    that is being shut down starts no unit; whoever connects anew finds it booted.
     """
+    shut_down = "is being shut down. Find out who does it: its journal says"
     booted = "was booted during the load. Find out who boots it: its journal says"
     full = f"the disk with {ON_HOSTS} is full. Free some of it"
     down = f"the link {interface} was down during the load. {VOID['link_down'].remedy}"
     return (
-        f'causes=$([ -e {_BEGUN} ] || printf "%s. " "{booted}"; '
+        f'stopping=$(systemctl is-system-running | grep -x stopping); [ -z "$stopping" ] || '
+        f'sleep {_SHUTDOWN_S}; causes=$([ -z "$stopping" ] || printf "%s. " "{shut_down}"; '
+        f'[ -e {_BEGUN} ] || printf "%s. " "{booted}"; '
         f'[ $(($(stat -f -c "%a * %S" {folder}))) -ge {_ROOM} ] || printf "%s. " "{full}"; '
         f"[ ! -e {_BEGUN} ] || [ ! -e {folder}/{ERROR} ] || "
         f'[ "$({_link_losses(interface)})" = "$(cat {_BEGUN})" ] || printf "%s. " "{down}")'

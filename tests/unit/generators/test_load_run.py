@@ -331,6 +331,7 @@ esac"""
     [
         ("", ""),
         ("rm begun", "was booted during the load. Find out who boots it: its journal says."),
+        ("echo stopping >state", "is being shut down. Find out who does it: its journal says."),
         ("echo 0 >free", "the disk with /var/lib/loadlab-runs is full. Free some of it."),
         # Only where the load failed: a load that ends is void as link_down.
         ("echo 5 >lost", ""),
@@ -346,15 +347,21 @@ def test_accidents_of_a_host_are_the_error_of_its_load(
     command = offer.end.replace(REMOTE, str(tmp_path))
     command = command.replace("/run/loadlab-begun", str(tmp_path / "begun"))
     command = command.replace("/sys/class/net/eth1/carrier_down_count", str(tmp_path / "lost"))
-    files = {"begun": "4", "lost": "4", "free": "900 * 4096", "run.json": "{}"}
+    files = {"begun": "4", "lost": "4", "free": "900 * 4096", "run.json": "{}", "state": "running"}
     for name, content in files.items():
         (tmp_path / name).write_text(f"{content}\n")
     subprocess.run(["sh", "-c", fault], cwd=tmp_path, check=True)
-    stand_ins.put(tmp_path, {"systemctl": "exit 3", "stat": f"cat {tmp_path}/free"})
+    systemctl = f'[ "$1" != is-system-running ] || cat {tmp_path}/state; exit 3'
+    slept = f'[ "$1" != 120 ] || rm {tmp_path}/state'
+    stand_ins.put(
+        tmp_path, {"systemctl": systemctl, "stat": f"cat {tmp_path}/free", "sleep": slept}
+    )
     environment = {"PATH": stand_ins.before(tmp_path)}
     ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True)
     assert ended.returncode == bool(words)
     assert ended.stderr.strip() == words
+    # Until the connection is lost, and its next attempt finds the host booted.
+    assert (tmp_path / "state").exists() == ("shut down" not in words)
 
 
 def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
