@@ -37,14 +37,15 @@ VMS = "inventory/local_vms"
 HOSTS = {"server": SERVER, "client": CLIENT}
 RUN_ID, CUT_ID = "test-local-vms", "test-local-vms-cut"
 LOAD_ID = "test-local-vms-load"
-# Without an application, whose packages an emulated machine installs for minutes. Longer than what
-# its clock is set back by: wrk measures by that clock how long its load lasted.
+# Without an application, whose packages an emulated machine installs for minutes. Longer than a new
+# connection to a slow machine takes, and than what its clock is set back by: wrk measures by that
+# clock how long its load lasted.
 LOAD = {
     "framework": "nginx",
     "endpoint": "index",
     "generator": "wrk",
     "connections": 1,
-    "duration": 12,
+    "duration": 40,
     "warmup": 0,
     "repetitions": 4,
     "tuning": "stock",
