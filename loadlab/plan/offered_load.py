@@ -36,7 +36,7 @@ def lanes(
             },
             "offered": {
                 **{key: getattr(lane, key) for key in kept},
-                "dir": RunDir(run_dir).repetition(lane.cell_id, lane.repetition).path,
+                "dir": str(RunDir(run_dir).repetition(lane.cell_id, lane.repetition).path),
                 "url": (served.tls_url if lane.cell.load.tls else served.url)
                 + endpoints[lane.cell.endpoint].path,
                 "status": served.status,
