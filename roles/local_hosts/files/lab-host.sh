@@ -415,7 +415,7 @@ link() { # server, its clients
 
 answers() { # waits until SSH answers at an address of the management link
     local limit_s=60 patience_s=1 begun=$SECONDS
-    # An emulated machine boots for minutes, and sends its first line after seconds. sshd refuses who hangs up too often.
+    # An emulated machine boots for minutes, and sends its first line after seconds. sshd may refuse who hangs up often.
     ! machines || limit_s=600 patience_s=60
     until timeout $patience_s bash -c 'exec 3<>"/dev/tcp/$0/22" && read -r line <&3 && [[ $line == SSH-* ]]' "$1" 2>/dev/null; do
         [ $((SECONDS - begun)) -lt $limit_s ] || { echo "lab-host.sh: no SSH at $1 after $limit_s s" >&2; return 1; }
