@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from loadlab.model import Drops
+from loadlab.stats.histograms import Integers
 from loadlab.telemetry.counters import Counters, Floats
 from loadlab.telemetry.recordings import TelemetryError, remembered, steadied, unpacked
 
@@ -128,8 +129,8 @@ def counters(
         t=np.array([reading.t for reading in readings]),
         cores={
             cpu: {
-                mode: np.array([reading.cores[cpu][place] / ticks for reading in readings])
-                for place, mode in enumerate(_FIELDS)
+                mode: counted / ticks
+                for mode, counted in _rising([reading.cores[cpu] for reading in readings]).items()
             }
             for cpu in cpus
         },
@@ -142,6 +143,20 @@ def counters(
         whole_seconds=True,
         exceeded=_exceeded(readings, interface),
     )
+
+
+def _rising(readings: Sequence[Sequence[int]]) -> dict[str, Integers]:
+    """Return the clock ticks of a core by mode, without falls of iowait and idle; their sum stays.
+
+    While a task waits for a disk, the kernel counts its idle core as iowait, and when that wakes
+    the whole time as idle, so that iowait falls (proc(5)). What falls later was none.
+    """
+    core = dict(zip(_FIELDS, np.array(readings).T, strict=True))
+    both = np.maximum.accumulate(core["idle"] + core["iowait"])
+    least = np.minimum.accumulate(core["iowait"][::-1])[::-1]
+    rises = np.diff(least, prepend=least[0]).clip(0, np.diff(both, prepend=both[0]))
+    waited = least[0] + rises.cumsum()
+    return {**core, "iowait": waited, "idle": both - waited}
 
 
 def _exceeded(readings: Sequence[Reading], interface: str) -> dict[str, int] | None:

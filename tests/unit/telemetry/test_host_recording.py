@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from loadlab.model import Drops
-from loadlab.telemetry import host_recording
+from loadlab.telemetry import counters, host_recording
 from loadlab.telemetry.host_recording import Reading, pressure
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit import stand_ins
@@ -213,3 +213,17 @@ def test_allowances_of_another_card_are_unknown(tmp_path: Path, text: str) -> No
 def test_allowances_of_the_management_link_are_not_of_the_load(tmp_path: Path) -> None:
     other = ["allowance eth9 pps_allowance_exceeded 5"]
     assert exceeded(tmp_path, other, other) is None
+
+
+def test_iowait_that_becomes_idle_time_is_neither_below_0_nor_busy() -> None:
+    """An idle core whose readings fall into waits for a disk, which end as idle time."""
+    readings = [
+        Reading(1000 + n / 5, {0: [0, 0, 0, 900 + 20 * n - io, 50 + io, 0, 0, 0]}, {"eth0": (0, 0)})
+        for n in range(40)
+        for io in [19 if n % 5 == 3 else 0]
+    ]
+    counted = present(host_recording.counters(100, readings, [0], "eth0"))
+    for begin in (1001.0, 1001.5, 1001.55, 1001.6, 1001.65):
+        use = counters.use(counted, counters.edges(counted, begin, begin + 5))
+        assert all(values.min() >= 0 for values in use.modes.values())
+        assert use.busy.max() <= 0.01
