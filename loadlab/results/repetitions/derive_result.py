@@ -61,16 +61,20 @@ def build(rep_dir: Path, thresholds: Thresholds, *calibrations: Calibration | No
 
     ``calibrations``: of each client, in the order of cell.json; None for a client without one.
 
-    A raw file that cannot be read or understood, or the controller's error.txt, gives a void result
-    with `error` and without numbers. So does a bug of the lab, whose error says so and where, as
-    the other cells of the run can be measured all the same. Raises ResultError only where cell.json
-    is absent or not understood: such a result could not be identified.
+    A raw file that cannot be read or understood or gives an impossible figure, or the controller's
+    error.txt, gives a void result with `error` and without numbers. So does a bug of the lab, whose
+    error says so and where, as the other cells of the run can be measured all the same. Raises
+    ResultError only where cell.json is absent or not understood: such a result could not be
+    identified.
     """
     setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
     if setup.cell.load.timeout_s is not None:
         thresholds = replace(thresholds, timeout_s=setup.cell.load.timeout_s)
     try:
-        return _measured(rep_dir, setup, thresholds, calibrations)
+        result = _measured(rep_dir, setup, thresholds, calibrations)
+        # A figure that no document may have would end the run when the result is written.
+        documents.encode(result)
+        return result
     except LabError as error:
         text = str(error)
     except OSError as error:

@@ -390,6 +390,14 @@ def test_a_page_that_lacks_a_core_is_a_truncated_recording_and_no_bug(oha_dir: P
     assert "not on the page: node_cpu_seconds_total 0 idle" in present(build(oha_dir).error)
 
 
+def test_a_figure_that_no_document_may_have_costs_one_repetition(oha_dir: Path) -> None:
+    path = oha_dir / "telemetry-server.prom.gz"
+    pages = gzip.decompress(path.read_bytes()).decode()
+    odd = re.sub(r"(?m)^(node_memory_MemAvailable_bytes) .*$", r"\1 -1", pages)
+    path.write_bytes(gzip.compress(odd.encode()))
+    assert "$.telemetry.server.memory.available_min_bytes" in present(build(oha_dir).error)
+
+
 def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
     change(oha_dir / "run.json", exit_code=124)
     (reason,) = build(oha_dir).validity.reasons
