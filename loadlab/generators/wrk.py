@@ -183,7 +183,7 @@ def _undo_correction(report: Report, connections: int) -> histograms.Counts:
 def _command(request: Request, seconds: float, name: str) -> list[str]:
     return [
         *wrk_output.env(request),
-        *("wrk", "-t", str(request.threads), "-c", str(request.connections)),
+        *("wrk", "-t", str(wrk_output.threads(request)), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),
         *("-s", "/usr/local/lib/loadlab/report.lua", request.url),

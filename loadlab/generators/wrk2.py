@@ -313,17 +313,10 @@ def _counts(spectrum: _Spectrum) -> Counts:
 
 def _command(request: Request, seconds: float, name: str) -> list[str]:
     assert request.rate is not None
-    # wrk2 gives every thread the same number of connections and drops the remainder. Of at least
-    # half of the threads, and two, the number that drops fewest: a prime number has no divisor.
-    least = min(request.threads, max(2, (request.threads + 1) // 2))
-    threads = max(
-        range(least, request.threads + 1),
-        key=lambda number: (-(request.connections % number), number),
-    )
     script = ["-s", "/usr/local/lib/loadlab/request.lua"] if request.method != "GET" else []
     return [
         *wrk_output.env(request),
-        *("wrk2", "-t", str(threads), "-c", str(request.connections)),
+        *("wrk2", "-t", str(wrk_output.threads(request)), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "-R", plain(request.rate), "--latency", "--u_latency"),
         *("--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),

@@ -111,6 +111,19 @@ def totals(lines: Lines) -> Totals:
     )
 
 
+def threads(request: Request) -> int:
+    """Return how many threads to ask for; each gets as many connections, the remainder is dropped.
+
+    Of at least half of the threads, and two, it is the number that drops fewest: a prime number has
+    no divisor.
+    """
+    least = min(request.threads, max(2, (request.threads + 1) // 2))
+    return max(
+        range(least, request.threads + 1),
+        key=lambda number: (-(request.connections % number), number),
+    )
+
+
 def env(request: Request) -> list[str]:
     """Return the command that gives its variables to a script of wrk or wrk2; [] for none.
 

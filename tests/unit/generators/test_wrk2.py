@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.generators import wrk2
+from loadlab.generators import wrk, wrk2
 from loadlab.generators.generator import Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.model import Load, Reason
@@ -169,14 +169,14 @@ def test_answers_before_the_calibration_alone_have_no_latency() -> None:
     ("connections", "threads", "chosen"),
     [(64, 4, 4), (64, 6, 4), (61, 4, 4), (5, 4, 4), (3, 2, 2), (1, 1, 1), (100, 6, 5), (7, 1, 1)],
 )
-def test_a_prime_number_of_connections_has_threads(
+def test_as_few_connections_as_can_be_are_dropped(
     connections: int, threads: int, chosen: int
 ) -> None:
     asked = Request("http://h/", connections, threads, 2, 17, rate=10)
-    (entry,) = wrk2.GENERATORS
-    assert entry.command(asked, 30, "wrk2")[:5] == [
-        *("wrk2", "-t", str(chosen), "-c", str(connections))
-    ]
+    for (entry,) in (wrk.GENERATORS, wrk2.GENERATORS):
+        assert entry.command(asked, 30, entry.name)[:5] == [
+            *(entry.name, "-t", str(chosen), "-c", str(connections))
+        ]
 
 
 @pytest.mark.parametrize(
