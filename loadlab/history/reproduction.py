@@ -109,7 +109,8 @@ def _inputs(plan: Plan) -> dict[str, str]:
     for item in items(plan.experiments):
         cell, hashes = item.cell, item.input_hashes
         if hashes is not None:
-            inputs[f"application {cell.framework}"] = hashes.application
+            # Its hash is also that of its server.
+            inputs[f"application {cell.framework} on {cell.server}"] = hashes.application
             inputs[f"endpoint {cell.endpoint}"] = hashes.endpoint
             inputs[f"tuning profile {cell.tuning}"] = hashes.tuning
             inputs[f"network profile {cell.network}"] = hashes.network
@@ -173,7 +174,7 @@ def planned(original: Recipe, here: Recipe) -> list[ReproductionPart]:
         # Of an input or lock file that only one run has, the options and cells tell.
         _part("input", *_of_both(original.inputs, here.inputs)),
         # Of lock files that both runs used.
-        _part("pin", *_of_both(original.pins, here.pins, lambda name: name.partition("/")[0])),
+        _part("pin", *_of_both(original.pins, here.pins, lambda name: name.rpartition("/")[0])),
         _part("lock file", *_of_both(original.locks, here.locks)),
         _part("threshold", _things(original.thresholds), _things(here.thresholds)),
         _part("lab", _things(asdict(original.lab)), _things(asdict(here.lab))),

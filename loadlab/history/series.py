@@ -178,19 +178,19 @@ def _of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart
 def _concerns(cell: Cell) -> Mapping[Part, Callable[[Deviation], bool]]:
     """Return the parts of the cell's environment, with which deviations of each concern it."""
     inputs = {
-        f"application {cell.framework}",
+        f"application {cell.framework} on {cell.server}",
         f"endpoint {cell.endpoint}",
         f"tuning profile {cell.tuning}",
         f"network profile {cell.network}",
     }
     generator = registry.get(cell.load.generator)
-    pinned = {cell.framework, generator.role}
+    pinned = {cell.app or cell.framework, f"server-{cell.server}", generator.role}
     if generator.mode == "batch":
         pinned.add("clients")
     return {
         "lab": _any,
         "input": lambda deviation: deviation.name in inputs,
-        "pin": lambda deviation: deviation.name.partition("/")[0] in pinned,
+        "pin": lambda deviation: deviation.name.rpartition("/")[0] in pinned,
         "hardware": lambda deviation: (
             deviation.name != "generators"
             or _program(deviation.original, generator.name)

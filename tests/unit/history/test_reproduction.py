@@ -173,9 +173,19 @@ def test_the_plan_of_this_lab_has_the_recipe_that_its_documents_have(run_dir: Pa
     planned = reproduction.recipe_of_plan(builders.plan(), builders.ROOT, made_with)
     there = reproduction.basis(run_dir).recipe
     assert planned.inputs == there.inputs
-    assert {"application aiohttp", "tuning profile production"} < planned.inputs.keys()
+    assert {"application aiohttp on gunicorn", "tuning profile production"} < planned.inputs.keys()
     locks = {"requirements.txt", "apps/aiohttp/requirements.txt", "metronome/Cargo.lock"}
     assert locks <= planned.locks.keys()
     other = reproduction.recipe_of_plan(builders.plan(generator="oha"), builders.ROOT, {})
     assert other.pins["oha/oha_version"]
     assert planned.made_with == made_with
+
+
+def test_a_run_of_several_servers_has_the_inputs_of_each() -> None:
+    """Whichever comes last, the other's are those of a run of that alone."""
+    gate = builders.plan(endpoint="hello", base="server=gunicorn", head="server=native")
+    several = reproduction.recipe_of_plan(gate, builders.ROOT, {}).inputs
+    for server in ("gunicorn", "native"):
+        plan = builders.plan(endpoint="hello", server=server)
+        alone = reproduction.recipe_of_plan(plan, builders.ROOT, {}).inputs
+        assert alone.items() <= several.items()

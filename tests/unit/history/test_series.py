@@ -126,13 +126,26 @@ def test_what_does_not_concern_a_cell_changes_nothing(tmp_path: Path) -> None:
         name: replace(host, generators={"wrk": program}) if host.role == "client" else host
         for name, host in known.hosts.items()
     }
-    write(tmp_path, [1.0])
-    write(tmp_path, [1.0], hosts=hosts, pins={**known.pins, "flask/flask": "3.2"})
-    assert one(tmp_path).changes == {}
-    pins = {**known.pins, "aiohttp/aiohttp": "9.9"}
+    pins = {**known.pins, "server-gunicorn/gunicorn": "1", "server-uwsgi/uwsgi": "1"}
     write(tmp_path, [1.0], pins=pins)
+    others = {"flask/flask": "3.2", "server-uwsgi/uwsgi": "2"}
+    write(tmp_path, [1.0], hosts=hosts, pins={**pins, **others})
+    assert one(tmp_path).changes == {}
+    own = {"aiohttp/aiohttp": "9.9", "server-gunicorn/gunicorn": "2"}
+    write(tmp_path, [1.0], pins={**pins, **others, **own})
     (changed,) = one(tmp_path).changes.values()
-    assert [part.part for part in changed] == ["pin"]
+    names = [deviation.name for part in changed for deviation in part.deviations]
+    assert names == [*own]
+
+
+def test_the_packages_of_an_application_of_ones_own_concern_its_cells(tmp_path: Path) -> None:
+    for number, version in enumerate(("3.1", "3.2")):
+        path = pasts.write(tmp_path, str(number), number, pins={"../notes/flask": version})
+        summary = documents.read(RunDir(path).summary, Summary)
+        cells = [replace(cell, cell=replace(cell.cell, app="../notes")) for cell in summary.cells]
+        documents.write(RunDir(path).summary, documents.encode(replace(summary, cells=cells)))
+    (changed,) = one(tmp_path).changes.values()
+    assert words.changes(changed) == "pin: ../notes/flask 3.1 to 3.2"
 
 
 def test_a_cell_is_the_same_by_its_definition(tmp_path: Path) -> None:
