@@ -92,11 +92,14 @@ def use(counters: Counters, at: Sequence[float]) -> Use:
     moments = np.clip(np.asarray(at, dtype=np.float64), counters.t[0], counters.t[-1])
     seconds = np.diff(moments)
 
+    # The readings, with the two ends of the load among them.
+    ends = [float(moments[0]), float(moments[-1])]
+    places = np.searchsorted(counters.t, ends)
+    t = np.insert(counters.t, places, ends)
+
     def spent(values: Floats) -> Floats:
-        counts = np.interp(moments, counters.t, values)
-        for place in (0, -1):
-            counts[place] = at_edge(counters.t, values, float(moments[place]))
-        return np.diff(counts)
+        at_ends = [at_edge(counters.t, values, end) for end in ends]
+        return np.diff(np.interp(moments, t, np.insert(values, places, at_ends)))
 
     by_core = {
         core: {mode: spent(values) for mode, values in modes.items()}

@@ -325,7 +325,7 @@ def _refuse_falling(pages: Sequence[_Page], keys: Sequence[Key]) -> None:
 
 def _scraped(pages: Sequence[_Page], cpus: list[int], interface: str) -> Counters:
     def column(*key: str) -> counters.Floats:
-        return np.array([page[key] for _, page in pages])
+        return np.array([page[key] for _, page in pages], np.float64)
 
     return Counters(
         t=column(CLOCK),

@@ -214,6 +214,16 @@ def test_the_gap_of_a_late_scrape_is_not_part_of_the_load(tmp_path: Path) -> Non
     assert summarise(samples, 4, read(tmp_path, host.recording(0.1, 4))).cpu_busy > 0.95
 
 
+def test_a_second_in_the_gap_at_the_end_of_a_load_is_that_of_the_load() -> None:
+    """The recorder had no core for 2.4 s; half a core is used in the load, and all of it after."""
+    t = np.array([0.0, 0.2, 0.4, 0.6, 3.0, 3.2])
+    user = np.where(t <= 2, 0.5 * t, 1 + (t - 2))
+    spent = {mode: np.zeros_like(t) for mode in MODES} | {"user": user, "idle": 9 + t - user}
+    use = counters.use(Counters(t, {0: spent}, t, t), [0.4, 1.0, 1.5, 2.0])
+    assert use.modes["user"] == pytest.approx([0.5] * 3)
+    assert use.busy == pytest.approx([0.5] * 3)
+
+
 def test_a_service_that_starts_and_ends_counts_once() -> None:
     used = [
         {"app": 9_000_000},
