@@ -165,8 +165,13 @@ def _in_seconds(
 
 
 def foreign_cpu(client: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason for each host on which others had a core for too much of the load."""
+    """Yield a reason for each host on which others had a core for too much of the load.
+
+    Where its clock was set forward, which voids too, the time in between has no idle core.
+    """
     for role, host in client.hosts.items():
+        if host.clock_step_s > client.thresholds.clock_step_max_s:
+            continue
         seconds = host.per_second.foreign_cpu if host.per_second else None
         yield from _foreign(role, seconds or [], host.cores, client.thresholds)
 

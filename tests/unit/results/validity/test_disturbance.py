@@ -75,6 +75,11 @@ def test_disturbed_second_of_a_long_load_is_weighed(foreign: float, of: int, val
     assert judged(server=loaded).valid == valid
 
 
+def test_a_clock_that_was_set_is_no_foreign_cpu() -> None:
+    loaded = host(clock_step_s=100.0, per_second=series(foreign_cpu=some(1, 0.99)))
+    assert codes(judged(server=loaded).reasons) == ["clock_jump"]
+
+
 @pytest.mark.parametrize("role", ["server", "client"])
 def test_allowance_voids_where_its_counter_rose(role: str) -> None:
 
