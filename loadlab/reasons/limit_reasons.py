@@ -287,7 +287,7 @@ LIMITS: dict[str, LimitRow] = {
     ),
     "database_cpu": LimitRow(
         lambda reason: words_of(
-            "{filled}[; each request opened a connection to it ({sessions:two} for each answer)]",
+            "{filled}[; each request opened a connection to it ({sessions:two} for each)]",
             reason, filled=_filled(reason, "PostgreSQL"),
         ),
         "PostgreSQL's busiest process {value:percent}",

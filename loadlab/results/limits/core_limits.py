@@ -1,6 +1,7 @@
 """Limits of the server's cores and memory."""
 
 from loadlab.reasons.limit_reasons import THRESHOLDS
+from loadlab.results import usage
 from loadlab.results.limits.limit_evidence import Check, Evidence, LimitCheck, check
 from loadlab.telemetry.processes import GROUPS
 
@@ -75,12 +76,12 @@ def full(evidence: Evidence) -> list[Check]:
 
 
 def _sessions(evidence: Evidence) -> float | None:
-    """Return the connections made to the database for each answer; None where each request opens
-    none."""
-    if evidence.database is None or not evidence.rep.responses:
+    """Return the connections made to the database for each request, also one that a closed loop cut
+    off; None where each request opens none."""
+    if evidence.database is None:
         return None
-    per_answer = evidence.database.sessions / evidence.rep.responses
-    return per_answer if per_answer >= _EACH else None
+    per_request = usage.by_request(evidence.database.sessions, evidence.rep)
+    return per_request if per_request is not None and per_request >= _EACH else None
 
 
 def _packets(evidence: Evidence, part: float) -> Check:

@@ -514,6 +514,12 @@ def test_limit_of_a_service_that_the_cell_has_not_is_not_unrecorded() -> None:
     assert "reverse_proxy_cpu" not in direct.unrecorded
 
 
+def test_requests_that_a_closed_loop_cut_off_opened_database_connections_too() -> None:
+    full = {**FULL, "processes": services(postgresql=0.78), "database": database(sessions=474)}
+    cut_off = slow(responses=410, reverse_proxy_requests=474, server=full)
+    assert "opened a connection to it (1.0 for each)" in words.sentence(limit(cut_off))
+
+
 def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
     code, rep, of = CASES["a worker's thread fills the only core"]
     profile = pyspy.figures([(["work (app.py:1)"], 9)])
