@@ -1,6 +1,5 @@
 """What the limit of a repetition is looked for in."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,15 +145,15 @@ class Evidence:
         return events > 0 and (explained or events * held_us > THRESHOLDS.waiting * time_us)
 
     @cached_property
-    def p99_us(self) -> float:
-        """p99 of the response time or the latency, µs; the slowest where there is no p99."""
+    def p99_us(self) -> float | None:
+        """p99 of the response time or the latency, µs; the slowest where there is no p99, and None
+        without any."""
         waits, latency = self.rep.response_time, self.rep.latency_us
         if waits is not None and waits.p99_us is not None:
             return waits.p99_us
         if latency is None:
-            return math.inf
-        longest_us = latency.max if latency.p99 is None else latency.p99
-        return math.inf if longest_us is None else longest_us
+            return None
+        return latency.max if latency.p99 is None else latency.p99
 
     def waiting(self, service: str) -> float | None:
         """Return the mean connections in a service's accept queues; None where not recorded."""

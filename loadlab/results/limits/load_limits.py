@@ -114,7 +114,7 @@ def none(evidence: Evidence) -> Check | None:
     limit = 1000 * objective["p99_ms"]
     return check(
         "none",
-        held(rep) and evidence.p99_us <= limit,
+        held(rep) and evidence.p99_us is not None and evidence.p99_us <= limit,
         evidence.p99_us,
         limit,
         busy=evidence.busy,

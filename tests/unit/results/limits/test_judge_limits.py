@@ -32,6 +32,8 @@ from loadlab.report.words import limits_words as words
 from loadlab.results.limits import judge_limits
 from loadlab.results.limits.judge_limits import RULES
 from loadlab.results.limits.limit_evidence import check
+from loadlab.run import documents
+from loadlab.stats import histograms
 from loadlab.telemetry import pyspy
 from tests.unit import builders
 from tests.unit.builders import present, processes
@@ -82,7 +84,7 @@ def round_trips(rtt_us: float, least_rtt_us: float) -> TcpConnections:
     )  # fmt: skip
 
 
-def latency(**us: float) -> Latency:
+def latency(**us: float | None) -> Latency:
     return replace(present(builders.repetition().latency_us), **us)
 
 
@@ -512,6 +514,13 @@ def test_limit_of_a_service_that_the_cell_has_not_is_not_unrecorded() -> None:
     assert not {"worker_cpu", "database_cpu"} & set(alone.unrecorded)
     direct = limit(slow(), cell(reverse_proxy="none", transport="tcp"))
     assert "reverse_proxy_cpu" not in direct.unrecorded
+
+
+def test_limit_of_a_closed_loop_whose_every_request_failed_can_be_written() -> None:
+    """An application that breaks off each connection: no answer, and no wait that is known."""
+    unknown = latency(**dict.fromkeys(histograms.SUMMARY_KEYS))
+    failed = slow(responses=0, ok=0, mean_service_time_us=None, latency_us=unknown)
+    assert documents.encode(limit(failed))
 
 
 def test_requests_that_a_closed_loop_cut_off_opened_database_connections_too() -> None:
