@@ -244,8 +244,8 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     io_pressure: Fraction | None = None  #: The same for a disk.
     seconds: Above0 | None = None  #: Length of the time that CPU and traffic are of, seconds.
     #: Whether CPU and traffic are from the host's own readings; otherwise from scrapes, linear
-    #: between two.
-    exact: bool = False
+    #: between two. Null where nothing was recorded.
+    exact: bool | None = None
     #: Clock frequency of the host's cores; absent where the host does not tell it.
     frequency: Frequency | None = None
     #: How often cores were throttled for heat during the load; absent where the host does not tell

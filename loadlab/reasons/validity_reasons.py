@@ -377,6 +377,13 @@ VOID: ReasonTable = {
         thresholds=("samples_min",),
         brief="a host was not observed for part of the load",
     ),
+    "recording_gap": ReasonRow(
+        "the recording of {host}'s cores does not cover the load",
+        "Look for what ended the recorder: a full disk, a lack of memory, or another program",
+        meaning="Whether other programs took CPU time from the load is not known, as the recording "
+        "of a host's cores begins too late or ends too early.",
+        brief="a host's cores were not recorded for all of the load",
+    ),
     "connections": ReasonRow(
         "{value} established on the client, at least {limit} expected",
         "Find out why the server refused or closed connections: its limits and its log",

@@ -119,6 +119,7 @@ def _during(
     telemetry = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
     telemetry = replace(
         telemetry,
+        exact=telemetry.exact if cores_path.exists() else None,
         drops=host_recording.drops(readings, start, end, host.cpus, interface),
         link_losses=host_recording.link_losses(readings, start, end, interface),
         memory_pressure=host_recording.pressure(readings, start, end, "memory"),

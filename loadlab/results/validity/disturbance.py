@@ -288,6 +288,14 @@ def telemetry_gap(client: ClientEvidence) -> Iterator[Reason]:
             )
 
 
+def recording_gap(client: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each host whose recording does not cover the load: its scrapes do not show
+    other programs' CPU time. A clock that was set voids already."""
+    for role, host in client.hosts.items():
+        if host.exact is False and host.clock_step_s <= client.thresholds.clock_step_max_s:
+            yield Reason(code="recording_gap", facts={"host": role})
+
+
 def link(client: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each direction in which the client came too close to the link's limit."""
     if client.calibration is not None:
@@ -439,5 +447,6 @@ VOIDING: tuple[ClientRule, ...] = (
     swapping,
     allowance,
     telemetry_gap,
+    recording_gap,
     link,
 )

@@ -340,6 +340,14 @@ def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
     assert codes(judged(late, server=host(samples=23)).reasons) == ["telemetry_gap"]
 
 
+def test_a_host_whose_recorder_ended_early_voids() -> None:
+    assert judged(server=host(exact=True)).valid
+    assert codes(judged(server=host(exact=False)).reasons) == ["recording_gap"]
+    # A clock that was set voids as that.
+    set_forward = host(exact=False, clock_step_s=100.0)
+    assert codes(judged(server=set_forward).reasons) == ["clock_jump"]
+
+
 def test_a_closed_loop_that_fills_the_client_alone_says_nothing_of_the_server() -> None:
     for server, client, valid, why in (
         (0.9, 0.97, True, "client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both "
