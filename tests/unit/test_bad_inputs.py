@@ -96,6 +96,8 @@ STUDIES: dict[str, dict[str, Any]] = {
     "of-several": of_rate({"fraction": 0.8, "of": ["two"]}),
     "paths": {"cells": [following("aiohttp"), following("fault_server")]},
     "one-log": {"cells": [CELL, {**TWO, "options": {"framework": "aiohttp", "replay": str(LOG)}}]},
+    "short-log": {"cells": [following("aiohttp")], "options": {"duration": 10}},
+    "rated-log": {"cells": [following("aiohttp")], "options": {"rate": 10}},
 }
 
 # Of a file; and what a refusal shows of it.
@@ -353,6 +355,8 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
     ("lab.yml -e study=paths", "cell fault_server: replay: fault_server has not all paths of the"),
     ("lab.yml -e study=one-log", "study one-log, cell two: replay: a run follows one log at one s"),
+    ("lab.yml -e study=short-log", "cell aiohttp: replay: the log lasts 11 s at speed 1, and durati"),
+    ("lab.yml -e study=rated-log", "study rated-log, cell aiohttp: rate: the log of replay has its "),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),
     # Variants.
