@@ -85,21 +85,26 @@ def test_a_locale_without_a_sign_of_the_results_gets_them_all_the_same(
 
 
 def test_a_bundle_is_signed_and_its_signer_demanded(
-    original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    original: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Also where the shell leaves ~ to the command."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     shutil.copytree(original, tmp_path / "a-run")
     key = tmp_path / "key"
     signature._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
-    signed = printed(capsys, tmp_path, "bundle", "a-run", "--sign", str(key))[2]
+    signed = printed(capsys, tmp_path, "bundle", "a-run", "--sign=~/key")[2]
     assert signed.startswith("Signed by SHA256:")
     signers = tmp_path / "signers"
     signers.write_text(f"alice {Path(f'{key}.pub').read_text()}")
-    bundle = str(tmp_path / "a-run.tar.gz")
-    lines = printed(capsys, tmp_path, "verify", bundle, "--signers", str(signers))
+    command = ["verify", "~/a-run.tar.gz", "--signers=~/signers"]
+    lines = printed(capsys, tmp_path, *command)
     assert any(line.startswith("Signed by alice, SHA256:") for line in lines)
     signers.write_text("")
     with pytest.raises(BundleError, match=r"No signer of .* signed it"):
-        commands.run(["verify", bundle, "--signers", str(signers)], tmp_path)
+        commands.run(command, tmp_path)
 
 
 @pytest.mark.parametrize(("options", "status"), [([], 0), (["--undecided-fails"], 10)])
