@@ -25,6 +25,7 @@ def refuse_options(
         "profile": "a flame graph belongs to one stack. Give it to lab.yml",
         "trace": "a trace belongs to one stack. Give it to lab.yml",
         "overload": "an overload belongs to one stack. Give it to lab.yml",
+        "scale": "it is of a study. Leave it out",
         **dict.fromkeys(("study", "lesson"), cells),
     }
     for name, reason in refused.items():

@@ -45,7 +45,7 @@ NAMES = (BASE, HEAD, BASELINE)
 # What the blocks and the one load leave no room for, beside what a comparison does.
 _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
-    "slo": "all variants are measured at one rate. Give -e rate=",
+    **dict.fromkeys(("slo", "ramp"), "all variants are measured at one rate. Give -e rate="),
 }
 # Options that may have several values, of which a comparison has one; the endpoint must be named.
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
