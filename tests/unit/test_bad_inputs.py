@@ -355,8 +355,14 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
     ("lab.yml -e study=paths", "cell fault_server: replay: fault_server has not all paths of the"),
     ("lab.yml -e study=one-log", "study one-log, cell two: replay: a run follows one log at one s"),
-    ("lab.yml -e study=short-log", "cell aiohttp: replay: the log lasts 11 s at speed 1, and durati"),
-    ("lab.yml -e study=rated-log", "study rated-log, cell aiohttp: rate: the log of replay has its "),
+    (
+        "lab.yml -e study=short-log",
+        "cell aiohttp: replay: the log lasts 11 s at speed 1, and durati",
+    ),
+    (
+        "lab.yml -e study=rated-log",
+        "study rated-log, cell aiohttp: rate: the log of replay has its ",
+    ),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),
     # Variants.
@@ -393,10 +399,19 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/lesson.yml -e stage=check -e run_id=whole", "the run whole is of none. Begin with"),
     ("lab.yml -e study=cell -e scale=huge", "scale of study cell: 'huge' is not known. There ar"),
     ("lab.yml -e study=zero -e scale=smoke", "scale: the study zero has one size. Leave scale"),
-    ("lab.yml -e study=cell -e budget=5m", "budget: '5m' is for variants and candidates. Give it t"),
-    ("playbooks/lesson.yml -e lesson=keepalive -e budget=5m", "budget: '5m' is for variants and ca"),
+    (
+        "lab.yml -e study=cell -e budget=5m",
+        "budget: '5m' is for variants and candidates. Give it t",
+    ),
+    (
+        "playbooks/lesson.yml -e lesson=keepalive -e budget=5m",
+        "budget: '5m' is for variants and ca",
+    ),
     (f"{B} -e ramp=1..9", "ramp: '1..9' has no place beside base and head: all variants are measu"),
-    (f"{M}=flask -e arrivals=poisson", "arrivals: 'poisson' has no place in a matrix: the candidat"),
+    (
+        f"{M}=flask -e arrivals=poisson",
+        "arrivals: 'poisson' has no place in a matrix: the candidat",
+    ),
     (f"{B} -e scale=local", "scale: 'local' has no place beside base and head: it is of a study."),
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
@@ -437,6 +452,18 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/load.yml", "or begin one with lab.yml and -e framework=<name>."),
     ("lab.yml -e run_id=done -i away", f"run_id: 'done' was begun on {HERE}, and would go on wit"),
     ("lab.yml -e run_id=empty -i three", "run_id: 'empty' was begun with 1 client to a server, a"),
+    (
+        "lab.yml -e run_id=done -e study=cell",
+        "run_id: 'done' is a run of lab.yml, and would become",
+    ),
+    (
+        f"{B} -e run_id=done",
+        "of playbooks/ab.yml. Give another -e run_id=<name>, or go on with ansib",
+    ),
+    (
+        "playbooks/load.yml -e run_id=done -e study=cell",
+        "one of playbooks/study.yml -e study=cell. ",
+    ),
     # A run to repeat.
     (f"{A} -e like=", "like: it is empty. Give -e like=<value>, or leave like out."),
     ("lab.yml -e like=nosuch", "like: 'nosuch' is neither a bundle nor a run. Give the path of an"),
