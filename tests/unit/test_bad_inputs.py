@@ -248,6 +248,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e arrivals=bursts:1", "Give a number of requests from 2 to 10000, for example -e arr"),
     (f"{A} -e arrivals=poisson -e rate=1e6 -e duration=60", "a client holds the due times of 20,0"),
     (f"{A} -e arrivals=poisson -e generator=wrk2", "arrivals: generator=wrk2 sends at a constant"),
+    (
+        f"{A} -e arrivals=bursts:50 -e rate=4 -e duration=9",
+        "has 36 requests, less than a burst. Gi",
+    ),
     (f"{A} -e arrivals=bursts:5 -e generator=wrk", "arrivals: 'bursts:5' would change nothing: ge"),
     (f"{A} -e mix=index", "mix: 'index' is no endpoint with its weight, a whole number from 1. Gi"),
     (f"{A} -e mix=index:0,agents:1", "mix: 'index:0' is no endpoint with its weight, a whole numb"),
