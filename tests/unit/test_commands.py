@@ -2,6 +2,7 @@
 they refuse."""
 
 import io
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from loadlab import __main__ as commands
 from loadlab.bundle import signature
 from loadlab.bundle.archive import BundleError
 from loadlab.model import Summary
-from loadlab.run import documents
+from loadlab.run import documents, lock
 from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 from tests.unit.history import test_run_comparison as runs
@@ -105,6 +106,14 @@ def test_a_bundle_is_signed_and_its_signer_demanded(
     signers.write_text("")
     with pytest.raises(BundleError, match=r"No signer of .* signed it"):
         commands.run(command, tmp_path)
+
+
+def test_a_run_that_measures_is_not_packed(original: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(original, tmp_path / "a-run"))
+    lock.take(run, os.getpid(), "")
+    with pytest.raises(BundleError, match=f"'a-run' is under way in process {os.getpid()}, and"):
+        commands.run(["bundle", "a-run"], tmp_path)
+    assert not (tmp_path / "a-run.tar.gz").exists()
 
 
 @pytest.mark.parametrize(("options", "status"), [([], 0), (["--undecided-fails"], 10)])
