@@ -8,6 +8,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -39,8 +40,8 @@ ROOT = Path(__file__).parents[1]
 Command = Callable[[argparse.Namespace, Path], int]
 # As of a playbook that failed; argparse ends with it too.
 REFUSED = 2
-# The first characters of a cell that a spreadsheet takes for a formula.
-_FORMULA = tuple("=+@\t\r")
+# The begin of a cell that a spreadsheet takes for a formula; - alone is none.
+_FORMULA = re.compile(r"[=+@\t\r]|-.")
 
 
 def _print(*lines: str, to: TextIO | None = None) -> None:
@@ -148,7 +149,7 @@ def grade_bundles(options: argparse.Namespace, results: Path) -> int:
 def _without_formulas(row: Sequence[str]) -> Iterator[str]:
     """Yield a row's words so that a spreadsheet takes none of a bundle's for a formula."""
     for word in row:
-        yield f"'{word}" if word.startswith(_FORMULA) else word
+        yield f"'{word}" if _FORMULA.match(word) else word
 
 
 def _file(text: str) -> Path:
