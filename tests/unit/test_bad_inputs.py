@@ -416,6 +416,13 @@ COMMANDS: list[tuple[str, str]] = [
         f"{M}=flask -e arrivals=poisson",
         "arrivals: 'poisson' has no place in a matrix: the candidat",
     ),
+    (
+        f"{B} -e tls=yes -e http2=yes",
+        "http2: 'yes' has no place beside base and head: the generato",
+    ),
+    (f"{B} -e duration=300", "budget: 3 min is less than a block takes, 5 min, and the first answ"),
+    (f"{B} -e duration=300", "needs 4. Give at least -e budget=21m, or a shorter -e duration=."),
+    (f"{B} -e duration=86400 -e budget=20m", "needs 4. Give a shorter -e duration=."),
     (f"{B} -e scale=local", "scale: 'local' has no place beside base and head: it is of a study."),
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),

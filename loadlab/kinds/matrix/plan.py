@@ -56,7 +56,6 @@ _REFUSED = {
     ),
     "generator": "the candidates are measured in a closed loop. Leave it out",
     "slo": "it is for a rate. Give it to lab.yml, with the server that the matrix finds",
-    "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
     **dict.fromkeys(
         ("base", "head", "baseline"),
         "the candidates are the cells. Give variants to playbooks/ab.yml",
