@@ -8,6 +8,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from loadlab.report.sections import comparison_section
 from loadlab.report.terminal.wrapping import wrapped
 from loadlab.report.words import labels
 from loadlab.run import documents
-from loadlab.run.catalog import runs
+from loadlab.run.catalog import runs, with_home
 from loadlab.run.errors import PlanError, ResultError
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import LATEST, RUN_ID, RunDir
@@ -39,8 +40,8 @@ ROOT = Path(__file__).parents[1]
 Command = Callable[[argparse.Namespace, Path], int]
 # As of a playbook that failed; argparse ends with it too.
 REFUSED = 2
-# The first characters of a cell that a spreadsheet takes for a formula.
-_FORMULA = tuple("=+@\t\r")
+# The begin of a cell that a spreadsheet takes for a formula; - alone is none.
+_FORMULA = re.compile(r"[=+@\t\r]|-.")
 
 
 def _print(*lines: str, to: TextIO | None = None) -> None:
@@ -116,7 +117,7 @@ def verify_bundle(options: argparse.Namespace, results: Path) -> int:
     bundle. Refuses an archive that differs from what bundle writes.
     """
     unpack.refuse_absent(options.bundle)
-    path = Path(options.bundle)
+    path = _file(options.bundle)
     if options.signers:
         signature.refuse_signers(options.signers)
     with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
@@ -148,7 +149,12 @@ def grade_bundles(options: argparse.Namespace, results: Path) -> int:
 def _without_formulas(row: Sequence[str]) -> Iterator[str]:
     """Yield a row's words so that a spreadsheet takes none of a bundle's for a formula."""
     for word in row:
-        yield f"'{word}" if word.startswith(_FORMULA) else word
+        yield f"'{word}" if _FORMULA.match(word) else word
+
+
+def _file(text: str) -> Path:
+    """Return a path; a shell leaves ~ in --sign=~/.ssh/id_ed25519."""
+    return Path(with_home(text))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -186,7 +192,7 @@ def parser() -> argparse.ArgumentParser:
     command = add("bundle", bundle, "Pack a run into one archive, results/<run_id>.tar.gz.", of_run)
     command.add_argument(
         "--sign",
-        type=Path,
+        type=_file,
         metavar="KEY",
         help="private SSH key that signs the bundle; without it the bundle shows no author",
     )
@@ -199,7 +205,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("bundle", nargs="?", default="", help="path of the archive (.tar.gz)")
     command.add_argument(
         "--signers",
-        type=Path,
+        type=_file,
         metavar="FILE",
         help="list of trusted signers, in ssh-keygen's format; the bundle must have a signature of "
         "one. Without it, anybody's signature is shown and none is needed",

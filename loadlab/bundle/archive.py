@@ -15,6 +15,7 @@ from typing import IO, Protocol, TypedDict
 
 from loadlab.bundle.signature import Signed
 from loadlab.plan import plan_document as plans
+from loadlab.run import lock
 from loadlab.run.catalog import runs
 from loadlab.run.errors import LabError
 from loadlab.run.formatting import plural
@@ -67,7 +68,7 @@ class Digest:
 
 
 def refuse(results: Path, run_id: str) -> None:
-    """Raise BundleError where the run is incomplete; ``run_id`` may be "latest"."""
+    """Raise BundleError where the run is incomplete or under way; ``run_id`` may be "latest"."""
     run_dir = (results / run_id).resolve()
     absent = [name for name in NEEDED if not (run_dir / name).exists()]
     named = run_id == LATEST or RUN_ID.fullmatch(run_id)
@@ -76,6 +77,11 @@ def refuse(results: Path, run_id: str) -> None:
         raise BundleError(
             f"run_id: '{run_id}' {fault} and cannot be verified elsewhere. Give one that was "
             f"reported. {runs(results, REPORT)} Nothing was written."
+        )
+    if (process := lock.holder(run_dir)) is not None:
+        raise BundleError(
+            f"run_id: '{run_id}' is under way in process {process}, and its documents are not of "
+            "all that it measured. Wait until it ends. Nothing was written."
         )
     underived = [
         repetition.place

@@ -48,13 +48,14 @@ class _Small(io.FileIO):
 def refuse_absent(archive: str) -> None:
     """Raise BundleError where no archive was named, the named file does not exist, or nothing can
     be written beside it."""
-    if not path_of(Path(), "bundle", archive).is_file():
+    path = path_of(Path(), "bundle", archive)
+    if not path.is_file():
         fault = f"'{archive}' is not a file" if archive else "none was given"
         raise BundleError(
             f"bundle: {fault}. Give the path of an archive that python -m loadlab "
             "bundle wrote. Nothing was written."
         )
-    if not os.access(Path(archive).absolute().parent, os.W_OK | os.X_OK):
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
         raise BundleError(
             f"bundle: '{archive}' is in a folder that you may not write to, and the report as "
             "derived again is put beside it. Copy it to another folder. Nothing was written."

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from loadlab.bundle import contradictions, crate, signature, unpack
-from loadlab.bundle.archive import BundleError, names
+from loadlab.bundle.archive import FILES_MAX, BundleError, names
 from loadlab.bundle.document_comparison import Comparison
 from loadlab.bundle.outcome import Checked, Outcome
 from loadlab.history import reproduction
@@ -29,6 +29,11 @@ from loadlab.run.formatting import one_line, plain
 from loadlab.run.run_dir import RunDir
 
 _ONLY_LISTED = f"raw, and no {run_dir.RESULT} names its SHA-256"
+# What a hostile or damaged file may raise.
+_OF_HOSTILE_FILES = (
+    *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
+    *(AssertionError, ArithmeticError, OSError),
+)
 _MISSING = f"named by its {run_dir.RESULT}, and not in the bundle"
 
 
@@ -52,6 +57,10 @@ def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None
         os.link(bundled / name, derived / name)
     manifest = documents.read(RunDir(bundled).manifest, Manifest)
     begun = plans.read(bundled)
+    # Their order is planned again, which takes as long as they are many.
+    if begun.plan.options.repetitions > FILES_MAX:
+        count = begun.plan.options.repetitions
+        raise BundleError(f"has a plan of {count:,} repetitions, limit {FILES_MAX:,}")
     its, here = manifest.lab, revision.of(root)
     own = its == here and here.revision is not None and here.dirty is False
     other = None if own else f"made by {_lab(its)}, and this is {_lab(here)}"
@@ -110,8 +119,8 @@ class _Derivation:
         obstacle = ""
         try:
             make()
-        # A hostile or damaged file may raise any of these; its document then counts as not derived.
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+        # The document then counts as not derived.
+        except _OF_HOSTILE_FILES as problem:
             obstacle = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
         both = {*names(self.bundled), *names(self.derived)}
         for name in sorted(both):
@@ -203,7 +212,7 @@ def _check_run(begun: Run, outcome: Outcome) -> None:
         )
     try:
         faults = contradictions.find(outcome.run_dir, begun)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+    except _OF_HOSTILE_FILES as problem:
         # What is damaged was marked when it was derived.
         outcome.notes.append(f"Its documents were not compared with each other: {problem}"[:300])
         return

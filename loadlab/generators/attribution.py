@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from loadlab.generators.measurement import GeneratorError
 from loadlab.model import Arrivals
+from loadlab.run.formatting import plain
 from loadlab.stats.histograms import Integers
 
 Seconds = npt.NDArray[np.float64]
@@ -92,7 +93,7 @@ def spare_turns(issued_s: Seconds, first_row: int, schedule: Schedule, missing: 
         early = int(np.argmax(spare < 0))
         raise GeneratorError(
             f"request {row[early]} was issued {issued_s[early]:.6f} s after the start, before its "
-            f"turn at {schedule.rate:g}/s; was another rate used?"
+            f"turn at {plain(schedule.rate)}/s; was another rate used?"
         )
     return spare
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from loadlab.model import GivenOptions
 from loadlab.run.errors import PlanError
 from loadlab.stats.sequential import Turns
 
@@ -35,6 +36,15 @@ def seconds(option: str | None) -> float:
             "example -e budget=20m."
         )
     return budget_s
+
+
+def refuse(options: GivenOptions) -> None:
+    """Raise PlanError for a budget where the repetitions are given. ``options``: with a value."""
+    if "budget" in options:
+        raise PlanError(
+            f"budget: '{options['budget']}' is for variants and candidates. Give it to "
+            "playbooks/ab.yml or playbooks/matrix.yml, or leave budget out."
+        )
 
 
 def more_blocks(left: float, done: int, turns: Turns) -> int:

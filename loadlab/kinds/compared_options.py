@@ -25,10 +25,12 @@ def refuse_options(
         "profile": "a flame graph belongs to one stack. Give it to lab.yml",
         "trace": "a trace belongs to one stack. Give it to lab.yml",
         "overload": "an overload belongs to one stack. Give it to lab.yml",
+        "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
+        "scale": "it is of a study. Leave it out",
         **dict.fromkeys(("study", "lesson"), cells),
     }
     for name, reason in refused.items():
-        if name in options:
+        if str(options.get(name, "no")).lower() not in ("no", "false"):
             raise PlanError(f"{name}: '{options[name]}' has no place {place}: {reason}.")
     connections.refuse_beside(options.get(connections.OPTION), compared)
 

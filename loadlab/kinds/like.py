@@ -8,7 +8,7 @@ import msgspec
 from loadlab.kinds import all_kinds
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Recipe, Source
-from loadlab.plan import check_options
+from loadlab.plan import check_options, load_files
 from loadlab.plan.check_options import Specs
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
@@ -38,10 +38,11 @@ def options(
     original: GivenOptions = {**_defaults(recipe, specs), **filled(recipe.given_options)}
     if recipe.scale is not None:
         original["scale"] = recipe.scale
-    original = {
-        name: value for name, value in original.items() if name in specs and name not in _OWN
-    }
     own = {name: value for name, value in call.items() if name in {*user, *_OWN}}
+    left_out = {*_OWN, *load_files.replaced_by(filled(own))}
+    original = {
+        name: value for name, value in original.items() if name in specs and name not in left_out
+    }
     _refuse_another_study(source, original, filled(call))
     return {**dict.fromkeys(specs), **original, **filled(own)}
 

@@ -15,7 +15,7 @@ from loadlab.kinds.controls import Controls, place
 from loadlab.kinds.kind import Draft
 from loadlab.kinds.resolve import named_run, resolve_run
 from loadlab.kinds.study.plan import plan_study
-from loadlab.kinds.study.study_files import filled
+from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Options, Study
 from loadlab.plan import (
     ablation,
@@ -105,6 +105,10 @@ def _plan(request: Request) -> Plan:
     )
     plan = plans.with_rate_ceiling(kind.complete(draft, plan), ceiling)
     plan = estimate(plan, run.records, request.pairs)
+    # A stage before the load only uses the latest run.
+    loads = request.begin or (request.needs_run and request.needs_framework)
+    if run.recorded and run.records and loads:
+        _refuse_other_kind(run.recorded.plan, plan)
     kind.refuse_planned(request, plan)
     return plan
 
@@ -146,6 +150,27 @@ def _refuse_other_clients(run_id: str, recorded: Run | None, clients: int) -> No
             f"run_id: '{run_id}' was begun with {before} to a server, and "
             f"the inventory has {clients} now. Results of both are not mixed: give the inventory "
             "of then with -i, or another -e run_id=<name>."
+        )
+
+
+def _refuse_other_kind(before: Plan, now: Plan) -> None:
+    """Raise PlanError where a run would become one of another kind, study or lesson: its documents
+    follow from its kind. ``before``: its plan so far."""
+    if not (before.experiments and now.experiments):
+        return
+    kinds = [all_kinds.of_plan(plan) for plan in (before, now)]
+    names = [plan.study.name if plan.study else "" for plan in (before, now)]
+    if kinds[0] is not kinds[1] or names[0] != names[1]:
+        was, asked = (
+            f"{kind.playbook} -e {kind.subject}={name}"
+            if kind.subject in FOLDERS
+            else kind.playbook
+            for kind, name in zip(kinds, names, strict=True)
+        )
+        raise PlanError(
+            f"run_id: '{now.run_id}' is a run of {was}, and would become one of {asked}. Give "
+            f"another -e run_id=<name>, or go on with ansible-playbook {kinds[0].playbook} "
+            f"{now.resume_args}"
         )
 
 

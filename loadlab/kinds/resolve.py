@@ -5,7 +5,7 @@ from loadlab.kinds import all_kinds
 from loadlab.kinds.kind import ResolvedRun
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions
-from loadlab.plan import check_options, records
+from loadlab.plan import check_options, load_files, records
 from loadlab.plan import plan_document as plans
 from loadlab.plan.user_options import Request
 from loadlab.run.catalog import runs
@@ -48,7 +48,10 @@ def resolve_run(request: Request) -> ResolvedRun:
     if not resumes:
         options = request.given_options
     elif recorded is not None and not _says_what_to_measure(options):
-        options = {**options, **filled(recorded.plan.given_options), **filled(options)}
+        own = filled(options)
+        before = filled(recorded.plan.given_options)
+        kept = {name: before[name] for name in before.keys() - load_files.replaced_by(own)}
+        options = {**options, **kept, **own}
     return ResolvedRun(run_id=run_id, recorded=recorded, records=measured, options=options)
 
 

@@ -74,6 +74,10 @@ def following(run_dir: Path) -> list[str]:
     if summary is None:
         return [f"Next: {kind.resume_command(run_dir)}  # writes the results"]
     if not (kind.expects_void or _has_valid(summary)):
+        repetitions = [repetition for cell in summary.cells for repetition in cell.repetitions]
+        reasons = [reason for void in repetitions for reason in void.validity.reasons]
+        if remedy := disturbances.instead_of_repeating(reasons):
+            return [f"Next: {remedy}  # no repetition can be valid here"]
         # The same command as in the failure of the playbook, which show does not print.
         return [f"Next: {kind.more_repetitions(run_dir)}  # once more, as nothing is valid"]
     return kind.next_steps(run, plan)

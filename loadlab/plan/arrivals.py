@@ -193,6 +193,13 @@ def refuse(options: Options) -> None:
             f"would not be {options.arrivals} together; {_POISSON} would. Give "
             f"-e {OPTION}={_POISSON}, or take `serves` from clients in the inventory."
         )
+    fewest = min(options.rate, default=math.inf) * options.duration
+    if arrivals.burst and fewest < arrivals.burst:
+        raise PlanError(
+            f"{OPTION}: {options.arrivals}, and the load has {plain(fewest)} requests, less than a "
+            f"burst. Give at least -e duration={math.ceil(arrivals.burst / min(options.rate))}, a "
+            "higher rate, or smaller bursts."
+        )
     requests = request_records.requests_due(options)
     if requests > REQUESTS_MAX * options.clients:
         raise PlanError(

@@ -54,11 +54,17 @@ def _of_file(root: Path, name: str, own: GivenOptions) -> GivenOptions:
             f"{OPTION}: {path} has {other[0]}, which is no option of a load. These are: "
             f"{', '.join(allowed)}. Give {other[0]} with -e."
         )
-    # A ramp has a rate and a duration of its own.
-    replaced = {"rate", "duration"} if "ramp" in own else set()
-    if "rate" in own or "slo" in own:
-        replaced = {"ramp"}
+    # A ramp has a duration of its own.
+    replaced = {*replaced_by(own), *(["duration"] if "ramp" in own else [])}
     return {key: value for key, value in content.items() if key not in replaced}
+
+
+def replaced_by(own: GivenOptions) -> set[str]:
+    """Return the options of a load's file, or of a run to go on with or to repeat, whose place the
+    user's ``own`` take."""
+    if "rate" in own or "slo" in own:
+        return {"ramp"}
+    return {"rate"} if "ramp" in own else set()
 
 
 def _path(root: Path, name: str) -> Path:

@@ -77,8 +77,9 @@ def _survey(log: Log, changed: int) -> Survey:
 def with_times(options: Options, log: Survey, given_options: GivenOptions) -> Options:
     """Return the options with the rate and duration of a log.
 
-    ``given_options``: of the user. Raises PlanError where there is no time for the log, where a
-    rate is given that it does not have, and where a second of it has more than can be sent.
+    ``given_options``: of the user, or of a study's cell. Raises PlanError where there is no time
+    for the log, where a rate is given that it does not have, and where a second of it has more than
+    can be sent.
     """
     assert log.replay is not None
     duration_option, fits = given_options.get("duration"), log.span_s * options.speed

@@ -16,7 +16,11 @@ UNDECIDED = frozenset({"slo_withheld", "slo_unknown"})
 
 def level(value: float, by: str) -> str:
     """Return a level of a sweep in words: 64 connections, 2,000 requests/s."""
-    return f"{value:,g} requests/s" if by == "rate" else formatting.plural(int(value), "connection")
+    return (
+        f"{formatting.number(value)} requests/s"
+        if by == "rate"
+        else formatting.plural(int(value), "connection")
+    )
 
 
 def _throughput_flat(reason: Reason) -> str:

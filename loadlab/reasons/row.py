@@ -90,6 +90,7 @@ def over(
 # What a template says behind a colon, besides the formats of Python: how a number is shown, or
 # names. "n block" counts: 1 block, 2 blocks. "1000*g" is g of a number times 1,000.
 _FORMS: dict[str, Callable[[Any], str]] = {
+    ",g": lambda value: formatting.number(number(value)),
     "percent": lambda fraction: formatting.percent(number(fraction)),
     "rest": lambda fraction: formatting.percent(1 - min(1.0, number(fraction))),
     "part": lambda fraction: formatting.part_of(number(fraction)),

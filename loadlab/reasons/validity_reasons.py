@@ -135,7 +135,7 @@ _FILES = (
     "(-e generator=python-bounded -e connections=)"
 )
 _SCHEDULE = (
-    "{rate_achieved:.1f}/s achieved of {rate:g}/s asked, {unsent} of {scheduled} requests "
+    "{rate_achieved:,.1f}/s achieved of {rate:,g}/s asked, {unsent} of {scheduled} requests "
     "never sent, limit {limit} sent; server {server_cpu_busy:.2f} busy, {connections_used:.1f} "
     "of {connections} connections in use on average, {connections_usable:.1f} if all were as "
     "soon as they could be"
@@ -245,8 +245,8 @@ def _generator_cpu(reason: Reason) -> str:
 def _link(reason: Reason) -> str:
     clients = reason.facts["clients"]
     return words_of(
-        "{bits_per_second:.3g} bits/s[ of {several} clients] {direction} of "
-        "{iperf3_bits_per_second:.3g} measured by iperf3, limit {limit}" + _SECONDS,
+        "{bits_per_second:bits}[ of {several} clients] {direction} of "
+        "{iperf3_bits_per_second:bits} measured by iperf3, limit {limit}" + _SECONDS,
         reason,
         several=None if clients == 1 else clients,
     )

@@ -76,13 +76,16 @@ def dump(document: object) -> bytes:
 
 
 def text(path: Path) -> str:
-    """Return a file's text. Raises ResultError naming the file if it is absent or not UTF-8."""
+    """Return a file's text. Raises ResultError naming the file if it is absent, cannot be read or
+    is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ResultError(f"{path.name} is not there") from error
     except UnicodeDecodeError as error:
         raise ResultError(f"{path.name} is no UTF-8 text: {error}") from error
+    except OSError as error:
+        raise ResultError(f"{path.name} cannot be read: {error.strerror}") from error
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -16,6 +16,12 @@ def plain(number: float) -> str:
     return f"{number:.15g}"
 
 
+def number(value: float) -> str:
+    """Format a number with all whole digits, or up to six significant ones: 0.5, 1,234.57,
+    1,000,000."""
+    return f"{value:,.0f}" if abs(value) >= 100_000 else f"{value:,g}"
+
+
 def significant(value: float | None, digits: int = 3) -> str:
     """Round to ``digits`` significant digits and keep all whole digits: 0.457, 10.4, 12,346."""
     if not value:
@@ -58,7 +64,7 @@ def asked(load: Load) -> str:
     """Return the load a cell asks for: a rate, a number of requests, or "closed loop"."""
     if load.mode == "batch":
         return plural(load.requests or 0, "request")
-    return f"{load.rate:,g}" if load.mode == "constant" else "closed loop"
+    return number(load.rate or 0) if load.mode == "constant" else "closed loop"
 
 
 def unit(load: Load) -> str:

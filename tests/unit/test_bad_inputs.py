@@ -96,6 +96,8 @@ STUDIES: dict[str, dict[str, Any]] = {
     "of-several": of_rate({"fraction": 0.8, "of": ["two"]}),
     "paths": {"cells": [following("aiohttp"), following("fault_server")]},
     "one-log": {"cells": [CELL, {**TWO, "options": {"framework": "aiohttp", "replay": str(LOG)}}]},
+    "short-log": {"cells": [following("aiohttp")], "options": {"duration": 10}},
+    "rated-log": {"cells": [following("aiohttp")], "options": {"rate": 10}},
 }
 
 # Of a file; and what a refusal shows of it.
@@ -246,6 +248,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e arrivals=bursts:1", "Give a number of requests from 2 to 10000, for example -e arr"),
     (f"{A} -e arrivals=poisson -e rate=1e6 -e duration=60", "a client holds the due times of 20,0"),
     (f"{A} -e arrivals=poisson -e generator=wrk2", "arrivals: generator=wrk2 sends at a constant"),
+    (
+        f"{A} -e arrivals=bursts:50 -e rate=4 -e duration=9",
+        "has 36 requests, less than a burst. Gi",
+    ),
     (f"{A} -e arrivals=bursts:5 -e generator=wrk", "arrivals: 'bursts:5' would change nothing: ge"),
     (f"{A} -e mix=index", "mix: 'index' is no endpoint with its weight, a whole number from 1. Gi"),
     (f"{A} -e mix=index:0,agents:1", "mix: 'index:0' is no endpoint with its weight, a whole numb"),
@@ -353,6 +359,14 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
     ("lab.yml -e study=paths", "cell fault_server: replay: fault_server has not all paths of the"),
     ("lab.yml -e study=one-log", "study one-log, cell two: replay: a run follows one log at one s"),
+    (
+        "lab.yml -e study=short-log",
+        "cell aiohttp: replay: the log lasts 11 s at speed 1, and durati",
+    ),
+    (
+        "lab.yml -e study=rated-log",
+        "study rated-log, cell aiohttp: rate: the log of replay has its ",
+    ),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),
     # Variants.
@@ -389,6 +403,27 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/lesson.yml -e stage=check -e run_id=whole", "the run whole is of none. Begin with"),
     ("lab.yml -e study=cell -e scale=huge", "scale of study cell: 'huge' is not known. There ar"),
     ("lab.yml -e study=zero -e scale=smoke", "scale: the study zero has one size. Leave scale"),
+    (
+        "lab.yml -e study=cell -e budget=5m",
+        "budget: '5m' is for variants and candidates. Give it t",
+    ),
+    (
+        "playbooks/lesson.yml -e lesson=keepalive -e budget=5m",
+        "budget: '5m' is for variants and ca",
+    ),
+    (f"{B} -e ramp=1..9", "ramp: '1..9' has no place beside base and head: all variants are measu"),
+    (
+        f"{M}=flask -e arrivals=poisson",
+        "arrivals: 'poisson' has no place in a matrix: the candidat",
+    ),
+    (
+        f"{B} -e tls=yes -e http2=yes",
+        "http2: 'yes' has no place beside base and head: the generato",
+    ),
+    (f"{B} -e duration=300", "budget: 3 min is less than a block takes, 5 min, and the first answ"),
+    (f"{B} -e duration=300", "needs 4. Give at least -e budget=21m, or a shorter -e duration=."),
+    (f"{B} -e duration=86400 -e budget=20m", "needs 4. Give a shorter -e duration=."),
+    (f"{B} -e scale=local", "scale: 'local' has no place beside base and head: it is of a study."),
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
@@ -428,6 +463,18 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/load.yml", "or begin one with lab.yml and -e framework=<name>."),
     ("lab.yml -e run_id=done -i away", f"run_id: 'done' was begun on {HERE}, and would go on wit"),
     ("lab.yml -e run_id=empty -i three", "run_id: 'empty' was begun with 1 client to a server, a"),
+    (
+        "lab.yml -e run_id=done -e study=cell",
+        "run_id: 'done' is a run of lab.yml, and would become",
+    ),
+    (
+        f"{B} -e run_id=done",
+        "of playbooks/ab.yml. Give another -e run_id=<name>, or go on with ansib",
+    ),
+    (
+        "playbooks/load.yml -e run_id=done -e study=cell",
+        "one of playbooks/study.yml -e study=cell. ",
+    ),
     # A run to repeat.
     (f"{A} -e like=", "like: it is empty. Give -e like=<value>, or leave like out."),
     ("lab.yml -e like=nosuch", "like: 'nosuch' is neither a bundle nor a run. Give the path of an"),

@@ -2,6 +2,7 @@
 they refuse."""
 
 import io
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from loadlab import __main__ as commands
 from loadlab.bundle import signature
 from loadlab.bundle.archive import BundleError
 from loadlab.model import Summary
-from loadlab.run import documents
+from loadlab.run import documents, lock
 from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 from tests.unit.history import test_run_comparison as runs
@@ -48,11 +49,13 @@ def test_a_run_is_shown_packed_verified_and_graded(
     assert lines[-1] == f"State of each file: {results / 'a-run.derived' / 'files.txt'}"
 
     # A spreadsheet would take the name for a formula.
+    shutil.copy(path, results / "-1+1.tar.gz")
     shutil.move(path, results / "=1+1.tar.gz")
     lines = printed(capsys, results, "grade", str(results))
-    assert lines[1] == "=1+1"
+    assert lines[1].startswith("-1+1")
     assert lines[-1] == f"Table: {results / 'grades.csv'}"
-    assert (results / "grades.csv").read_text().splitlines()[1].startswith("'=1+1,")
+    rows = (results / "grades.csv").read_text().splitlines()
+    assert [row[:9] for row in rows[1:]] == ["'-1+1,-,-", "'=1+1,-,-"]
 
     (run / "summary.json").write_bytes((run / "summary.json").read_bytes() + b"\n")
     commands.run(["bundle"], results)
@@ -85,21 +88,34 @@ def test_a_locale_without_a_sign_of_the_results_gets_them_all_the_same(
 
 
 def test_a_bundle_is_signed_and_its_signer_demanded(
-    original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    original: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Also where the shell leaves ~ to the command."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     shutil.copytree(original, tmp_path / "a-run")
     key = tmp_path / "key"
     signature._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
-    signed = printed(capsys, tmp_path, "bundle", "a-run", "--sign", str(key))[2]
+    signed = printed(capsys, tmp_path, "bundle", "a-run", "--sign=~/key")[2]
     assert signed.startswith("Signed by SHA256:")
     signers = tmp_path / "signers"
     signers.write_text(f"alice {Path(f'{key}.pub').read_text()}")
-    bundle = str(tmp_path / "a-run.tar.gz")
-    lines = printed(capsys, tmp_path, "verify", bundle, "--signers", str(signers))
+    command = ["verify", "~/a-run.tar.gz", "--signers=~/signers"]
+    lines = printed(capsys, tmp_path, *command)
     assert any(line.startswith("Signed by alice, SHA256:") for line in lines)
     signers.write_text("")
     with pytest.raises(BundleError, match=r"No signer of .* signed it"):
-        commands.run(["verify", bundle, "--signers", str(signers)], tmp_path)
+        commands.run(command, tmp_path)
+
+
+def test_a_run_that_measures_is_not_packed(original: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(original, tmp_path / "a-run"))
+    lock.take(run, os.getpid(), "")
+    with pytest.raises(BundleError, match=f"'a-run' is under way in process {os.getpid()}, and"):
+        commands.run(["bundle", "a-run"], tmp_path)
+    assert not (tmp_path / "a-run.tar.gz").exists()
 
 
 @pytest.mark.parametrize(("options", "status"), [([], 0), (["--undecided-fails"], 10)])

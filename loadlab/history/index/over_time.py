@@ -271,7 +271,7 @@ def _search(anchor: str, searched: Searched, subject: str) -> CellSection:
 
 
 def _rate(search: SearchSummary) -> str:
-    return "none found" if search.highest_rate is None else f"{search.highest_rate:,g}"
+    return "none found" if search.highest_rate is None else formatting.number(search.highest_rate)
 
 
 def _confirmed(search: SearchSummary) -> str:

@@ -191,11 +191,12 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     }.get(headline.state, f"{goodput} in a closed loop")
     search, curve = (tiles.trial(summary.searches, entry), tiles.trial(summary.curves, entry))
     if search and search.highest_rate:
-        rate = f"{search.highest_rate:,g}/s is the highest rate with {labels.objective(search.slo)}"
+        highest = formatting.number(search.highest_rate)
+        rate = f"{highest}/s is the highest rate with {labels.objective(search.slo)}"
     slowest = latency_columns.slowest([(entry.where, statistics)])
     within = ""
     if curve and curve.within:
-        within = f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
+        within = f", up to {formatting.number(curve.within)}/s with {labels.objective(curve.slo)}"
     return f"{rate}, {slowest}{within}"
 
 

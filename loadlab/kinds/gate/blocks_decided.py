@@ -60,23 +60,28 @@ def _fit(plan: Plan, records: Records, done: int, pace: Pace) -> float | None:
     """Return how many blocks after those done have time in the budget, with the part of the next
     that is measured; None where that is not known."""
     assert plan.gate is not None
-    period_s = _period_s(plan.gate, records, pace.began)
+    starts = _starts(plan.gate, records)
+    period_s = budget.period_s(starts, pace.began)
     if period_s is None:
         return None
-    left_s = plan.gate.budget_s - (pace.now - pace.began)
+    # Before the first block of an invocation the variants are set up, which can take minutes.
+    first = next((start for start in starts if start >= pace.began), pace.now)
+    # The client's clock may differ from this one.
+    least_s = period_s * (done - pace.blocks_before)
+    left_s = plan.gate.budget_s - max(pace.now - first, least_s)
     measured = [by_block(name, records) for name in analyse.cell_ids(plan.gate)]
     return left_s / period_s + sum(done + 1 in own for own in measured) / len(measured)
 
 
-def _period_s(planned: PlannedGate, records: Records, began: float = 0.0) -> float | None:
-    """Return the seconds from the start of a block to that of the next; see budget.period_s()."""
+def _starts(planned: PlannedGate, records: Records) -> list[float]:
+    """Return when each block began, unix seconds, ascending."""
     starts: dict[int, list[float]] = {}
     for name in analyse.cell_ids(planned):
         for block, reps in by_block(name, records).items():
             starts.setdefault(block, []).extend(
                 rep.started for rep in reps if rep.started is not None
             )
-    return budget.period_s((min(begun) for begun in starts.values() if begun), began)
+    return sorted(min(begun) for begun in starts.values() if begun)
 
 
 def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
@@ -87,7 +92,7 @@ def further_s(planned: PlannedGate, records: Records) -> dict[str, float]:
     budget can have, or where blocks are not what is missing. Without an interval, the seconds until
     the first look.
     """
-    period_s = _period_s(planned, records)
+    period_s = budget.period_s(_starts(planned, records))
     if period_s is None or planned.baseline is not None:
         return {}
     share, seconds = analyse.error(len(planned.heads)), dict[str, float]()

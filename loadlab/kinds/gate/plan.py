@@ -5,6 +5,7 @@ The cells are base, head, base_saturated and head_saturated, with several heads 
 on. With a baseline the head is the only variant.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -38,14 +39,16 @@ from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
 from loadlab.run.catalog import path_of
 from loadlab.run.errors import PlanError
+from loadlab.run.formatting import lasting
 from loadlab.run.run_dir import VERDICT
+from loadlab.stats import sequential
 
 BASE, HEAD, BASELINE = "base", "head", "baseline"
 NAMES = (BASE, HEAD, BASELINE)
 # What the blocks and the one load leave no room for, beside what a comparison does.
 _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
-    "slo": "all variants are measured at one rate. Give -e rate=",
+    **dict.fromkeys(("slo", "ramp"), "all variants are measured at one rate. Give -e rate="),
 }
 # Options that may have several values, of which a comparison has one; the endpoint must be named.
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
@@ -291,7 +294,7 @@ def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     """Return the cells with the number of blocks that the budget is likely to allow.
 
     ``latest``: the blocks that the run has already. The run itself decides; see
-    blocks_decided.py.
+    blocks_decided.py. Raises PlanError for a budget of less than a block.
     """
     rule = methods.read(GateRule, root)
     # The first variant is measured twice.
@@ -300,7 +303,16 @@ def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
         for item in items(planned.experiments)
         if item.purpose == "measure"
     )
-    blocks = latest + max(1, int(budget.seconds(planned.options.budget) / block_s))
+    budget_s = budget.seconds(planned.options.budget)
+    if budget_s < block_s:
+        least_s = sequential.LEAST * block_s
+        more = f"at least -e budget={math.ceil(least_s / 60)}m, or "
+        longer = more if least_s <= budget.MOST_S else ""
+        raise PlanError(
+            f"budget: {lasting(budget_s)} is less than a block takes, {lasting(block_s)}, and the "
+            f"first answer needs {sequential.LEAST}. Give {longer}a shorter -e duration=."
+        )
+    blocks = latest + int(budget_s / block_s)
     if planned.options.baseline is not None:
         blocks = min(blocks, rule.gate_baseline_blocks)
     return replace(planned, options=replace(planned.options, repetitions=blocks))

@@ -19,6 +19,7 @@ from loadlab.model import (
 )
 from loadlab.report.html import Column
 from loadlab.report.terminal import text_columns
+from loadlab.report.words import disturbances
 from loadlab.report.words.quantities import quantity
 from loadlab.run import expressions, formatting
 from loadlab.run.expressions import Lookup, Place
@@ -206,7 +207,9 @@ def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
     named = [
         f"the cell {cell.cell}: {claims_words.void_reasons(cell.reasons)}" for cell in unmeasured
     ]
-    return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
+    reasons = [reason for cell in unmeasured for reason in cell.reasons]
+    remedy = disturbances.instead_of_repeating(reasons) or f"Go on in a quieter hour with {resume}"
+    return f"No valid repetition of {'; of '.join(named)}. {remedy}"
 
 
 def following(lesson: Lesson, result: LessonResult, inventory_args: str) -> list[str]:

@@ -50,11 +50,12 @@ _REFUSED = {
     "workers": "the candidates differ in it. Leave it out",
     "threads": "the candidates differ in it. Leave it out",
     "repetitions": "the budget decides how often each is measured. Give -e budget=",
-    "rate": "the candidates are measured in a closed loop, which has none. Leave it out",
+    **dict.fromkeys(
+        ("rate", "ramp", "arrivals"),
+        "the candidates are measured in a closed loop, which has none. Leave it out",
+    ),
     "generator": "the candidates are measured in a closed loop. Leave it out",
     "slo": "it is for a rate. Give it to lab.yml, with the server that the matrix finds",
-    "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
-    "scale": "it is of a study. Leave it out",
     **dict.fromkeys(
         ("base", "head", "baseline"),
         "the candidates are the cells. Give variants to playbooks/ab.yml",

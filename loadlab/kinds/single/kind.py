@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from loadlab.kinds import budget
 from loadlab.kinds.kind import Kind, ResolvedRun
 from loadlab.kinds.study.study_files import filled
 from loadlab.model import OptionValue, Study
@@ -21,11 +22,7 @@ class SingleKind(Kind):
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         options = filled(run.options)
-        if options.get("budget"):
-            raise PlanError(
-                f"budget: '{options['budget']}' is for variants and candidates. Give it to "
-                "playbooks/ab.yml or playbooks/matrix.yml, or leave budget out."
-            )
+        budget.refuse(options)
         if options.get("scale"):
             raise PlanError(
                 f"scale: '{options['scale']}' is of a study only. Give -e study=<name>."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from loadlab.kinds import controls
+from loadlab.kinds import budget, controls
 from loadlab.kinds.controls import Controls
 from loadlab.kinds.kind import Draft, Kind, ResolvedRun
 from loadlab.kinds.study import analyse, show, study_files, words
@@ -32,6 +32,7 @@ class StudyKind(Kind):
         return plan.study is not None
 
     def study(self, request: Request, run: ResolvedRun) -> Study:
+        budget.refuse(study_files.filled(run.options))
         return study_files.find(request.root, run.options, request.kind)
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:

@@ -142,8 +142,10 @@ def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptio
         user_options.refuse_renamed({**study.options, **entry.options}, "its file")
         for name in {**study.options, **entry.options}:
             known("option", name, sorted(set(ask.specs) - check_options.OF_RUNS))
-        chosen = check_options.options(ask.specs, {**filled, **entry.options}, ask.clients)
-        return plan_cells(ask, chosen, entry)
+        own = {**filled, **entry.options}
+        chosen = check_options.options(ask.specs, own, ask.clients)
+        # A log has to fit the duration of the file, too.
+        return plan_cells(replace(ask, given_options=own), chosen, entry)
     except PlanError as problem:
         raise PlanError(f"{_title(study)}, cell {entry.name}: {problem}") from None
 

@@ -336,4 +336,4 @@ def _rate(rate: float | SaturationRate | None) -> str:
             f"{formatting.percent(rate.fraction)} of the lowest saturation of "
             f"{' and '.join(rate.of)}"
         )
-    return f"{rate:,g} requests/s"
+    return f"{formatting.number(rate)} requests/s"

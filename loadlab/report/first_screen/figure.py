@@ -254,7 +254,7 @@ def _point(cell: CellSummary, best: float) -> plots.Point:
 
 
 def _words(point: plots.Point) -> str:
-    at = f"{point.rate:,g}/s"
+    at = f"{formatting.number(point.rate)}/s"
     p99 = latency_columns.text(Tail("p99", point.p99_us, point.bound))
     return f"{at} void" if point.void else f"{at} {p99} ms"
 

@@ -146,12 +146,15 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     if searched and searched.highest_rate:
         objective = labels.objective(searched.slo)
         return Tile(
-            "highest rate", f"{searched.highest_rate:,g}", "requests/s", f"with {objective}"
+            "highest rate",
+            formatting.number(searched.highest_rate),
+            "requests/s",
+            f"with {objective}",
         )
     if drawn and drawn.within:
         above = "; higher ones not judged" if curves_section.is_open_above(drawn) else ""
         remark = f"with {labels.objective(drawn.slo)}, of those measured{above}"
-        return Tile("highest rate", f"{drawn.within:,g}", "requests/s", remark)
+        return Tile("highest rate", formatting.number(drawn.within), "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
         verified = f"{goodput} verified"

@@ -61,7 +61,7 @@ def within(summary: Summary, paths: Paths) -> list[str]:
     for curve, where in _where(summary, paths):
         if curve.within is not None:
             above = " (higher rates not judged)" if is_open_above(curve) else ""
-            rate = f"{curve.within:,g} requests/s on {where}{above}"
+            rate = f"{formatting.number(curve.within)} requests/s on {where}{above}"
             by_slo.setdefault(_stayed(curve.slo), []).append(rate)
     stacks = formatting.listed(sorted(set(labels.names([curve.cell for curve in summary.curves]))))
     return [
@@ -97,7 +97,7 @@ def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]
     """Return each rate that was judged with its p99."""
     judged = {step.rate: step.cell_id for step in curve.trace if step.met is not None}
     return [
-        f"{rate:,g}/s {latency_columns.text(tail.p99(cells[cell_id].statistics))}"
+        f"{formatting.number(rate)}/s {latency_columns.text(tail.p99(cells[cell_id].statistics))}"
         for rate, cell_id in judged.items()
     ]
 
@@ -122,13 +122,14 @@ def _text(curve: CurveSummary, subject: str) -> str:
     cause = ""
     if curve.missed is not None:
         at = next(step for step in curve.trace if step.rate == curve.missed and step.met is False)
-        cause = f"at {curve.missed:,g} requests/s: {reasons(at)}"
+        cause = f"at {formatting.number(curve.missed)} requests/s: {reasons(at)}"
     if curve.within is None:
         objective = labels.objective(curve.slo)
         return f"{subject}: no rate is known to meet {objective}; {cause} ({once})."
     most = "the highest that was judged" if is_open_above(curve) else "the highest measured"
     highest = f"; {cause}" if cause else f", {most}"
-    return f"{subject}: {_stayed(curve.slo)} up to {curve.within:,g} requests/s{highest} ({once})."
+    within = formatting.number(curve.within)
+    return f"{subject}: {_stayed(curve.slo)} up to {within} requests/s{highest} ({once})."
 
 
 def _stayed(slo: Mapping[str, float]) -> str:
@@ -150,7 +151,8 @@ def _limits(curve: CurveSummary) -> str:
     """Return which rates were not judged and why, which missed and met the objective, and which
     were judged by too few requests; empty, or after a space."""
     unjudged = "; ".join(
-        f"{rate:,g} requests/s ({_unjudged(curve, rate)})" for rate in curve.undecided
+        f"{formatting.number(rate)} requests/s ({_unjudged(curve, rate)})"
+        for rate in curve.undecided
     )
     mixed, few = _outvoted(curve), _unsupported(curve)
     return "".join((
@@ -168,7 +170,8 @@ def _outvoted(curve: CurveSummary) -> str:
         if step.met is not None and step.rate < (curve.missed or math.inf):
             verdicts.setdefault(step.rate, []).append(step.met)
     return ", ".join(
-        f"{rate:,g} requests/s ({own.count(False)} of {formatting.plural(len(own), 'measurement')})"
+        f"{formatting.number(rate)} requests/s "
+        f"({own.count(False)} of {formatting.plural(len(own), 'measurement')})"
         for rate, own in verdicts.items()
         if not all(own)
     )
@@ -195,7 +198,7 @@ def _unsupported(curve: CurveSummary) -> str:
         if step.met is not None
         and any(reason.facts.get("supported", True) is False for reason in step.reasons)
     }
-    return ", ".join(f"{rate:,g}" for rate in sorted(rates))
+    return ", ".join(formatting.number(rate) for rate in sorted(rates))
 
 
 def _table(curve: CurveSummary) -> Table:

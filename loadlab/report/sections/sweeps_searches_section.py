@@ -181,7 +181,7 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
         f"{subject} answered the most, {formatting.rate(_most(sweep))} requests/s, at "
         f"{', '.join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))}."
     )
-    left = ", ".join(f"{value:,g}" for value in sweep.unmeasured)
+    left = ", ".join(formatting.number(value) for value in sweep.unmeasured)
     rest = f"; {left} not measured" if left else ""
     if stopped:
         reason = words.reason(stopped.reason)
@@ -197,9 +197,10 @@ def _search_text(search: SearchSummary, subject: str) -> str:
     confirmed = search.confirmed
     missed = confirmed.missed
     but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
-    held = f"{subject} holds {search.highest_rate:,g} requests/s with {slo}"
+    highest = formatting.number(search.highest_rate)
+    held = f"{subject} holds {highest} requests/s with {slo}"
     if not confirmed.met:
-        held = f"{subject}: whether it holds {search.highest_rate:,g} requests/s with {slo} is open"
+        held = f"{subject}: whether it holds {highest} requests/s with {slo} is open"
     return f"{held}; {confirmed.met} of {confirmed.of} confirm it{but}, {reason}."
 
 
@@ -227,7 +228,11 @@ def _rate_text(scaled_rate: ScaledRate) -> str:
         f"{saturation_goodput.cell} {formatting.rate(saturation_goodput.goodput)}"
         for saturation_goodput in scaled_rate.of
     )
-    rate = "not known" if scaled_rate.rate is None else f"{scaled_rate.rate:,g} requests/s"
+    rate = (
+        "not known"
+        if scaled_rate.rate is None
+        else f"{formatting.number(scaled_rate.rate)} requests/s"
+    )
     least = "the saturation" if len(scaled_rate.of) == 1 else "the lowest of the saturations"
     return (
         f"Rate of {formatting.plural(len(scaled_rate.cells), 'cell')}: {rate}, "
@@ -250,7 +255,7 @@ def _sweep(name: str, subject: str, sweep: SweepSummary, lost: Lost, p99s: P99s)
         table(
             "Each level, upwards. Levels that were not reached are named above.",
             [
-                Number(UNITS[sweep.by], lambda level: f"{level.value:,g}"),
+                Number(UNITS[sweep.by], lambda level: formatting.number(level.value)),
                 Number("goodput, requests/s", lambda level: formatting.rate(level.goodput.median)),
                 Number("interval", _interval),
                 Number("valid", lambda level: lost[level.cell_id] or str(level.goodput.n)),
@@ -314,7 +319,7 @@ def _search(name: str, subject: str, search: SearchSummary) -> list[Block]:
 def _search_figure(name: str, subject: str, search: SearchSummary) -> Figure:
     from loadlab.report.plots import levels_plot as plots
 
-    tried = "; ".join(f"{step.rate:,g} {MET[step.met]}" for step in search.trace)
+    tried = "; ".join(f"{formatting.number(step.rate)} {MET[step.met]}" for step in search.trace)
     label = f"Rates tried, {subject}, {tried}"
     return Figure(
         "Rates tried",
@@ -394,7 +399,7 @@ def judged(
     the rate.
     """
     columns = [
-        Number("rate, requests/s", lambda row: f"{row.step.rate:,g}"),
+        Number("rate, requests/s", lambda row: formatting.number(row.step.rate)),
         *beside,
         Column("for", lambda row: row.step.purpose if row.step.purpose in TRIED else other),
         Number("goodput", lambda row: row.once(formatting.rate(row.step.goodput))),

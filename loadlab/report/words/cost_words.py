@@ -28,10 +28,10 @@ def per_million(
         return None
     rate, missed = rates
     amount = formatting.significant(ec2_price.per_million(hour, rate))
-    remark = f"at {rate:,g} requests/s, the highest rate within the objective"
+    remark = f"at {formatting.number(rate)} requests/s, the highest rate within the objective"
     if missed is not None:
         low = formatting.significant(ec2_price.per_million(hour, missed))
-        remark += f"; above {low}, as {missed:,g} missed it"
+        remark += f"; above {low}, as {formatting.number(missed)} missed it"
     return amount, remark
 
 

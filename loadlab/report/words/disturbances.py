@@ -1,7 +1,7 @@
 """Words for what made measurements of a run void, and for the time that their repeats took."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from loadlab.model import CellSummary, Disturbance, Reason
 from loadlab.reasons.all_reasons import TABLE
@@ -86,12 +86,20 @@ def nothing_valid(reasons: Sequence[Reason], resume: str) -> str:
     """
     if not reasons:
         return ""
-    (code, _), *others = Counter(reason.code for reason in reasons).most_common()
-    # The first of the cause that is the most frequent, as an example.
+    codes = [code for code, _ in Counter(reason.code for reason in reasons).most_common()]
+    code = next((code for code in codes if code in _ALWAYS), codes[0])
+    # The first of its cause, as an example.
     cause = next(other for other in reasons if other.code == code)
-    also = f" (also {', '.join(code for code, _ in others)})" if others else ""
+    others = [other for other in codes if other != code]
+    also = f" (also {', '.join(others)})" if others else ""
     again = "" if code in _ALWAYS else f": {resume}"
     return f"No measurement is valid: {words.coded(cause)}{also}. {_remedy(code)}{again}"
+
+
+def instead_of_repeating(reasons: Iterable[Reason]) -> str | None:
+    """Return the remedy where the hosts make every measurement void; None where a repetition may be
+    valid."""
+    return next((TABLE[reason.code].remedy for reason in reasons if reason.code in _ALWAYS), None)
 
 
 def _cause(disturbance: Disturbance) -> str:

@@ -423,7 +423,7 @@ def arrivals(shape: Arrivals) -> str:
         # A rate that stays is there twice.
         steps = [rate for rate, _ in groupby(rate for _, rate in shape.ramp)]
         shown = steps if len(steps) <= RAMP_SHOWN else [min(steps), max(steps)]
-        words.append(f"a ramp {' to '.join(f'{rate:,g}' for rate in shown)}")
+        words.append(f"a ramp {' to '.join(formatting.number(rate) for rate in shown)}")
     return ", ".join(words)
 
 

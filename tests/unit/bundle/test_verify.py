@@ -371,6 +371,26 @@ def test_a_hostile_document_does_not_end_in_a_crash(run_dir: Path) -> None:
     assert "cannot be derived: " in outcome.of("differs")["claims.json"][0]
 
 
+def test_documents_that_no_run_has_do_not_end_in_a_crash(run_dir: Path) -> None:
+    gate = builders.plan(endpoint="hello", base="workers=1", head="workers=2").gate
+    run = begun()
+    files.write(
+        run_dir / "plan.json",
+        files.encode(replace(run, plan=replace(run.plan, gate=gate, study=None))),
+    )
+    assert "cannot be derived: AssertionError" in verify(run_dir).of("differs")["claims.json"][0]
+    (run_dir / CEILING / "cell.json").unlink()
+    (run_dir / CEILING / "cell.json").mkdir()
+    (run_dir / CEILING / "cell.json" / "x").touch()
+    assert f"{CEILING}/result.json" in verify(run_dir).of("differs")
+
+
+def test_a_plan_that_would_take_hours_to_follow_is_refused(run_dir: Path) -> None:
+    change(run_dir / "plan.json", "plan", "options", "repetitions", to=10**12)
+    with pytest.raises(bundle.BundleError, match="has a plan of 1,000,000,000,000 repetitions, li"):
+        verify(run_dir)
+
+
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [

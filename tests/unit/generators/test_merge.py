@@ -344,7 +344,7 @@ def test_the_validity_of_several() -> None:
     # Each has room on its own link, and the server has one for both.
     (reason,) = judged((4.5e8, 1e8), (4.5e8, 1e8)).reasons
     assert words.coded(reason) == (
-        "link: 9e+08 bits/s of 2 clients client_to_server of 1e+09 measured by iperf3, limit 0.8"
+        "link: 900 Mb/s of 2 clients client_to_server of 1.00 Gb/s measured by iperf3, limit 0.8"
     )
     busy = judged((1e8, 4.5e8), (1e8, 4.5e8), known=(None, CALIBRATION))
     assert codes(busy.reasons) == ["link"]

@@ -59,6 +59,13 @@ def test_an_option_beside_it_overrides_and_an_inventory_does_not() -> None:
     assert (options.generator, options.rate, options.duration) == ("metronome", [1000], 9)
 
 
+def test_a_rate_takes_the_place_of_a_ramp_and_a_ramp_that_of_another() -> None:
+    before = made(framework="aiohttp", endpoint="index", ramp="100..300", curve=False)
+    for user, rate in (({"rate": 50}, 50), ({"ramp": "1..9"}, 5)):
+        options = repeated(before, **user).options
+        assert (options.rate, options.ramp) == ([rate], user.get("ramp"))
+
+
 def test_a_default_of_its_lab_is_kept() -> None:
     before = made(framework="aiohttp", endpoint="index")
     other = replace(before, options=replace(before.options, rate=[750], tuning=["stock"]))

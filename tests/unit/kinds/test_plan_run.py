@@ -906,6 +906,8 @@ def test_a_run_goes_on_with_its_own_words(lab: Path) -> None:
         assert getattr(again, key) == getattr(first, key), key
     more = make(lab, run_id="mine", repetitions=5)
     assert (more.remaining, items(more)) == (10, items(first))
+    ramp = make(lab, run_id="mine", ramp="1..9").options
+    assert (ramp.rate, ramp.ramp) == ([5], "1..9")
     # Who says what to measure says all of it.
     assert make(lab, run_id="mine", framework="beta").options.rate == [1000]
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import all_kinds, page, run_end
-from loadlab.model import Certificate, Disturbance, Expectation, Summary
+from loadlab.model import Certificate, Disturbance, Expectation, Reason, Summary, Validity
 from loadlab.plan import plan_document as plans
 from loadlab.report.html import Headline
 from loadlab.run import documents, lock
@@ -175,6 +175,15 @@ def test_a_run_without_a_valid_measurement_names_one_number_of_repetitions(
     (line,) = run_end.following(run.path)
     assert line == f"Next: {command}  # once more, as nothing is valid"
     assert command.endswith(f"-e repetitions={2 * repetitions}")
+
+
+def test_a_run_on_emulated_hosts_is_not_told_to_repeat_what_stays_void(run: Run) -> None:
+    emulated = Reason(code="emulated", facts={"hosts": ["server", "client"]})
+    both = Validity(valid=False, reasons=[Reason(code="late"), emulated], findings=[])
+    void = builders.cell_summary("void", [builders.repetition(validity=both)])
+    documents.write(run.path / "summary.json", documents.encode(builders.summary_of(void)))
+    (line,) = run_end.following(run.path)
+    assert line.startswith("Next: Use a machine on which KVM works, or local containers (inventory")
 
 
 def test_a_lesson_has_its_figures_on_its_page_alone(run: Run) -> None:

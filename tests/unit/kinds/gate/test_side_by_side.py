@@ -44,7 +44,7 @@ def test_lanes_share_the_rate_and_the_load() -> None:
         ({"head": "keepalive=false"}, "they differ in keepalive, and a load has one value of it"),
         ({"head": "tuning=stock"}, "they differ in tuning, which applies to the whole machine"),
         ({"framework": "django", "endpoint": "agents"}, "django keeps no database sessions"),
-        ({"generator": "wrk2", "duration": 30}, "wrk2 offers the load"),
+        ({"generator": "wrk2", "duration": 30, "budget": "9m"}, "wrk2 offers the load"),
         (
             {"arrivals": "poisson"},
             "turns need requests at equal intervals, and arrivals is poisson",

@@ -211,6 +211,25 @@ def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
     assert again.measured_s == pytest.approx(2 * found.measured_s)
 
 
+def test_the_first_set_up_of_the_variants_takes_nothing_from_the_budget() -> None:
+    class Slow(Machine):
+        def load(self, now: Plan) -> bool:
+            self.now += 0 if self.found else 170
+            return super().load(now)
+
+    # 180 s, 5 s a block.
+    assert Slow(plan(budget="3m"), noise=0.2).run().blocks == 36
+
+
+@pytest.mark.parametrize("ahead_s", [-3600, 3600])
+def test_another_clock_of_the_client_makes_the_budget_no_longer(ahead_s: float) -> None:
+    def shifted(item: Item, result: Result) -> Result:
+        assert result.started
+        return replace(result, started=result.started + ahead_s)
+
+    assert Machine(plan(budget="1m"), noise=0.2, change=shifted).run().blocks == 12
+
+
 @pytest.mark.parametrize("before", [1, 2])
 def test_pause_after_few_blocks_does_not_count(before: int) -> None:
     machine = Machine(plan(budget="40s"), noise=0.2)

@@ -126,6 +126,10 @@ def test_a_lesson_without_a_valid_repetition_has_no_page(tmp_path: Path) -> None
         "Go on in a quieter hour with ansible-playbook playbooks/lesson.yml -e run_id=one "
         "-e predict=none -e repetitions=2"
     )
+    emulated = replace(validity, reasons=[Reason(code="emulated", facts={"hosts": ["server"]})])
+    made = run(tmp_path / "two", "keepalive", [], validity=emulated)
+    with pytest.raises(ResultError, match=r"are emulated\. Use a machine on which"):
+        show.pages(made, builders.ROOT)
 
 
 def test_a_run_of_something_else_is_no_lesson(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.model import Injection, Neighbour
+from loadlab.model import Arrivals, Injection, Neighbour, Reason
+from loadlab.report import words
 from loadlab.report.words import labels
 from tests.unit import builders
 from tests.unit.report import runs
@@ -35,3 +36,11 @@ def test_a_mix_is_named_by_the_paths_of_its_requests() -> None:
     paths = {"home": "/", "add": "POST /notes"}
     assert labels.subjects([cell], paths) == [f"{labels.name(cell)} on a mix of / 9, POST /notes 1"]
     assert "; a mix of / 9, POST /notes 1; " in labels.common([cell], paths)
+
+
+def test_a_million_requests_per_second_has_all_of_its_digits() -> None:
+    ramp = Arrivals(ramp=[(0, 0.5), (10, 1_000_000)])
+    load = builders.load(rate=1_000_000, arrivals=ramp)
+    assert labels.load(load) == "oha, 1,000,000/s, a ramp 0.5 to 1,000,000"
+    ceiling = words.reason(Reason(code="generator_ceiling", value=1_000_000.0))
+    assert ceiling.startswith("1,000,000 requests/s is the most")

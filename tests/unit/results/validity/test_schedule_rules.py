@@ -65,7 +65,7 @@ def test_a_full_server_saturates() -> None:
     assert found.valid
     assert found.findings[0].facts["resource"] == "cpu"
     assert codes(found.findings) == ["saturated", "unsent"]
-    for word in ("250.0/s achieved", "1000/s asked", "22500 of 30000", "0.95 busy"):
+    for word in ("250.0/s achieved", "1,000/s asked", "22500 of 30000", "0.95 busy"):
         assert word in words.reason(found.findings[0])
 
 
