@@ -309,27 +309,29 @@ impl Evaluation {
             self.load.yields = yields.finish();
             self.load.scheduled = self.load.sent;
         }
-        let unsent: Vec<(u64, usize)> = match &self.dues.visits {
+        let waiting = match &self.dues.visits {
             Some(visits) => visits.unclaimed(rate.duration_ns),
-            None => (self.load.sent..self.load.scheduled)
-                .map(|request| {
-                    let kind = self.kinds[self.mix.request(request)];
-                    (self.dues.due(request), kind)
-                })
-                .collect(),
+            None => Vec::new(),
         };
         if let Some(visits) = &self.dues.visits {
-            self.load.scheduled = self.load.sent + unsent.len() as u64;
+            self.load.scheduled = self.load.sent + waiting.len() as u64;
             self.load.visited = Some(visits.visited());
-            for &(_, kind) in &unsent {
+            for &(_, kind) in &waiting {
                 self.load.kinds[kind][0] += 1;
             }
         }
-        let dues = unsent.iter().map(|&(due, _)| due);
+        let (sent, scheduled) = (self.load.sent, self.load.scheduled);
+        let (dues, mix, kinds) = (&self.dues, &self.mix, &self.kinds);
+        // No list but of visits: a server that hangs for hours leaves hundreds of millions.
+        let unsent = (sent..scheduled).map(|request| match &dues.visits {
+            Some(_) => waiting[(request - sent) as usize],
+            None => (dues.due(request), kinds[mix.request(request)]),
+        });
+        let dues = unsent.clone().map(|(due, _)| due);
         let held = (self.load.held / u128::from(self.load.sent.max(1))) as u64;
         let own = self.own.unsent(dues.clone(), rate.duration_ns);
         let own = own.max(could_be_sent(dues, free, held, rate.duration_ns));
-        for (number, &(due, kind)) in (0..).zip(&unsent) {
+        for (number, (due, kind)) in (0..).zip(unsent) {
             self.load.add_unsent(due, kind, number < own);
             if let Output::Seconds(seconds) = &mut self.output {
                 seconds.add_unsent(due)?;
