@@ -128,6 +128,9 @@ impl<'a> Track<'a> {
 pub struct Shared<'a> {
     pub plan: &'a Plan,
     pub tracks: Vec<Track<'a>>,
+    /// The share of the busiest second in which a thread polls: each does so for the next request,
+    /// whichever sends it.
+    polled: f64,
     /// The monotonic time at which request 0 is due.
     pub start: AtomicU64,
     pub ready: Barrier,
@@ -139,6 +142,7 @@ impl<'a> Shared<'a> {
         Shared {
             plan,
             tracks,
+            polled: plan.busiest(POLLED_NS),
             start: AtomicU64::new(0),
             ready: Barrier::new(plan.threads + 1),
             go: Barrier::new(plan.threads + 1),
@@ -353,10 +357,9 @@ impl<'a> Pacer<'a> {
         if plan.closed.is_none() {
             self.end = self.start + plan.schedule().duration_ns;
         }
-        let polled = plan.rate / plan.threads as f64 * POLLED_NS as f64 / 1e9;
         // Nor may a closed loop, which may never sleep.
         self.report.first =
-            plan.closed.is_none() && polled <= MOST_POLLED_FIRST && sys::run_first();
+            plan.closed.is_none() && self.shared.polled <= MOST_POLLED_FIRST && sys::run_first();
         if !self.report.first {
             sys::take_largest_share();
         }

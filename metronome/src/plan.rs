@@ -886,6 +886,24 @@ impl Plan {
         }
     }
 
+    /// The share of the busiest second that lies within so many nanoseconds before a request is due.
+    /// Of visits, whose requests may be due at any time, the most that it can be.
+    pub fn busiest(&self, before_ns: u64) -> f64 {
+        let steps = self.visits().map_or(1, Visits::steps) as f64;
+        let rate = self.schedule();
+        let times = match &self.times {
+            Some(times) => times,
+            None => return (steps * self.rate * before_ns as f64 / 1e9).min(1.0),
+        };
+        let (mut seconds, mut last) = (vec![0; rate.seconds()], 0);
+        for &time in times.iter() {
+            seconds[rate.second(time)] += (time - last).min(before_ns);
+            last = time;
+        }
+        let most = seconds.into_iter().max().unwrap_or(0);
+        (steps * most as f64 / rate.duration_ns.min(1_000_000_000) as f64).min(1.0)
+    }
+
     /// The number of the form of a lane's request.
     pub fn form_of(&self, request: u64) -> usize {
         self.mix.request(request)

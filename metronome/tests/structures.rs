@@ -262,6 +262,26 @@ fn wrong_arrivals_are_refused() {
 }
 
 #[test]
+fn busiest_second() {
+    let share = |turns: &'static str, rate: f64| {
+        let mut plan = load("http://127.0.0.1:1");
+        plan.rate = rate;
+        plan.duration_s = 4.0;
+        plan.turns = turns;
+        let share = Plan::parse(&plan.plan()).unwrap().busiest(60_000);
+        (share * 100.0).round() as u64
+    };
+    assert_eq!(share("", 10_000.0), 60);
+    assert_eq!(share("", 20_000.0), 100);
+    // The last second of a ramp has nearly twice its mean rate.
+    assert_eq!(share(r#", "ramp": [[0, 0], [1, 1]]"#, 8000.0), 84);
+    // Those of a burst are due together.
+    assert_eq!(share(r#", "arrivals": {"burst": 10}"#, 10_000.0), 6);
+    let session = r#", "session": [{"kind": 0}, {"kind": 0}, {"kind": 0}], "think_seed": 1"#;
+    assert_eq!(share(session, 4000.0), 72);
+}
+
+#[test]
 fn two_threads_claim_each_request_once() {
     let rate = Rate::new(1e7, 1.0);
     let schedule = schedule_of(rate);
