@@ -232,6 +232,14 @@ pub fn clock_offset(attempts: usize) -> (i64, u64) {
     best
 }
 
+/// Whether work that was due at a time waits for a request that is due now or in a moment. Of more
+/// than 100,000 requests/s there always is one, so it does not wait for long.
+pub fn postpones(request: Option<u64>, work: u64, now: u64) -> bool {
+    request.map_or(false, |due| {
+        due < now + 10_000 && now < due.min(work) + UPKEEP_NS
+    })
+}
+
 pub struct Pacer<'a> {
     shared: &'a Shared<'a>,
     index: usize,
@@ -475,13 +483,12 @@ impl<'a> Pacer<'a> {
             let change = self.advance();
             let mut due = self.send_due(now)?;
             now = self.now;
-            let imminent = due.map_or(false, |due| due < now + 10_000 && now < due + UPKEEP_NS);
-            if now >= next_scan && !imminent {
+            if now >= next_scan && !postpones(due, next_scan, now) {
                 self.scan_timeouts();
                 next_scan = now + scan_every;
                 continue;
             }
-            if now >= next_upkeep && !imminent {
+            if now >= next_upkeep && !postpones(due, next_upkeep, now) {
                 self.keep_up();
                 next_upkeep = now + UPKEEP_NS;
                 continue;

@@ -14,6 +14,7 @@ use metronome::columns::{
 use metronome::evaluation::Evaluation;
 use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
 use metronome::own::Own;
+use metronome::pacer::postpones;
 use metronome::plan::Plan;
 use metronome::record::{Outcome, Record, Ring, MOST_RECORDS};
 use metronome::schedule::{Claim, Dues, Rate, Schedule};
@@ -279,6 +280,15 @@ fn busiest_second() {
     assert_eq!(share(r#", "arrivals": {"burst": 10}"#, 10_000.0), 6);
     let session = r#", "session": [{"kind": 0}, {"kind": 0}, {"kind": 0}], "think_seed": 1"#;
     assert_eq!(share(session, 4000.0), 72);
+}
+
+#[test]
+fn timeouts_are_seen_at_any_rate() {
+    let now = 1_000_000_000;
+    assert!(postpones(Some(now + 5_000), now, now));
+    assert!(!postpones(Some(now + 20_000), now, now));
+    assert!(!postpones(None, now, now));
+    assert!(!postpones(Some(now + 5_000), now - 10_000_000, now));
 }
 
 #[test]
