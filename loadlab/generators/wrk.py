@@ -12,6 +12,7 @@ What wrk 4.1 does, from its source and from running it:
   where nothing was answered and nothing failed is their number known: one for each connection.
 """
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated
@@ -184,7 +185,8 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
     return [
         *wrk_output.env(request),
         *("wrk", "-t", str(wrk_output.threads(request)), "-c", str(request.connections)),
-        *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
+        # It takes whole seconds alone.
+        *("-d", f"{math.ceil(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),
         *("-s", "/usr/local/lib/loadlab/report.lua", request.url),
         *request.header_options,
