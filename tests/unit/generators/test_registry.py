@@ -98,7 +98,7 @@ COMMANDS = {
     "-w -q 2000 --latency-correction --redirect 0 -c 100 --worker-threads 6 -t 2s "
     "--connect-timeout 2s http://10.0.0.1/index",
     # It takes whole seconds alone.
-    "wrk": "wrk -t 6 -c 100 -d 3s --latency --timeout 2s -s /usr/local/lib/loadlab/report.lua "
+    "wrk": "wrk -t 5 -c 100 -d 3s --latency --timeout 2s -s /usr/local/lib/loadlab/report.lua "
     "http://10.0.0.1/index",
     # Not on 6 threads: 16 connections on each would be 96.
     "wrk2": "wrk2 -t 5 -c 100 -d 2.5s -R 2000 --latency --u_latency --timeout 2s "
