@@ -16,8 +16,12 @@ use crate::schedule::{Claim, Schedule};
 use crate::sys::{self, Epoll};
 use crate::tls::{Client, Plain};
 
-/// Before a due time the thread polls this long: sleeps end up to so much late.
-const POLLED_NS: u64 = 60_000;
+/// Before a due time the thread polls at least and at most this long: sleeps end up to so much late,
+/// those of a core that falls asleep more than others.
+const LEAST_POLLED_NS: u64 = 60_000;
+const MOST_POLLED_NS: u64 = 500_000;
+/// Longer than the least only for so much of the busiest second.
+const POLLED_LONGER: f64 = 0.1;
 /// In the last moment it only watches the clock, as an answer read then would delay the request.
 const WATCHED_NS: u64 = 2_000;
 /// A thread that polls more of the time does not ask to run before others, but for the largest
@@ -128,6 +132,8 @@ impl<'a> Track<'a> {
 pub struct Shared<'a> {
     pub plan: &'a Plan,
     pub tracks: Vec<Track<'a>>,
+    /// How long before a due time a thread polls.
+    polled_ns: u64,
     /// The share of the busiest second in which a thread polls: each does so for the next request,
     /// whichever sends it.
     polled: f64,
@@ -139,10 +145,12 @@ pub struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     pub fn new(plan: &'a Plan, tracks: Vec<Track<'a>>) -> Self {
+        let polled_ns = polled_before(plan);
         Shared {
             plan,
             tracks,
-            polled: plan.busiest(POLLED_NS),
+            polled_ns,
+            polled: plan.busiest(polled_ns),
             start: AtomicU64::new(0),
             ready: Barrier::new(plan.threads + 1),
             go: Barrier::new(plan.threads + 1),
@@ -230,6 +238,13 @@ pub fn clock_offset(attempts: usize) -> (i64, u64) {
         }
     }
     best
+}
+
+/// How many nanoseconds before a due time a thread polls.
+pub fn polled_before(plan: &Plan) -> u64 {
+    let longer = POLLED_LONGER / plan.busiest(LEAST_POLLED_NS);
+    let polled = (LEAST_POLLED_NS as f64 * longer).round() as u64;
+    polled.max(LEAST_POLLED_NS).min(MOST_POLLED_NS)
 }
 
 /// Whether work that was due at a time waits for a request that is due now or in a moment. Of more
@@ -507,7 +522,7 @@ impl<'a> Pacer<'a> {
                 wake = wake.min(now + WAIT_FOR_ROOM_NS);
             }
             self.end_work();
-            let polls = due.map_or(false, |due| due < now + POLLED_NS);
+            let polls = due.map_or(false, |due| due < now + self.shared.polled_ns);
             if polls {
                 let due = due.unwrap_or(0);
                 if due > now && due < now + WATCHED_NS {
@@ -530,7 +545,7 @@ impl<'a> Pacer<'a> {
                 self.handle(events)?;
             } else {
                 if let Some(due) = due {
-                    wake = wake.min(due - POLLED_NS);
+                    wake = wake.min(due - self.shared.polled_ns);
                 }
                 let events = self.epoll.wait(wake.saturating_sub(now))?;
                 self.now = sys::monotonic();

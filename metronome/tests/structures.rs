@@ -14,7 +14,7 @@ use metronome::columns::{
 use metronome::evaluation::Evaluation;
 use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
 use metronome::own::Own;
-use metronome::pacer::postpones;
+use metronome::pacer::{polled_before, postpones};
 use metronome::plan::Plan;
 use metronome::record::{Outcome, Record, Ring, MOST_RECORDS};
 use metronome::schedule::{Claim, Dues, Rate, Schedule};
@@ -280,6 +280,16 @@ fn busiest_second() {
     assert_eq!(share(r#", "arrivals": {"burst": 10}"#, 10_000.0), 6);
     let session = r#", "session": [{"kind": 0}, {"kind": 0}, {"kind": 0}], "think_seed": 1"#;
     assert_eq!(share(session, 4000.0), 72);
+}
+
+#[test]
+fn polls_longer_for_few_requests() {
+    let polled = |rate: f64| {
+        let mut plan = load("http://127.0.0.1:1");
+        plan.rate = rate;
+        polled_before(&Plan::parse(&plan.plan()).unwrap())
+    };
+    assert_eq!([100.0, 400.0, 10_000.0].map(polled), [500_000, 250_000, 60_000]);
 }
 
 #[test]
