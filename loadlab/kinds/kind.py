@@ -4,6 +4,7 @@ A kind is a folder beside this file with its kind.py, and a line in all_kinds.py
 are those of a kind that adds nothing.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -137,6 +138,10 @@ class Kind:
         ``failures``: schedule.consecutive_failures() of this invocation.
         """
         return plan.options.repetitions
+
+    def most_s(self, plan: Plan, records: Records, pace: Pace) -> float:
+        """Return the seconds after which the load is over at the latest, by its budget."""
+        return math.inf
 
     def after_block(self, plan: Plan, records: Records, block: int) -> str:
         """Return what the blocks so far say, in one line; empty where they say nothing."""

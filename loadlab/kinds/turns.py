@@ -83,13 +83,14 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
         pace = Pace(began.at, now, began.blocks)
         plan = plans.with_blocks(plan, kind.blocks(plan, kept, failures, pace))
         ahead = schedule.outlook(plan, kept, pair, failures)
-        document = progress.document(plan, kept, failures, began, ahead, now)
+        most_s = kind.most_s(plan, kept, pace)
+        document = progress.document(plan, kept, failures, began, ahead, now, most_s)
         documents.write(run.progress, documents.encode(document))
     own = replace(plan, experiments=schedule.experiments_of(plan, pair))
     disturbance = repeats.disturbance(own, kept)
     notices = _notices(disturbance, ahead.total, began)
     following = schedule.next_item(plan, kept, failures, setup, pair, keeps_order=kind.keeps_order)
-    seconds_left = progress.seconds_left(began, ahead, now)
+    seconds_left = progress.seconds_left(began, ahead, now, most_s)
     cells = {name for experiment in own.experiments for name in experiment.cell_ids(kept)}
     return Turn(
         plan=plan,

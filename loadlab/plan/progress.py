@@ -1,5 +1,6 @@
 """Estimate when a run's load ends, and describe it in words."""
 
+import math
 import time
 from collections.abc import Mapping
 
@@ -47,13 +48,13 @@ def _seconds(ahead: Outlook, beside: float) -> float:
     return ahead.seconds_left + beside * (ahead.total - ahead.position + 1)
 
 
-def seconds_left(began: Began, ahead: Outlook, now: float) -> float:
+def seconds_left(began: Began, ahead: Outlook, now: float, most_s: float = math.inf) -> float:
     """Return the seconds until a pair's load ends, including what each measurement costs besides
     load.
 
-    ``ahead``: the pair now. ``now`` in unix seconds.
+    ``ahead``: the pair now. ``now`` in unix seconds. ``most_s``: how many a budget leaves.
     """
-    return _seconds(ahead, _beside_load(began, ahead, now))
+    return min(most_s, _seconds(ahead, _beside_load(began, ahead, now)))
 
 
 def document(
@@ -63,11 +64,12 @@ def document(
     began: Began,
     ahead: Outlook,
     now: float,
+    most_s: float = math.inf,
 ) -> Progress:
     """Return progress.json of the whole run, estimated from the costs of one pair.
 
     Every pair is assumed to cost as much per measurement as this one. ``failures``: from
-    schedule.consecutive_failures(). ``now`` in unix seconds.
+    schedule.consecutive_failures(). ``now`` in unix seconds. ``most_s``: how many a budget leaves.
     """
     beside = _beside_load(began, ahead, now)
     whole = schedule.outlook(plan, records, None, failures)
@@ -76,6 +78,7 @@ def document(
         (_seconds(schedule.outlook(plan, records, pair, failures), beside) for pair in pairs),
         default=0.0,
     )
+    left = min(left, most_s)
     return Progress(
         run_id=plan.run_id,
         updated=now,

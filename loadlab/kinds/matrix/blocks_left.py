@@ -34,6 +34,16 @@ def blocks(plan: Plan, records: Records, pace: Pace) -> int:
     return done + max(more, int(latest > done))
 
 
+def most_s(plan: Plan, records: Records, pace: Pace) -> float:
+    """Return the seconds until the budget is spent and the block over that then goes on."""
+    assert plan.matrix is not None
+    matrix = analyse.matrix_of(plan)
+    standing = matrix.standing(records)
+    loads = matrix.loads(len(standing.final or standing.rounds[-1]))
+    left = max(0.0, plan.matrix.budget_s - (pace.now - pace.began))
+    return left + loads * period(plan, records)
+
+
 def period(plan: Plan, records: Records) -> float:
     """Return the seconds from the start of a load to that of the next; before there are two, those
     of the load."""

@@ -51,6 +51,9 @@ class MatrixKind(StudyKind):
     def blocks(self, plan: Plan, records: Records, failures: Mapping[str, int], pace: Pace) -> int:
         return blocks_left.blocks(plan, records, pace)
 
+    def most_s(self, plan: Plan, records: Records, pace: Pace) -> float:
+        return blocks_left.most_s(plan, records, pace)
+
     def after_block(self, plan: Plan, records: Records, block: int) -> str:
         standing = analyse.matrix_of(plan).standing(records)
         return words.after_block(plan, block, standing, analyse.compare(plan, records, standing))

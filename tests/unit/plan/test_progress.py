@@ -24,6 +24,7 @@ def test_what_a_measurement_costs_beside_its_load_is_counted_in() -> None:
     ahead = schedule.outlook(plan, records, 0)
     # Four of 10 s took 60 s.
     assert progress.seconds_left(began, ahead, 1060) == pytest.approx(12 * (10 + 5))
+    assert progress.seconds_left(began, ahead, 1060, 90.0) == 90
     # A clock that was set back makes no measurement shorter than its load.
     assert progress.seconds_left(began, ahead, 1010) == 12 * 10
 

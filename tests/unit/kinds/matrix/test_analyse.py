@@ -6,7 +6,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from loadlab.kinds import all_kinds, derive_run, page, run_end
-from loadlab.kinds.matrix import analyse
+from loadlab.kinds.budget import Pace
+from loadlab.kinds.matrix import analyse, blocks_left
 from loadlab.kinds.matrix import words as matrix_words
 from loadlab.model import Item, MatrixVerdict, Summary
 from loadlab.plan import schedule
@@ -185,6 +186,15 @@ def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> 
     assert machine.now - BEGAN < 600
     assert machine.truth[found.best or ""] >= 0.9 * max(machine.truth.values())
     assert "No block compared the contenders." in matrix_words.sentence(found)
+
+
+def test_no_more_time_is_estimated_than_the_budget_and_a_block_take() -> None:
+    made = plan(budget="30m")
+    matrix = analyse.matrix_of(made)
+    block_s = matrix.loads(len(matrix.candidates)) * matrix.items[0].expected_s
+    for passed_s, left_s in ((1700, 100), (2000, 0)):
+        pace = Pace(BEGAN, BEGAN + passed_s, 0)
+        assert blocks_left.most_s(made, {}, pace) == left_s + block_s
 
 
 def test_void_block_after_the_rounds_does_not_end_the_run() -> None:
