@@ -244,7 +244,7 @@ pub fn clock_offset(attempts: usize) -> (i64, u64) {
 pub fn polled_before(plan: &Plan) -> u64 {
     let longer = POLLED_LONGER / plan.busiest(LEAST_POLLED_NS);
     let polled = (LEAST_POLLED_NS as f64 * longer).round() as u64;
-    polled.max(LEAST_POLLED_NS).min(MOST_POLLED_NS)
+    polled.clamp(LEAST_POLLED_NS, MOST_POLLED_NS)
 }
 
 /// Whether work that was due at a time waits for a request that is due now or in a moment. Of more

@@ -289,7 +289,10 @@ fn polls_longer_for_few_requests() {
         plan.rate = rate;
         polled_before(&Plan::parse(&plan.plan()).unwrap())
     };
-    assert_eq!([100.0, 400.0, 10_000.0].map(polled), [500_000, 250_000, 60_000]);
+    assert_eq!(
+        [100.0, 400.0, 10_000.0].map(polled),
+        [500_000, 250_000, 60_000]
+    );
 }
 
 #[test]
