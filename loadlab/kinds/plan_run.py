@@ -161,15 +161,15 @@ def _refuse_other_kind(before: Plan, now: Plan) -> None:
     kinds = [all_kinds.of_plan(plan) for plan in (before, now)]
     names = [plan.study.name if plan.study else "" for plan in (before, now)]
     if kinds[0] is not kinds[1] or names[0] != names[1]:
-        was, asked = (
+        recorded, requested = (
             f"{kind.playbook} -e {kind.subject}={name}"
             if kind.subject in FOLDERS
             else kind.playbook
             for kind, name in zip(kinds, names, strict=True)
         )
         raise PlanError(
-            f"run_id: '{now.run_id}' is a run of {was}, and would become one of {asked}. Give "
-            f"another -e run_id=<name>, or go on with ansible-playbook {kinds[0].playbook} "
+            f"run_id: '{now.run_id}' is a run of {recorded}, and would become one of {requested}. "
+            f"Give another -e run_id=<name>, or go on with ansible-playbook {kinds[0].playbook} "
             f"{now.resume_args}"
         )
 
