@@ -76,8 +76,8 @@ def full(evidence: Evidence) -> list[Check]:
 
 
 def _sessions(evidence: Evidence) -> float | None:
-    """Return the connections made to the database for each request, also one that a closed loop cut
-    off; None where each request opens none."""
+    """Return how many connections to the database a request opens on average; None where requests
+    open none. A closed loop's last requests count too, though it cuts them off."""
     if evidence.database is None:
         return None
     per_request = usage.by_request(evidence.database.sessions, evidence.rep)

@@ -127,9 +127,9 @@ def test_a_lesson_without_a_valid_repetition_has_no_page(tmp_path: Path) -> None
         "-e predict=none -e repetitions=2"
     )
     emulated = replace(validity, reasons=[Reason(code="emulated", facts={"hosts": ["server"]})])
-    made = run(tmp_path / "two", "keepalive", [], validity=emulated)
+    emulated_run = run(tmp_path / "two", "keepalive", [], validity=emulated)
     with pytest.raises(ResultError, match=r"are emulated\. Use a machine on which"):
-        show.pages(made, builders.ROOT)
+        show.pages(emulated_run, builders.ROOT)
 
 
 def test_a_run_of_something_else_is_no_lesson(tmp_path: Path) -> None:

@@ -189,12 +189,12 @@ def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> 
 
 
 def test_no_more_time_is_estimated_than_the_budget_and_a_block_take() -> None:
-    made = plan(budget="30m")
-    matrix = analyse.matrix_of(made)
+    planned = plan(budget="30m")
+    matrix = analyse.matrix_of(planned)
     block_s = matrix.loads(len(matrix.candidates)) * matrix.items[0].expected_s
     for passed_s, left_s in ((1700, 100), (2000, 0)):
         pace = Pace(BEGAN, BEGAN + passed_s, 0)
-        assert blocks_left.most_s(made, {}, pace) == left_s + block_s
+        assert blocks_left.most_s(planned, {}, pace) == left_s + block_s
 
 
 def test_void_block_after_the_rounds_does_not_end_the_run() -> None:
