@@ -177,16 +177,17 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
     best, stopped = sweep.best, sweep.stopped
     if best is None:
         return f"{subject}: no level has a valid repetition."
+    highest = "" if stopped or best.value != sweep.levels[-1].value else "the highest level, "
     text = (
-        f"{subject} answered the most, {formatting.rate(_most(sweep))} requests/s, at "
-        f"{', '.join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))}."
+        f"{subject} answered the most, {formatting.rate(_most(sweep))} requests/s, at {highest}"
+        f"{', '.join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))}"
     )
     left = ", ".join(formatting.number(value) for value in sweep.unmeasured)
     rest = f"; {left} not measured" if left else ""
     if stopped:
         reason = words.reason(stopped.reason)
-        return f"{text} It stopped at {level(stopped.at, sweep.by)}: {reason}{rest}."
-    return f"{text} It went to the highest level{rest}."
+        return f"{text}. It stopped at {level(stopped.at, sweep.by)}: {reason}{rest}."
+    return f"{text}{rest}."
 
 
 def _search_text(search: SearchSummary, subject: str) -> str:
