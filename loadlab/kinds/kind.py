@@ -16,6 +16,7 @@ from loadlab.kinds.budget import Pace
 from loadlab.kinds.controls import Controls
 from loadlab.model import GivenOptions, OptionValue, Record, Study, Summary
 from loadlab.plan import plan_document
+from loadlab.plan.check_options import BOUNDS
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.records import Records
@@ -197,7 +198,7 @@ class Kind:
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         """Return the commands that are useful once everything is measured."""
         measured = plan.options.repetitions
-        more = ENOUGH if measured < ENOUGH else 2 * measured
+        more = ENOUGH if measured < ENOUGH else _doubled(measured)
         return [
             f"Next: {self.resume_command(run.path)} -e repetitions={more}  # more repetitions",
             f"      python -m loadlab compare {run.run_id} <run_id>"
@@ -211,7 +212,12 @@ class Kind:
     def more_repetitions(self, run_dir: Path) -> str:
         """Return the command that measures as many repetitions, or as long, once more."""
         plan = plan_document.read(run_dir).plan
-        more = f"repetitions={2 * plan.options.repetitions}"
+        more = f"repetitions={_doubled(plan.options.repetitions)}"
         if plan.gate or plan.matrix:
             more = f"budget={plan.options.budget}"
         return f"{self.resume_command(run_dir)} -e {more}"
+
+
+def _doubled(repetitions: int) -> int:
+    """Return twice as many repetitions, or the most that a run may have."""
+    return min(2 * repetitions, int(BOUNDS["repetitions"][1]))

@@ -96,6 +96,7 @@ _FORMS: dict[str, Callable[[Any], str]] = {
     "part": lambda fraction: formatting.part_of(number(fraction)),
     "signed": lambda fraction: formatting.signed(number(fraction)),
     "two": lambda digits: formatting.significant(number(digits), 2),
+    "three": lambda digits: formatting.significant(number(digits)),
     "ms": lambda us: formatting.ms(number(us)),
     "us": lambda us: f"{us / 1000:,.2f} ms" if number(us) >= 1000 else f"{us:.0f} µs",
     "bits": lambda per_second: formatting.bits(number(per_second)),

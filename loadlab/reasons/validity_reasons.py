@@ -492,7 +492,7 @@ FINDINGS: ReasonTable = {
         by(
             "check",
             {
-                name: f"{words}: {{value:,.3g}}, limit {{limit:,.3g}}"
+                name: f"{words}: {{value:three}}, limit {{limit:,g}}"
                 for name, words in _SELF_CHECKS.items()
             },
         ),

@@ -149,6 +149,7 @@ def test_following_names_the_useful_commands(
     ("options", "command"),
     [
         ({"repetitions": 3}, "lab.yml -e run_id=mine -e repetitions=6"),
+        ({"repetitions": 600}, "lab.yml -e run_id=mine -e repetitions=1000"),
         (
             {"base": "workers=1", "head": "workers=2", "budget": "9m"},
             "playbooks/ab.yml -e run_id=mine -e budget=9m",
