@@ -217,18 +217,18 @@ def complete(draft: Draft, plan: Plan) -> Plan:
 
 
 def refuse_other(run_id: str, recorded: PlannedGate, planned: PlannedGate) -> None:
-    """Raise PlanError where a run that is resumed began with other variants."""
+    """Raise PlanError where a run that is resumed began with other variants, or another load."""
     if _choice(recorded) != _choice(planned):
         raise PlanError(
-            f"run_id: '{run_id}' compares other variants, or a git ref, a file or the baseline has "
-            "changed since. Results of both are not mixed: give another -e run_id=<name>, or leave "
-            "it out."
+            f"run_id: '{run_id}' compares other variants, has another load, or a git ref, a file "
+            "or the baseline has changed since. Results of both are not mixed: give another "
+            "-e run_id=<name>, or leave it out."
         )
 
 
 def _choice(planned: PlannedGate) -> object:
-    variants = [(variant.options, variant.commit) for variant in (planned.base, *planned.heads)]
-    return variants, planned.baseline
+    variants = (planned.base, *planned.heads)
+    return [(own.options, own.commit, own.cells) for own in variants], planned.baseline
 
 
 def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> PlannedGate:

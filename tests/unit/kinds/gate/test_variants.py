@@ -177,13 +177,14 @@ def test_several_heads_are_compared_with_one_base() -> None:
 
 
 def test_resumed_run_keeps_its_variants() -> None:
-    first, longer, other = (
+    first, longer, *others = (
         present(builders.plan(**{**VARIANTS, **changes}).gate)
-        for changes in ({}, {"budget": "1h"}, {"head": "workers=3"})
+        for changes in ({}, {"budget": "1h"}, {"head": "workers=3"}, {"rate": [700]})
     )
     study.refuse_other("one", first, longer)
-    with pytest.raises(PlanError, match="run_id: 'one' compares other variants"):
-        study.refuse_other("one", first, other)
+    for other in others:
+        with pytest.raises(PlanError, match="run_id: 'one' compares other variants"):
+            study.refuse_other("one", first, other)
 
 
 def test_application_may_be_another_folder(tmp_path: Path) -> None:
