@@ -31,8 +31,8 @@ def withheld(late: float, late_max: float) -> list[str]:
 
     ``late``: fraction of the scheduled requests that the generator made later. ``late_max``: the
     fraction up to which the p99 is the server's; for a higher percentile it is less, in proportion
-    to the requests above it. Percentiles up to the p99 are never withheld: the repetition is void
-    instead.
+    to the requests above it. Lateness withholds no percentile up to the p99: the repetition is
+    void instead.
     """
     return [
         name
