@@ -172,6 +172,10 @@ class Kind:
 
     # The report.
 
+    def question(self, run: RunDir) -> str:
+        """Return what the run asks; empty where its file asks nothing."""
+        return ""
+
     def headlines(self, run: RunDir) -> list[Headline]:
         """Return the sentences on the whole run, the first ones of the report."""
         return []

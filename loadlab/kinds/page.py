@@ -12,7 +12,7 @@ import msgspec
 from loadlab.kinds import all_kinds
 from loadlab.model import Calibration, Manifest, Reproduction, Summary
 from loadlab.model.study import GivenOptions
-from loadlab.report.first_screen import answer, figure, first_results, tiles
+from loadlab.report.first_screen import answer, figure, first_results, key_facts, tiles
 from loadlab.report.html import Block, Fold, Headline, Results, Section, Text, present, titled
 from loadlab.report.sections import (
     calibration_section,
@@ -68,7 +68,6 @@ class Page:
     title: str
     lead: str  #: The stacks, and when the run was started.
     lab: str  #: Version and revision.
-    hosts: str  #: The newest certificate of the hosts, in words; empty where the run is one.
     headlines: Sequence[Headline]  #: The answer, at most two sentences.
     answer: Sequence[Block]  #: These, the other sentences and tiles at the top of the page.
     sections: Sequence[Section]
@@ -114,10 +113,15 @@ class _Builder:
         self._curves = curves_section.headlines(self._summary, self._paths)
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
-    def _certificate(self) -> str:
-        if self._manifest is None or self._run.certificate.exists():
-            return ""
-        return manifest_section.certificate(self._manifest.certificate)
+    def _hosts(self) -> list[str]:
+        """Return what the figures depend on: local hosts, and the certificate of the hosts."""
+        if self._manifest is None:
+            return []
+        local = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
+        shared = ["the hosts share a machine with others"] if local else []
+        if self._run.certificate.exists():
+            return shared
+        return [*shared, manifest_section.certificate(self._manifest.certificate)]
 
     def _entries(self, purpose: str) -> list[Entry]:
         chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
@@ -142,7 +146,6 @@ class _Builder:
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.short_lab(manifest.lab) if manifest else "",
-            hosts=self._certificate(),
             headlines=headlines,
             answer=[
                 *self._answer(headlines, [*whole, *single]),
@@ -169,13 +172,19 @@ class _Builder:
         first = [*headlines, *stages_section.headlines(self._overloads)[: answer.MOST]]
         texts = {headline.text for headline in first}
         folded = [headline for headline in every if headline.text not in texts]
-        summary = f"What was measured, in {formatting.plural(len(folded), 'sentence')}"
+        summary = f"Each part in a sentence ({len(folded)})"
         disturbed = self._summary.disturbance
         nothing = Text("Nothing was measured yet.", css="verdict void")
         return [
             *first,
             *([] if first else [nothing]),
             *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
+            *key_facts.build(
+                self._measured,
+                self._closed_loops,
+                question=self._kind.question(self._run),
+                hosts=self._hosts(),
+            ),
             *([Fold(summary, folded)] if folded else []),
         ]
 

@@ -157,6 +157,7 @@ class Facts(Block):
     """Names with their values."""
 
     facts: Mapping[str, str]
+    css: str = ""
 
 
 @dataclass(frozen=True)

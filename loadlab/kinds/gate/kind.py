@@ -11,7 +11,7 @@ from loadlab.kinds.gate import plan as variants
 from loadlab.kinds.kind import Draft, ResolvedRun
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.kinds.study.study_files import filled
-from loadlab.model import Manifest, Record, Study, Summary, Verdict
+from loadlab.model import HeadVerdict, Manifest, Record, Study, Summary, Verdict
 from loadlab.plan import records as recorded
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
@@ -22,9 +22,6 @@ from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.stats import sequential
 from loadlab.tuning.profiles import TuningProfile
-
-# Answer -> CSS class of its sentence.
-_STATES = {"slower": "missed", "faster": "held", "no difference": "same"}
 
 
 class GateKind(StudyKind):
@@ -85,13 +82,16 @@ class GateKind(StudyKind):
         answer = documents.read(run.verdict, Verdict).answer
         return analyse.exit_status(answer, undecided_fails=undecided_fails)
 
+    def question(self, run: RunDir) -> str:
+        return ""
+
     def headlines(self, run: RunDir) -> list[Headline]:
         verdict = documents.read_or_none(run.verdict, Verdict)
         if verdict is None:
             return []
         return [
             Headline(
-                _STATES.get(head.answer, "inconclusive"),
+                _state(head),
                 words.sentence(verdict, head),
                 anchor="verdict",
             )
@@ -118,3 +118,16 @@ class GateKind(StudyKind):
         verdict = documents.read_or_none(run.verdict, Verdict)
         is_first = verdict is not None and verdict.blocks < sequential.LEAST
         return words.next_steps(self.resume_command(run.path), further_s, is_first)
+
+
+def _state(head: HeadVerdict) -> str:
+    """Return the CSS class of a head's sentence."""
+    answers = {row.answer for row in head.rows}
+    worse, better = "slower" in answers, "faster" in answers
+    if worse and better:
+        return "decided"
+    if worse:
+        return "missed"
+    if better:
+        return "held" if head.answer == "faster" else "decided"
+    return "same" if head.answer == "no difference" else "inconclusive"

@@ -50,6 +50,10 @@ class StudyKind(Kind):
         assert plan.study is not None
         return {run.claims: analyse.build(summary, plan.study)}
 
+    def question(self, run: RunDir) -> str:
+        document = documents.read_or_none(run.claims, Claims)
+        return (document.question or document.description) if document else ""
+
     def headlines(self, run: RunDir) -> list[Headline]:
         document = documents.read_or_none(run.claims, Claims)
         return [show.headline(document)] if document and document.claims else []

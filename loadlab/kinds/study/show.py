@@ -44,6 +44,8 @@ STATES = {"confirmed": "held", "refuted": "missed", "inconclusive": "void"}
 # A program's name in studies -> its package on the hosts.
 _PACKAGES = {"python": "python3", "uwsgi": "uwsgi-core"}
 NOT_RECORDED = "not recorded"
+# More claims than this are counted, not named, in the answer.
+_NAMED = 3
 
 
 def headline(document: Claims) -> Headline:
@@ -87,11 +89,11 @@ def publication(
 
 
 def _text(document: Claims, outcomes: Sequence[str]) -> str:
-    counts = [f"{outcomes.count(name)} {name}" for name in STATES if name in outcomes]
-    text = (
-        f"{document.kind.capitalize()} {document.name}: {plural(len(outcomes), 'claim')}, "
-        f"{', '.join(counts)}."
-    )
+    shown = ", ".join(f"{outcomes.count(name)} {name}" for name in STATES if name in outcomes)
+    if len(outcomes) <= _NAMED:
+        shown = "; ".join(f"{claim.statement}: {claim.outcome}" for claim in document.claims)
+    claims = plural(len(outcomes), "claim")
+    text = f"{document.kind.capitalize()} {document.name}, {claims}: {shown}."
     if document.unmeasured:
         cells = ", ".join(one_line(words.unmeasured(cell)) for cell in document.unmeasured)
         text += f" No valid repetition of {cells}."

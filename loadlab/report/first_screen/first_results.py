@@ -33,6 +33,7 @@ EXPLAINED = (
     "switches and memory are their medians, latencies come from their added histograms, counts are "
     "sums. At a constant rate, latency counts from the intended send time of a request."
 )
+VOID = "No repetition is valid, so there are no figures."
 COMPARED = (
     " Colours compare each figure with the best of the chosen cells with the same endpoint and "
     "load; grey: the noise floor, {floor}, explains the difference."
@@ -61,15 +62,16 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table:
         cause = FEW_BLOCKS if floors else NO_CONTROL
         compared = COMPARED.format(floor=words) if floor_of else UNFLOORED.format(why=cause)
     columns = _columns(floor_of)
+    caption = EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared
     if not any(cell_outcome.valid(entry.cell) for entry in entries):
-        columns = columns[:_NAMED]
+        columns, caption = columns[:_NAMED], VOID
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
         for name, of in FACETS.items()
     }
     return table(
-        EXPLAINED + latency_columns.NO_VALUE + latency_columns.RESPONSE_TIME + compared,
+        caption,
         columns,
         entries,
         lambda entry: Row(

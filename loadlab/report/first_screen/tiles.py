@@ -131,7 +131,9 @@ def _limit(summary: Summary, entry: Entry) -> str:
     ]
     if own.limit.code != "none" or not saturated:
         return limits.whole(own)
-    return f"{limits.whole(own)} At saturation, {saturated[0][:1].lower()}{saturated[0][1:]}"
+    known = trial(summary.curves, entry) or trial(summary.searches, entry)
+    text = limits.sentence(own) if known else limits.whole(own)
+    return f"{text} In a closed loop, {saturated[0][:1].lower()}{saturated[0][1:]}"
 
 
 def trial(trials: Sequence[T], entry: Entry) -> T | None:
@@ -153,7 +155,8 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
         )
     if drawn and drawn.within:
         above = "; higher ones not judged" if curves_section.is_open_above(drawn) else ""
-        remark = f"with {labels.objective(drawn.slo)}, of those measured{above}"
+        parts = [f"with {labels.objective(drawn.slo)}", *curves_section.met(drawn)]
+        remark = f"{', '.join(parts)}, of the rates measured{above}"
         return Tile("highest rate", formatting.number(drawn.within), "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
@@ -172,13 +175,17 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
         interval = quantities.interval(statistics.latency_interval_us.p99)
     is_within = slowest.name == "p99" and slowest.bound != "at_least"
     meaning = "99 % of the answers came within it" if is_within else ""
-    at = ""
-    if trial(summary.curves, entry):
-        at = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
     part = getattr(statistics.own_us, slowest.name, None)
-    own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
-    remark = "; ".join(filter(None, [", ".join(filter(None, [at, interval, own])), meaning]))
+    own = "" if not part else f"the generator added {formatting.ms(part)} ms"
+    parts = [_at(summary, entry), interval, own]
+    remark = "; ".join(filter(None, [", ".join(filter(None, parts)), meaning]))
     return Tile(slowest.name, latency_columns.text(slowest), "ms", remark)
+
+
+def _at(summary: Summary, entry: Entry) -> str:
+    """Return the rate of the cell's figures, where the first tile has another."""
+    asked = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
+    return asked if trial(summary.curves, entry) else ""
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
@@ -186,7 +193,7 @@ def _cpu(summary: Summary, entry: Entry) -> Tile:
     if used is None:
         return Tile("server CPU", cells_section.server_cpu(cell_outcome.valid(entry.cell)))
     # The kernel counts the server's busy time at its ticks, which miss short bursts at a low rate.
-    remark = _known(summary, entry, "cpu", used)
+    remark = ", ".join(filter(None, [_at(summary, entry), _known(summary, entry, "cpu", used)]))
     return Tile("CPU", quantities.number("cpu", used.median), "µs/request", remark)
 
 

@@ -60,13 +60,20 @@ def within(summary: Summary, paths: Paths) -> list[str]:
     by_slo: dict[str, list[str]] = {}
     for curve, where in _where(summary, paths):
         if curve.within is not None:
-            above = " (higher rates not judged)" if is_open_above(curve) else ""
+            remarks = [*met(curve), *(["higher rates not judged"] if is_open_above(curve) else [])]
+            above = f" ({', '.join(remarks)})" if remarks else ""
             rate = f"{formatting.number(curve.within)} requests/s on {where}{above}"
             by_slo.setdefault(_stayed(curve.slo), []).append(rate)
     stacks = formatting.listed(sorted(set(labels.names([curve.cell for curve in summary.curves]))))
     return [
         f"{stacks}: {stayed} up to {formatting.listed(rates)}." for stayed, rates in by_slo.items()
     ]
+
+
+def met(curve: CurveSummary) -> list[str]:
+    """Return in how many measurements the highest rate met the objective; none where in all."""
+    judged = [step.met for step in curve.trace if step.rate == curve.within if step.met is not None]
+    return [] if all(judged) else [f"in {sum(judged)} of {len(judged)} measurements"]
 
 
 def is_open_above(curve: CurveSummary) -> bool:

@@ -78,8 +78,8 @@ def certificate(reference: CertificateReference | None) -> str:
     """Return the newest certificate of a run's hosts in words."""
     if reference is None:
         return (
-            "none of hosts like these; ansible-playbook playbooks/certify.yml makes one in about "
-            "ten minutes"
+            "no certificate of hosts like these (ansible-playbook playbooks/certify.yml makes one "
+            "in about ten minutes)"
         )
     count = formatting.plural(reference.tests, "test")
     untrue = [name for name in reference.failed if name not in reference.void]
@@ -89,7 +89,9 @@ def certificate(reference: CertificateReference | None) -> str:
         if names
     ]
     finished = formatting.minute(reference.finished)
-    return f"{reference.run_id} of {finished}: {count}{''.join(parts) or ', all passed'}"
+    return (
+        f"certificate {reference.run_id} of {finished}: {count}{''.join(parts) or ', all passed'}"
+    )
 
 
 # A property of the hosts, such as their kernel: its name, and what shows it.

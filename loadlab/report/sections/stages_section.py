@@ -114,7 +114,7 @@ def recovery(rep: Repetition) -> str:
     # It is not known where more requests failed than a p99 leaves out.
     p99 = "" if highest.p99_us is None else f"with p99 {formatting.ms(highest.p99_us)} ms "
     brought = (
-        f"Of {formatting.rate(highest.rate)} requests/s asked for, "
+        f"Of {formatting.rate(highest.rate)} requests/s offered, "
         f"{formatting.rate(highest.goodput)} came back right, {p99}and {failed} failed"
     )
     if after is None:
@@ -129,22 +129,22 @@ def _back(after: Recovery, first: StageLoad, last: StageLoad) -> str:
         cause = words.reason(after.reason) if after.reason else ""
         return f"whether p99 came back at {rate}/s is not known: {cause}"
     more = formatting.part_of(round(after.limit_us / first.p99_us - 1, 2))
-    limit = f"within {more} of the {formatting.ms(first.p99_us)} ms before"
+    limit = f"within {more} of its former {formatting.ms(first.p99_us)} ms"
     if after.recovered_s is None:
-        return f"p99 did not come back {limit} in the {length} s at {rate}/s that followed"
+        return f"in the {length} s at {rate}/s that followed, p99 did not come back {limit}"
     rose = ", and rose above it again" if after.rose else ""
     if after.recovered_s == 0:
-        return f"at {rate}/s p99 was {limit} at once{rose}"
-    return f"{after.recovered_s} s after the fall to {rate}/s p99 was back {limit}{rose}"
+        return f"after the fall to {rate}/s, p99 was {limit} at once{rose}"
+    return f"after the fall to {rate}/s, p99 was back {limit} in {after.recovered_s} s{rose}"
 
 
 def _drained(after: Recovery, last: StageLoad) -> str:
-    waited = formatting.plural(after.waiting, "request")
+    waited = f"{formatting.plural(after.waiting, 'request')} waited at the fall"
     if after.drained_s is None:
-        return f"{waited} waited then, and more than before to the end."
+        return f"{waited}, and more than before the overload to the end."
     if after.drained_s == 0:
-        return f"{waited} waited then, no more than before."
-    return f"{waited} waited then; {after.drained_s} s later no more than before."
+        return f"{waited}, no more than before the overload."
+    return f"{waited}; {after.drained_s} s later no more than before the overload."
 
 
 def headlines(entries: Sequence[Entry]) -> list[Headline]:

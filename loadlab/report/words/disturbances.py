@@ -46,10 +46,11 @@ def whole(disturbance: Disturbance) -> str:
         text += f", {of}because {_cause(disturbance)}"
     elif disturbance.code:
         text += f", the most frequent reason is {disturbance.code}"
+    text += f". {_remedy(disturbance.code)}."
     if disturbance.withheld:
         left = formatting.plural(disturbance.withheld, "void measurement")
-        text += f". {_repeats(disturbance)}. Not repeated: {left}"
-    return f"{text}. {_remedy(disturbance.code)}."
+        text += f" {_repeats(disturbance)}. Not repeated: {left}."
+    return text
 
 
 def accidents(cells: Sequence[CellSummary]) -> list[str]:

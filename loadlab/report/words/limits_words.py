@@ -47,6 +47,14 @@ def short(limit: CellLimit) -> str:
     return limit.limit.code.replace("_", " ")
 
 
+def subject(limit: CellLimit) -> str:
+    """Return the limit without its evidence: the CPU time of PostgreSQL."""
+    code = limit.limit.code
+    if code in ("none", "unknown"):
+        return code
+    return _word(limit.limit, lambda entry: entry.words).partition(":")[0]
+
+
 def whole(limit: CellLimit) -> str:
     """Return the sentence, the next measurement and the lesson as one text."""
     parts = [sentence(limit), f"Next: {following(limit)}."]

@@ -135,7 +135,7 @@ def test_a_generator_that_limits_the_closed_loop_of_a_lane_says_so(tmp_path: Pat
     (folder / "saturation.json").write_text(slow)
     lane, _ = metronome.of_lane(folder, replace(LANE, lanes=LaneTurns(closed_s=2)))
     assert words.coded(lane.findings[-1]).endswith(
-        "that it, not the server, may have been the limit, fraction: 0.013, limit 0.2"
+        "that it, not the server, may have been the limit, fraction: 0.0130, limit 0.2"
     )
 
 

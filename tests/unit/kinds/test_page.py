@@ -500,9 +500,9 @@ def overload(run: Path, recovery: dict[str, Any], p99_us: float | None = 9_960_0
 def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
     shown = overload(run, {"recovered_s": 14, "drained_s": 12})
     told = (
-        "Of 2,000 requests/s asked for, 940 came back right, with p99 9,960 ms and 3 requests "
-        "failed; 14 s after the fall to 500/s p99 was back within 10 % of the 1.10 ms before. "
-        "10,600 requests waited then; 12 s later no more than before."
+        "Of 2,000 requests/s offered, 940 came back right, with p99 9,960 ms and 3 requests "
+        "failed; after the fall to 500/s, p99 was back within 10 % of its former 1.10 ms in 14 s. "
+        "10,600 requests waited at the fall; 12 s later no more than before the overload."
     )
     assert f'<a href="#overload-1">/index, overload: {told}' in shown
     # It was asked for, so it is beside the answer and not behind the fold.
@@ -518,13 +518,14 @@ def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
     [
         (
             {"recovered_s": None, "window_s": None, "drained_s": None},
-            "p99 did not come back within 10 % of the 1.10 ms before in the 25 s at 500/s that "
-            "followed. 10,600 requests waited then, and more than before to the end.",
+            "in the 25 s at 500/s that followed, p99 did not come back within 10 % of its former "
+            "1.10 ms. 10,600 requests waited at the fall, and more than before the overload to the "
+            "end.",
         ),
-        ({"recovered_s": 0, "drained_s": 0}, "at 500/s p99 was within 10 % of the 1.10 ms before"),
+        ({"recovered_s": 0, "drained_s": 0}, "p99 was within 10 % of its former 1.10 ms at once"),
         (
             {"recovered_s": 4, "drained_s": 4, "rose": True},
-            "p99 was back within 10 % of the 1.10 ms before, and rose above it again. ",
+            "p99 was back within 10 % of its former 1.10 ms in 4 s, and rose above it again. ",
         ),
         (
             {
@@ -542,7 +543,7 @@ def test_an_overload_may_not_recover(run: Path, recovery: dict[str, Any], told: 
 
 def test_an_overload_in_which_too_many_fail_has_no_p99(run: Path) -> None:
     shown = overload(run, {"recovered_s": 0, "drained_s": 0}, p99_us=None)
-    text = "Of 2,000 requests/s asked for, 940 came back right, and 3 requests failed; at 500/s p99"
+    text = "Of 2,000 requests/s offered, 940 came back right, and 3 requests failed; after the fall"
     assert text in shown
 
 

@@ -16,7 +16,7 @@ from loadlab.model import (
     Sample,
     Summary,
 )
-from loadlab.report.first_screen import figure, first_results, tiles
+from loadlab.report.first_screen import figure, first_results, key_facts, tiles
 from loadlab.report.html import Figure, Fold, Headline, Text
 from loadlab.report.sections import cell_outcome
 from loadlab.report.terminal import cell_lines
@@ -151,7 +151,16 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     both = replace(summary, cells=[replace(cell, limit=own), loop])
     (board,) = tiles.build(both, entries(both), {})
     assert board.limit.startswith("No limit was reached: ")
-    assert " At saturation, limited by the server's 2 cores: 99 % busy. Next: " in board.limit
+    assert " In a closed loop, limited by the server's 2 cores: 99 % busy. Next: " in board.limit
+    closed = replace(loop, cell=replace(loop.cell, load=replace(loop.cell.load, rate=None)))
+    (constant, *loops) = labels.entries([both.cells[0], closed], {})
+    (lines,) = key_facts.build([constant], loops, question="", hosts=["they share a machine"])
+    assert lines.facts == {
+        "Measured": "aiohttp on Gunicorn on /index: oha, 1,000/s, 5 s.",
+        "Trust": "1 of 1 repetition valid; fewer than 3 of a cell give no interval; they share a "
+        "machine.",
+        "Limit": "None at 1,000/s; the server's 2 cores in a closed loop.",
+    }
 
 
 def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:

@@ -142,7 +142,10 @@ class ActionModule(ControllerAction[Arguments]):
         )
         result = reboot.run(task_vars=self.variables)
         if result.get("failed"):
-            raise LabError(f"{self.name} does not come back after its reboot: {result['msg']}")
+            raise LabError(
+                f"it does not come back after its reboot: {result['msg']}. Look at its console. "
+                "Then the same command goes on, and boots a local virtual machine that is down"
+            )
 
     def _postgresql(self, args: Arguments) -> dict[str, object]:
         settings = sizing.postgresql_settings(args.profile, _sizes(args)) if args.profile else []
