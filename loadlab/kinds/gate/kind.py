@@ -91,7 +91,7 @@ class GateKind(StudyKind):
             return []
         return [
             Headline(
-                _state(head),
+                state(head),
                 words.sentence(verdict, head),
                 anchor="verdict",
             )
@@ -120,7 +120,7 @@ class GateKind(StudyKind):
         return words.next_steps(self.resume_command(run.path), further_s, is_first)
 
 
-def _state(head: HeadVerdict) -> str:
+def state(head: HeadVerdict) -> str:
     """Return the CSS class of a head's sentence."""
     answers = {row.answer for row in head.rows}
     worse, better = "slower" in answers, "faster" in answers

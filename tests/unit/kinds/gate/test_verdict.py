@@ -14,7 +14,7 @@ from loadlab.kinds import derive_run
 from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse as verdict
 from loadlab.kinds.gate import blocks_decided as blocks
-from loadlab.kinds.gate import show, sides, words
+from loadlab.kinds.gate import kind, show, sides, words
 from loadlab.model import (
     Answer,
     Facts,
@@ -191,6 +191,22 @@ def test_run_ends_when_every_metric_is_decided() -> None:
     # One load of 3 s a block; the budget of 20 minutes would allow 240 of these.
     assert 7 <= found.blocks < 45
     assert found.measured_s == pytest.approx(found.blocks * 3)
+
+
+def test_colour_of_the_sentence_follows_from_all_answers() -> None:
+    (head,) = Machine(plan(), {"cpu": 1.3}).run().heads
+    better, worse = replace(head.rows[0], answer="faster"), replace(head.rows[0], answer="slower")
+    same, undecided = (replace(better, answer=name) for name in ("no difference", "undecided"))
+    states: list[tuple[str, Answer, list[VerdictRow]]] = [
+        ("missed", "slower", [worse, same]),
+        ("decided", "slower", [worse, better]),
+        ("held", "faster", [better, same]),
+        ("decided", "undecided", [better, undecided]),
+        ("inconclusive", "undecided", [same, undecided]),
+        ("same", "no difference", [same]),
+    ]
+    for state, answer, rows in states:
+        assert kind.state(replace(head, answer=answer, rows=rows)) == state
 
 
 def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
