@@ -113,15 +113,20 @@ class _Builder:
         self._curves = curves_section.headlines(self._summary, self._paths)
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
-    def _hosts(self) -> list[str]:
-        """Return what the figures depend on: local hosts, and the certificate of the hosts."""
+    def _caveats(self) -> list[str]:
+        """Return what the hosts cannot promise: a machine of their own, a certificate."""
         if self._manifest is None:
             return []
-        local = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
-        shared = ["the hosts share a machine with others"] if local else []
-        if self._run.certificate.exists():
-            return shared
-        return [*shared, manifest_section.certificate(self._manifest.certificate)]
+        shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
+        is_open = self._manifest.certificate is None and not self._run.certificate.exists()
+        return [
+            *(["the hosts share a machine with others"] if shared else []),
+            *([manifest_section.certificate(None)] if is_open else []),
+        ]
+
+    def _certificate(self) -> str:
+        reference = self._manifest and self._manifest.certificate
+        return formatting.sentence(manifest_section.certificate(reference)) if reference else ""
 
     def _entries(self, purpose: str) -> list[Entry]:
         chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
@@ -183,7 +188,8 @@ class _Builder:
                 self._measured,
                 self._closed_loops,
                 question=self._kind.question(self._run),
-                hosts=self._hosts(),
+                caveats=self._caveats(),
+                certificate=self._certificate(),
             ),
             *([Fold(summary, folded)] if folded else []),
         ]

@@ -69,6 +69,11 @@ class StudyKind(Kind):
             sections.append(show.publication(document, study.publication, manifest, calibration))
         return sections
 
+    def chosen(self, run: RunDir) -> set[str] | None:
+        """Return no cell of a run with claims: they answer it, not its fastest cell."""
+        document = documents.read_or_none(run.claims, Claims)
+        return set() if document and document.claims else None
+
     def table(self, run: RunDir, summary: Summary) -> str:
         claims = documents.read_or_none(run.claims, Claims)
         return "\n".join([super().table(run, summary), *(words.lines(claims) if claims else [])])

@@ -21,19 +21,23 @@ def build(
     closed_loops: Sequence[Entry],
     *,
     question: str,
-    hosts: Iterable[str],
+    caveats: Iterable[str],
+    certificate: str,
 ) -> list[Facts]:
     """Return the lines; none where nothing was measured.
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``question``: what a study
-    or lesson asks; empty without. ``hosts``: what its figures depend on, in words.
+    or lesson asks; empty without. ``caveats``: what the hosts cannot promise. ``certificate``: what
+    theirs says; empty without one.
     """
     if not entries:
         return []
+    doubts = formatting.listed([*_few(entries), *caveats])
+    trust = ", but ".join(filter(None, [_repetitions(entries), doubts]))
     facts = {
         "Question": question,
-        "Measured": _measured(entries),
-        "Trust": f"{formatting.sentence('; '.join([*_repetitions(entries), *hosts]))}.",
+        "Measured": _measured([*entries, *closed_loops]),
+        "Trust": " ".join(f"{text}." for text in (trust, certificate) if text),
         "Limit": _limits([*entries, *closed_loops]),
     }
     return [Facts({name: text for name, text in facts.items() if text}, css="key")]
@@ -43,10 +47,12 @@ def _measured(entries: Sequence[Entry]) -> str:
     loads = [entry.cell.cell.load for entry in entries]
     paced = list(dict.fromkeys(map(labels.load, loads)))
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
+    connections = list(dict.fromkeys(map(labels.connections, loads)))
     parts = [
         f"{_listed([entry.name for entry in entries], 'stacks')} on "
         f"{_listed([entry.path for entry in entries], 'endpoints')}",
         "; ".join(paced) if len(paced) <= _NAMED else f"{len(paced)} loads",
+        *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
     ]
     return f"{': '.join([parts[0], ', '.join(parts[1:])])}."
@@ -57,30 +63,35 @@ def _listed(names: Sequence[str], of: str) -> str:
     return formatting.listed(different) if len(different) <= _NAMED else f"{len(different)} {of}"
 
 
-def _repetitions(entries: Sequence[Entry]) -> list[str]:
-    """Return how many repetitions are valid, what made the others void, and whether they suffice
-    for intervals."""
+def _repetitions(entries: Sequence[Entry]) -> str:
+    """Return how many repetitions are valid, and what made the others void."""
     cells = [entry.cell for entry in entries]
     every = [rep for cell in cells for rep in cell.repetitions]
     void = [reason for rep in every for reason in rep.validity.reasons]
     valid = sum(len(cell_outcome.valid(cell)) for cell in cells)
     counted = f"{valid} of {formatting.plural(len(every), 'repetition')} valid"
-    if void:
-        counted += f" (void: {words.together(void)})"
-    fewest = min((len(cell_outcome.valid(cell)) for cell in cells), default=0)
-    few = valid > 0 and fewest < LEAST
-    return [counted, *([f"fewer than {LEAST} of a cell give no interval"] if few else [])]
+    return f"{counted} (void: {words.together(void)})" if void else counted
+
+
+def _few(entries: Sequence[Entry]) -> list[str]:
+    """Return that repetitions are too few for intervals; none where nothing is valid."""
+    valid = [len(cell_outcome.valid(entry.cell)) for entry in entries]
+    few = any(valid) and min(valid) < LEAST
+    return [f"a cell has fewer than {LEAST}, too few for an interval"] if few else []
 
 
 def _limits(entries: Sequence[Entry]) -> str:
-    """Return the limits, each with its loads."""
+    """Return the limits, each with its loads; of variants, each with its own."""
     loads: dict[str, list[Load]] = {}
     for entry in entries:
-        if entry.cell.limit:
-            loads.setdefault(limits.subject(entry.cell.limit), []).append(entry.cell.cell.load)
+        if limit := entry.cell.limit:
+            of = f" ({entry.cell.cell.variant})" if entry.cell.cell.variant else ""
+            named = limits.subject(limit)
+            named = "nothing" if named == "none" else f"{named}{of}"
+            loads.setdefault(named, []).append(entry.cell.cell.load)
     places = {limit: _places(own) for limit, own in loads.items()}
     parts = [
-        f"{' or '.join(limit for limit in places if places[limit] == place)} {place}"
+        f"{place} {formatting.listed([limit for limit in places if places[limit] == place])}"
         for place in dict.fromkeys(places.values())
     ]
     return f"{formatting.sentence('; '.join(parts))}." if parts else ""

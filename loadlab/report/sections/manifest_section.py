@@ -78,8 +78,8 @@ def certificate(reference: CertificateReference | None) -> str:
     """Return the newest certificate of a run's hosts in words."""
     if reference is None:
         return (
-            "no certificate of hosts like these (ansible-playbook playbooks/certify.yml makes one "
-            "in about ten minutes)"
+            "hosts like these have no certificate (ansible-playbook playbooks/certify.yml makes "
+            "one in about ten minutes)"
         )
     count = formatting.plural(reference.tests, "test")
     untrue = [name for name in reference.failed if name not in reference.void]

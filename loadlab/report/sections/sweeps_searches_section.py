@@ -177,11 +177,14 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
     best, stopped = sweep.best, sweep.stopped
     if best is None:
         return f"{subject}: no level has a valid repetition."
-    highest = "" if stopped or best.value != sweep.levels[-1].value else "the highest level, "
-    text = (
-        f"{subject} answered the most, {formatting.rate(_most(sweep))} requests/s, at {highest}"
-        f"{', '.join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))}"
-    )
+    most = formatting.rate(_most(sweep))
+    highest = not stopped and best.value == sweep.levels[-1].value
+    at = ", ".join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))
+    text = f"{subject} answered the most, {most} requests/s, at {at}"
+    if highest and sweep.by == "rate":
+        text = f"{subject} answered {most} of {at}, the highest rate"
+    elif highest:
+        text += ", the highest level"
     left = ", ".join(formatting.number(value) for value in sweep.unmeasured)
     rest = f"; {left} not measured" if left else ""
     if stopped:

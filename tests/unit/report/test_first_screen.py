@@ -152,14 +152,17 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     (board,) = tiles.build(both, entries(both), {})
     assert board.limit.startswith("No limit was reached: ")
     assert " In a closed loop, limited by the server's 2 cores: 99 % busy. Next: " in board.limit
-    closed = replace(loop, cell=replace(loop.cell, load=replace(loop.cell.load, rate=None)))
-    (constant, *loops) = labels.entries([both.cells[0], closed], {})
-    (lines,) = key_facts.build([constant], loops, question="", hosts=["they share a machine"])
+    load = replace(loop.cell.load, mode="closed", rate=None)
+    loop = replace(loop, cell=replace(loop.cell, load=load))
+    (constant, *loops) = labels.entries([both.cells[0], loop], {})
+    shared = ["they share a machine"]
+    (lines,) = key_facts.build([constant], loops, question="", caveats=shared, certificate="")
     assert lines.facts == {
-        "Measured": "aiohttp on Gunicorn on /index: oha, 1,000/s, 5 s.",
-        "Trust": "1 of 1 repetition valid; fewer than 3 of a cell give no interval; they share a "
-        "machine.",
-        "Limit": "None at 1,000/s; the server's 2 cores in a closed loop.",
+        "Measured": "aiohttp on Gunicorn on /index: oha, 1,000/s; oha, closed loop, "
+        "64 connections, 5 s.",
+        "Trust": "1 of 1 repetition valid, but a cell has fewer than 3, too few for an interval "
+        "and they share a machine.",
+        "Limit": "At 1,000/s nothing; in a closed loop the server's 2 cores.",
     }
 
 
