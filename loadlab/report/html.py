@@ -157,7 +157,6 @@ class Facts(Block):
     """Names with their values."""
 
     facts: Mapping[str, str]
-    css: str = ""
 
 
 @dataclass(frozen=True)

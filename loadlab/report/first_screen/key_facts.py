@@ -40,7 +40,7 @@ def build(
         "Trust": " ".join(f"{text}." for text in (trust, certificate) if text),
         "Limit": _limits([*entries, *closed_loops]),
     }
-    return [Facts({name: text for name, text in facts.items() if text}, css="key")]
+    return [Facts({name: text for name, text in facts.items() if text})]
 
 
 def _measured(entries: Sequence[Entry]) -> str:

@@ -184,8 +184,9 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
 
 def _at(summary: Summary, entry: Entry) -> str:
     """Return the rate of the cell's figures, where the first tile has another."""
-    asked = f"at {formatting.asked(entry.cell.cell.load)} requests/s"
-    return asked if trial(summary.curves, entry) else ""
+    if trial(summary.curves, entry) is None:
+        return ""
+    return f"at {formatting.asked(entry.cell.cell.load)} requests/s"
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
