@@ -216,10 +216,11 @@ class Kind:
     def more_repetitions(self, run_dir: Path) -> str:
         """Return the command that measures as many repetitions, or as long, once more."""
         plan = plan_document.read(run_dir).plan
-        more = f"repetitions={_doubled(plan.options.repetitions)}"
-        if plan.gate or plan.matrix:
-            more = f"budget={plan.options.budget}"
-        return f"{self.resume_command(run_dir)} -e {more}"
+        return f"{self.resume_command(run_dir)} -e {self.more(plan)}"
+
+    def more(self, plan: Plan) -> str:
+        """Return the option that measures as much once more."""
+        return f"repetitions={_doubled(plan.options.repetitions)}"
 
 
 def _doubled(repetitions: int) -> int:

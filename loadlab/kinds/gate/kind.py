@@ -110,6 +110,9 @@ class GateKind(StudyKind):
         verdict = documents.read_or_none(run.verdict, Verdict)
         return [*(words.lines(verdict) if verdict else []), *headlines]
 
+    def more(self, plan: Plan) -> str:
+        return f"budget={plan.options.budget}"
+
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         assert plan.gate is not None
         if plan.gate.baseline:

@@ -89,6 +89,9 @@ class MatrixKind(StudyKind):
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)
         return words.lines(verdict) if verdict else [*headlines]
 
+    def more(self, plan: Plan) -> str:
+        return f"budget={plan.options.budget}"
+
     def next_steps(self, run: RunDir, plan: Plan) -> list[str]:
         resume = self.resume_command(run.path)
         return [f"Next: {resume} -e budget={plan.options.budget}  # more blocks, if undecided"]
