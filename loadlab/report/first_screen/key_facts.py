@@ -48,14 +48,14 @@ def _measured(entries: Sequence[Entry]) -> str:
     paced = list(dict.fromkeys(map(labels.load, loads)))
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
     connections = list(dict.fromkeys(map(labels.connections, loads)))
+    stacks = _listed([entry.name for entry in entries], "stacks")
+    paths = _listed([entry.path for entry in entries], "endpoints")
     parts = [
-        f"{_listed([entry.name for entry in entries], 'stacks')} on "
-        f"{_listed([entry.path for entry in entries], 'endpoints')}",
         "; ".join(paced) if len(paced) <= _NAMED else f"{len(paced)} loads",
         *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
     ]
-    return f"{': '.join([parts[0], ', '.join(parts[1:])])}."
+    return f"{stacks} on {paths}: {', '.join(parts)}."
 
 
 def _listed(names: Sequence[str], of: str) -> str:

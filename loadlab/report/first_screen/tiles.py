@@ -131,8 +131,9 @@ def _limit(summary: Summary, entry: Entry) -> str:
     ]
     if own.limit.code != "none" or not saturated:
         return limits.whole(own)
-    known = trial(summary.curves, entry) or trial(summary.searches, entry)
-    text = limits.sentence(own) if known else limits.whole(own)
+    highest = trial(summary.curves, entry) or trial(summary.searches, entry)
+    # What to measure next would be the highest rate.
+    text = limits.sentence(own) if highest else limits.whole(own)
     return f"{text} In a closed loop, {saturated[0][:1].lower()}{saturated[0][1:]}"
 
 
