@@ -118,15 +118,19 @@ class _Builder:
         if self._manifest is None:
             return []
         shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
-        is_open = self._manifest.certificate is None and not self._run.certificate.exists()
+        reference = self._manifest.certificate
+        is_open = reference is None and not self._run.certificate.exists()
         return [
             *(["the hosts share a machine with others"] if shared else []),
             *([manifest_section.certificate(None)] if is_open else []),
         ]
 
     def _certificate(self) -> str:
-        reference = self._manifest and self._manifest.certificate
-        return formatting.sentence(manifest_section.certificate(reference)) if reference else ""
+        """Return the newest certificate of the hosts; empty without, and where the run is one."""
+        reference = self._manifest.certificate if self._manifest else None
+        if reference is None or self._run.certificate.exists():
+            return ""
+        return formatting.sentence(manifest_section.certificate(reference))
 
     def _entries(self, purpose: str) -> list[Entry]:
         chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
