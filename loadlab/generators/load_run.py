@@ -418,7 +418,7 @@ def _options(inputs: LoadRunInput, share: split.Share, at: int, folder: str, sec
         # Later requests of a session need values of its answers; its first stands for all.
         "MIX": "; ".join(
             f"{_assigned(_verification(kind, load))}; {shlex.join(['verify', _body_file(kind)])}"
-            for kind in (() if load.session else inputs.mix)
+            for kind in (() if load.session else _verified(inputs))
         ),
         "STATUS_URL": inputs.status,
         # URLs have no spaces.
@@ -479,6 +479,17 @@ def _mix(inputs: LoadRunInput, load: Load) -> list[Kind]:
             body_bytes=kind.answer.body_bytes,
             body_file=_body_file(kind) if kind.answer.sha256 and not load.session else None,
         )
+        for kind in inputs.mix
+    ]
+
+
+def _verified(inputs: LoadRunInput) -> list[MixKind]:
+    """Return the kinds of a mix whose answers are verified: of each stack that is up."""
+    own = urlsplit(inputs.url).netloc
+    servers = [urlsplit(lane.url).netloc for lane in inputs.lanes] or [own]
+    return [
+        replace(kind, url=urlsplit(kind.url)._replace(netloc=server).geturl())
+        for server in servers
         for kind in inputs.mix
     ]
 

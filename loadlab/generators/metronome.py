@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,16 +65,19 @@ NAME = metronome_files.NAME
 SATURATION = "saturation"
 
 
-def of_lane(folder: Path, load: Load) -> tuple[Measurement, set[str]]:
+def of_lane(
+    folder: Path, load: Load, kinds: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Measurement, set[str]]:
     """Return the Measurement of one lane from its own files, and the names of the files beside.
 
-    ``load``: of each lane. Raises GeneratorError as measure does.
+    ``load``: of each lane; ``kinds``: of its mix. Raises GeneratorError as measure does.
     """
     summary = read_summary(folder / OUTPUT)
+    _refuse_other_mix(summary, kinds)
     if load.rate is None:
         return _of_closed_loop(folder, summary, load)
     # The lanes share the schedule of all.
-    schedule = _schedule(load, summary.lanes)
+    schedule = dataclasses.replace(_schedule(load, summary.lanes), kinds=kinds)
     share = schedule.scheduled / summary.lanes
     if abs(summary.scheduled - share) >= 1:
         raise GeneratorError(
@@ -185,12 +189,14 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
             f"{OUTPUT} is of {arrivals or 'constant'} arrivals, not of "
             f"{schedule.arrivals or 'constant'} ones"
         )
-    # In their order, which numbers them.
-    if [*summary.weights.items()] != [*schedule.kinds.items()]:
-        raise GeneratorError(
-            f"{OUTPUT} is of a mix {summary.weights}, not of {dict(schedule.kinds)}"
-        )
+    _refuse_other_mix(summary, schedule.kinds)
     return _measure(folder, summary, schedule)
+
+
+def _refuse_other_mix(summary: Summary, kinds: Mapping[str, int]) -> None:
+    # In their order, which numbers them.
+    if [*summary.weights.items()] != [*kinds.items()]:
+        raise GeneratorError(f"{OUTPUT} is of a mix {summary.weights}, not of {dict(kinds)}")
 
 
 def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measurement, str]:
@@ -201,6 +207,9 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
     counts = np.array([own.totals.outcomes for own in reader.kinds])
     if reader.kinds and counts.sum(axis=0).tolist() != outcomes:
         raise GeneratorError(f"{name} does not say of which kind each request is")
+    # Another load says it in its shape.
+    if summary.lanes > 1 and reader.mix_off:
+        raise GeneratorError(f"{name} has {reader.mix_off} blocks of the mix with other counts")
     whole = _Share(
         summary.sent,
         summary.scheduled,
@@ -216,7 +225,8 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         _counted(reader, whole, summary, schedule.duration_s, span_s),
         kinds={
             kind.name: _counted(own, _of_kind(own, kind), summary, schedule.duration_s, span_s)
-            for kind, own in zip(summary.kinds, reader.kinds, strict=True)
+            # A closed loop has none of each.
+            for kind, own in zip(summary.kinds if reader.kinds else (), reader.kinds, strict=True)
         },
         per_second=msgspec.structs.replace(
             # In place of a status the reader gives whether the answer was right.
@@ -475,9 +485,9 @@ def _schedule(load: Load, lanes: int, rate: float | None = None) -> Schedule:
 def _measured(
     folder: Path, load: Load, answer: Answer, thresholds: Thresholds
 ) -> tuple[Measurement, set[str]]:
-    if load.lanes is not None:
-        return of_lane(folder, load)
     kinds = answer.kinds if len(answer.kinds) > 1 else {}
+    if load.lanes is not None:
+        return of_lane(folder, load, kinds)
     schedule = dataclasses.replace(_schedule(load, 1), kinds=kinds)
     measurement, name = measure(folder, schedule)
     return measurement, {name}

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import metronome
-from loadlab.model import Item, Load, Reason
+from loadlab.model import Item, Load, Reason, kinds_of
 from loadlab.plan import cell_ids
 from loadlab.plan.experiments import Stacks
 from loadlab.reasons.validity_reasons import CAUSES
@@ -69,5 +69,7 @@ def _obstacles(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) ->
             yield Reason(code="lanes_no_application", facts={"framework": item.cell.framework})
         if (app.database or "none") != "none":
             yield Reason(code="lanes_own_database", facts={"framework": item.cell.framework})
-        elif "database" in contracts[item.cell.endpoint].needs and not app.pool_size:
+        elif not app.pool_size and any(
+            "database" in contracts[name].needs for name in kinds_of(item.cell.endpoint)
+        ):
             yield Reason(code="lanes_sessions", facts={"framework": item.cell.framework})

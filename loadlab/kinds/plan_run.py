@@ -23,6 +23,7 @@ from loadlab.plan import (
     check_options,
     cross_check,
     load_files,
+    mix,
     needs,
     records,
     repeats,
@@ -79,6 +80,7 @@ def _plan(request: Request) -> Plan:
     budget.seconds(planned.options.budget)
     draft = Draft(request=request, run=run, study=study, cells=planned)
     planned = kind.schedule(draft)
+    mix.refuse_unread(planned.options, items(planned.experiments))
     # A certificate has none.
     if kind.cross_checks and not (study and any(cell.expectation for cell in study.cells)):
         planned = cross_check.beside(planned, by_generator=request.cross_check)

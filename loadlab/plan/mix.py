@@ -1,8 +1,12 @@
 """The option mix: read it, and refuse it where a load cannot have it."""
 
 import re
+from collections.abc import Iterable
 
-from loadlab.model import GivenOptions, Options
+from msgspec.structs import replace
+
+from loadlab.generators import registry
+from loadlab.model import GivenOptions, Item, Options, kinds_of
 from loadlab.plan import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
@@ -58,10 +62,19 @@ def refuse_beside(values: GivenOptions) -> None:
 
 
 def refuse(options: Options) -> None:
-    """Raise PlanError for a mix that the generator or its records cannot keep."""
-    if options.mix is None:
+    """Raise PlanError for a mix of which no record could be kept."""
+    # A closed loop may become a lane of a generator that reads it, see refuse_unread().
+    if options.mix is None or OPTION not in registry.get(options.generator).options:
         return
     requests = request_records.requests_due(options)
-    request_records.refuse_unread(options, OPTION, "sends one kind of request")
     request_records.refuse_unrecorded(options, OPTION, "the kind of a request is")
     request_records.refuse_beyond(options, OPTION, f"{requests:,.0f} requests", requests)
+
+
+def refuse_unread(options: Options, planned: Iterable[Item]) -> None:
+    """Raise PlanError where the generator of an item cannot send its mix."""
+    for item in planned:
+        cell = item.cell
+        if len(kinds_of(cell.endpoint)) > 1 and not (cell.load.session or cell.load.replay):
+            own = replace(options, generator=cell.load.generator)
+            request_records.refuse_unread(own, OPTION, "sends one kind of request")

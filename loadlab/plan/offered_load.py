@@ -38,7 +38,7 @@ def lanes(
                 **{key: getattr(lane, key) for key in kept},
                 "dir": str(RunDir(run_dir).repetition(lane.cell_id, lane.repetition).path),
                 "url": (served.tls_url if lane.cell.load.tls else served.url)
-                + endpoints[lane.cell.endpoint].path,
+                + endpoints[next(iter(kinds_of(lane.cell.endpoint)))].path,
                 "status": served.status,
                 "units": served.units,
             },

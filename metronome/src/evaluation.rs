@@ -277,6 +277,7 @@ impl Evaluation {
     pub fn add(&mut self, record: &Record) -> io::Result<()> {
         if let Some(yields) = &mut self.yields {
             yields.add(record);
+            self.load.kinds[usize::from(record.kind)][0] += 1;
             // Due when it is sent.
             if let Output::Seconds(seconds) = &mut self.output {
                 seconds.add(record.sent, record, 0)?;

@@ -3,7 +3,8 @@
 use crate::arrivals::Random;
 
 /// The order of a load's requests. Of a mix, each block of as many requests as the weights add up to
-/// has every kind as often as its weight, in an order that the seed decides.
+/// has every kind as often as its weight, in an order that the seed decides. It begins again at its
+/// end, as a closed loop sends any number.
 #[derive(Clone, Debug)]
 pub struct Mix {
     /// Of one request: empty.
@@ -42,9 +43,10 @@ impl Mix {
 
     /// The number of the request that is sent as the `place`th, from 0; of a mix of its kind.
     pub fn request(&self, place: u64) -> usize {
-        self.order
-            .get(place as usize)
-            .map_or(0, |&request| request as usize)
+        match self.order.len() {
+            0 => 0,
+            all => self.order[place as usize % all] as usize,
+        }
     }
 
     /// How often each of so many requests is among the first `scheduled`.

@@ -21,6 +21,8 @@ const MOST_LANES: usize = 16;
 const MOST_KINDS: usize = 16;
 /// Entries of `kinds` that the requests of a log are like.
 const MOST_LIKE: usize = 64;
+/// Requests of a closed loop after which the order of its kinds begins again.
+const CLOSED_ORDER: u64 = 1 << 17;
 /// Sum of the weights of the kinds.
 const MOST_WEIGHT: u64 = 1000;
 const MOST_KEPT: u64 = 20_000_000;
@@ -805,14 +807,20 @@ impl Plan {
                  {MOST_KEPT}"
             ));
         }
-        if kinds.len() > 1 && !keeps_rows {
+        if kinds.len() > 1 && !keeps_rows && closed.is_none() {
             return Err(format!(
                 "kinds has {} entries; it must have 1 unless a row is kept for each request, which \
-                 are at most {MOST_KEPT}, of a rate",
+                 are at most {MOST_KEPT}, or in a closed loop",
                 kinds.len()
             ));
         }
         let replays = replay.is_some();
+        // Whole blocks.
+        let ordered = if is_closed {
+            CLOSED_ORDER - CLOSED_ORDER % sum.max(1)
+        } else {
+            0
+        };
         let (mix, times) = match replay {
             Some(replay) => (Mix::of(replay.order), Some(replay.times)),
             None if is_session => (
@@ -820,7 +828,7 @@ impl Plan {
                 arrivals.times(&Rate::new(rate, duration_s), &ramp),
             ),
             None => (
-                Mix::new(&weights, mix_seed, scheduled),
+                Mix::new(&weights, mix_seed, scheduled.max(ordered)),
                 arrivals.times(&Rate::new(rate, duration_s), &ramp),
             ),
         };

@@ -108,6 +108,46 @@ fn each_kind_has_its_request_and_its_right_answer() {
 }
 
 #[test]
+fn the_lanes_of_a_closed_loop_have_the_weights() {
+    let answers = |counts: Arc<Mutex<BTreeMap<u8, u64>>>| {
+        Server::start_with(read_path, move |exchange| {
+            let letter = ASKED.with(Cell::get);
+            *counts.lock().unwrap().entry(letter).or_insert(0) += 1;
+            exchange.answer(match letter {
+                b'a' => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+                b'b' => b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world",
+                _ => b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n".as_slice(),
+            })
+        })
+    };
+    let asked: [Arc<Mutex<BTreeMap<u8, u64>>>; 2] = Default::default();
+    let servers = asked.clone().map(answers);
+    let mut plan = load("");
+    plan.lanes = ["base", "head"]
+        .into_iter()
+        .zip(servers.iter().map(Server::url))
+        .collect();
+    plan.kinds = KINDS;
+    plan.turns = r#", "slice_s": 0.1, "mix_seed": 3"#;
+    plan.closed = true;
+    for (lane, asked) in plan.play_lanes().iter().zip(&asked) {
+        let asked: Vec<u64> = asked.lock().unwrap().values().copied().collect();
+        let kinds: &Vec<tinyjson::JsonValue> = lane.json["kinds"].get().unwrap();
+        let sent = |kind: &tinyjson::JsonValue| *kind["scheduled"].get::<f64>().unwrap() as u64;
+        assert_eq!(kinds.iter().map(sent).collect::<Vec<u64>>(), asked);
+        let sum: u64 = asked.iter().sum();
+        assert_eq!(lane.outcome("right"), sum);
+        assert!(sum > 200);
+        for (count, weight) in asked.iter().zip([14, 5, 1]) {
+            assert!(count.abs_diff(sum / 20 * weight) <= weight, "{asked:?}");
+        }
+    }
+    // It begins again at its end.
+    let mix = Mix::new(&[14, 5, 1], 3, 40);
+    assert!((0..40).all(|place| mix.request(place) == mix.request(place + 80)));
+}
+
+#[test]
 fn a_mix_that_cannot_be_is_refused() {
     let mut right = load("http://127.0.0.1:1");
     right.kinds = KINDS;

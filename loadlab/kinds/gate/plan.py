@@ -34,6 +34,7 @@ from loadlab.model import (
     Verdict,
 )
 from loadlab.model.base import Above0, NotNegative, Positive
+from loadlab.plan import mix
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
@@ -50,7 +51,8 @@ _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
     **dict.fromkeys(("slo", "ramp"), "all variants are measured at one rate. Give -e rate="),
 }
-# Options that may have several values, of which a comparison has one; the endpoint must be named.
+# Options that may have several values, of which a comparison has one. The endpoint must be named
+# where there is no mix.
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
 # What a head shares with a baseline: fields of a cell, and those of its load but for the last.
 _SAME = ("endpoint", "network")
@@ -88,7 +90,13 @@ def study(root: Path, options: GivenOptions) -> Study:
             "both."
         )
     compared_options.refuse_options(options, "variants", "beside base and head", _REFUSED)
-    for name in _OF_ONE:
+    is_mixed = mix.OPTION in options
+    if is_mixed and not options.get("rate") and BASELINE not in options:
+        raise PlanError(
+            "rate: none was given. Without one it is a fraction of what base serves of one kind of "
+            "request in a closed loop, and a mix has several. Give it with -e rate=<requests/s>."
+        )
+    for name in _OF_ONE[is_mixed:]:
         value = options.get(name, [] if name == "endpoint" else "")
         values = value if isinstance(value, list) else str(value).split(",")
         compared_options.refuse_several("variants", name, values)
@@ -280,7 +288,9 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
 
     ``options``: those of the user. The base has two lanes, its own and that of the A/A control.
     """
-    if apart(root, planned) is not None:
+    reason = apart(root, planned)
+    compared_options.refuse_apart(planned.options, "variants", reason)
+    if reason is not None:
         return planned
     rule, study = methods.read(GateRule, root), planned.study
     assert study is not None

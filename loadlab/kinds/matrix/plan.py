@@ -149,7 +149,9 @@ def as_matrix(draft: Draft) -> PlannedCells:
     planned = draft.cells
     matrix = _matrix(draft.study, planned, rule)
     most = _lanes(draft.request.root, planned, matrix, rule)
-    if not isinstance(most, Reason):
+    if isinstance(most, Reason):
+        compared_options.refuse_apart(planned.options, "candidates", most)
+    else:
         planned = _in_lanes(planned, rule, options)
         matrix = replace(_matrix(draft.study, planned, rule), lanes=most)
         _refuse_short(matrix, rule)
@@ -280,7 +282,7 @@ def _references(candidate: Candidate, candidates: Mapping[str, Candidate]) -> li
 def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:
     """Return candidate -> cell_id. Raises PlanError where several endpoints are measured."""
     assert planned.study is not None
-    if len(planned.endpoints) > 1:
+    if len(planned.endpoints) > 1 and planned.options.mix is None:
         raise PlanError(
             f"endpoint: candidates are compared at one endpoint, and {named.cells[0].name} is "
             f"measured by {', '.join(planned.endpoints)}. Give one with -e endpoint=<name>."

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from loadlab.kinds.study.study_files import shared
 from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
 from loadlab.model.study import ScaledStudy
-from loadlab.plan import ablation, cells, check_options, experiments, user_options
+from loadlab.plan import ablation, cells, check_options, experiments, mix, user_options
 from loadlab.plan.experiments import PlannedCells, Stacks, plan_cells
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.modes.stopping import OBSERVED
@@ -54,7 +54,9 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         own_names = () if study.candidates else entry.options.keys() - entry.derived
         unused.append((own_names, planned.options.generator))
     checked = ask.cross_check and first is not None and first.cross_check
-    user_options.refuse_unused(ask.user, filled, f"the {_title(study)}", unused, checked)
+    # The lanes that candidates become may send a mix.
+    names = [name for name in ask.user if not (study.candidates and name == mix.OPTION)]
+    user_options.refuse_unused(names, filled, f"the {_title(study)}", unused, checked)
     if first is None:
         raise PlanError(f"{_title(study)}: it has no cell at the scale {study.scale}.")
     try:

@@ -38,6 +38,16 @@ def test_lanes_share_the_rate_and_the_load() -> None:
             assert item.cell.load.fraction == pytest.approx(0.3 / 3)
 
 
+def test_lanes_have_a_mix() -> None:
+    planned = plan(endpoint=None, mix="index:70,agents:30")
+    (lanes,) = planned.lanes
+    own = items(planned.experiments)
+    # The closed loop of each is part of its load.
+    assert {item.cell_id for item in own} == {*lanes}
+    assert {item.cell.endpoint for item in own} == {"index:70,agents:30"}
+    assert [*planned.endpoints] == ["index", "agents"]
+
+
 @pytest.mark.parametrize(
     ("given", "words_of_reason"),
     [

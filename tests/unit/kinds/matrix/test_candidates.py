@@ -12,7 +12,7 @@ from loadlab.kinds.matrix.candidates import candidates
 from loadlab.model import Candidate
 from loadlab.plan import check_options, schedule
 from loadlab.plan.modes.matrix_order import Matrix
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.schedule import Switch
 from loadlab.run.errors import PlanError
 from tests.unit import builders
@@ -149,6 +149,14 @@ def test_each_candidate_is_one_closed_loop_of_a_stack_of_its_own() -> None:
         assert (named.cell_id, named.stack) == (item.cell_id, item.stack)
         assert (named.workers, named.threads) == (item.cell.workers, item.cell.threads)
     assert msgspec.json.decode(msgspec.json.encode(plan), type=type(plan)) == plan
+
+
+def test_candidates_may_have_a_mix() -> None:
+    plan = builders.plan(framework="flask", mix="hello:3,index:1", matrix=1)
+    assert plan.together > 1
+    own = items(plan.experiments)
+    assert {item.cell.load.generator for item in own} == {"metronome"}
+    assert {item.cell.endpoint for item in own} == {"hello:3,index:1"}
 
 
 @pytest.mark.parametrize(
