@@ -484,3 +484,17 @@ def test_stacks_side_by_side_share_a_load_and_have_records_of_their_own() -> Non
     assert planned.expected_s == 40 + 0.5 + 4
     alone = variables(run(CONSTANT).offers[0])
     assert (alone["LANES"], alone["SATURATE"]) == ("", "")
+    answer = {"status": 200, "sha256": "cd", "body_bytes": 5, "wire_bytes": 99}
+    mix = [
+        {"name": name, "weight": 1, "url": f"http://x/{name}", "request": {}, "answer": answer}
+        for name in ("index", "new")
+    ]
+    mixed = variables(run(load, lanes=lanes, mix=mix).offers[0])
+    # Each kind of each stack.
+    assert [part.split()[0] for part in mixed["MIX"].split("; ")[::2]] == [
+        f"URL=http://10.0.0.1:820{place}/{name}" for place in (2, 1) for name in ("index", "new")
+    ]
+    for command in ("MEASURE", "SATURATE"):
+        plan = json.loads(shlex.split(mixed[command])[-1])
+        assert [kind["path"] for kind in plan["kinds"]] == ["/index", "/new"]
+        assert "mix_seed" in plan["schedule"]

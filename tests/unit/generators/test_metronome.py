@@ -319,6 +319,19 @@ def test_each_kind_of_a_mix_has_its_own_figures() -> None:
     assert merge.merge([measurement, measurement]).kinds["fast"].unsent == 56
 
 
+def test_a_lane_has_the_kinds_of_its_mix() -> None:
+    load = replace(LANE, rate=40, duration_s=1, connections=4, lanes=LaneTurns(closed_s=1))
+    folder, weights = FIXTURES / "mixed_lane", {"short": 3, "long": 1}
+    lane, _ = metronome.of_lane(folder, load, weights)
+    assert {name: own.ok for name, own in lane.kinds.items()} == {"short": 30, "long": 10}
+    assert present(lane.saturated).right > 0
+    with pytest.raises(GeneratorError, match="is of a mix {'short': 3, 'long': 1}, not of {}"):
+        metronome.of_lane(folder, load)
+    # As if two kinds of four were long.
+    with pytest.raises(GeneratorError, match="is of a mix"):
+        metronome.of_lane(folder, load, {"short": 1, "long": 1})
+
+
 def test_a_mix_that_was_not_sent_is_told() -> None:
     """As if 13 requests of 20 were to be fast."""
     reader, _ = metronome_files.read(
