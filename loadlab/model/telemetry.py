@@ -312,6 +312,16 @@ class FunctionFraction(Record, kw_only=True, frozen=True):
     fraction: Fraction  #: Fraction of the samples that did not wait, 0 to 1.
 
 
+class KindCpu(Record, kw_only=True, frozen=True):
+    """The part of the samples that did not wait which a kind of request has."""
+
+    name: str | None  #: Name of the kind; null for the samples of no kind.
+    #: Fraction of the samples, 0 to 1; null where no sample has a function named after the kind.
+    fraction: Fraction | None
+    #: 95 % interval of fraction, for the sampling error of these samples; absent without it.
+    interval: Annotated[list[Fraction], Meta(min_length=2, max_length=2)] | None = None
+
+
 class PySpyProfile(Record, kw_only=True, frozen=True):
     """Stack samples of one worker of the application, by py-spy, 100 a second."""
 
@@ -331,3 +341,7 @@ class PySpyProfile(Record, kw_only=True, frozen=True):
     native: bool  #: Whether the stacks contain native frames in addition to Python's.
     #: Innermost functions of the samples that did not wait, in descending order of samples.
     top: list[FunctionFraction]
+    #: Each kind of request by the function or class of the application that is named after it, the
+    #: samples of no kind last; absent of one kind of request, where all samples waited, and where
+    #: profile.log names no files of the application.
+    kinds: list[KindCpu] | None = None

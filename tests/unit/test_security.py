@@ -489,7 +489,7 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
         purpose="py_spy",
         base=first.cell_id,
         cell_id=f"{first.cell_id}-py-spy",
-        py_spy=pyspy.figures(pyspy.read(stacks)),
+        py_spy=pyspy.figures(pyspy.read(stacks), ["main", EVIL], ["/app.py"]),
     )
     for result in (failed, profile):
         repetition = RunDir(run).repetition(result.cell_id, result.repetition)
@@ -501,6 +501,7 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
     page = render(template, report.build(run)).decode()
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
     assert "Flame graph" in page
+    assert "CPU by kind of request" in page
     # Its one script is the page's own, which the policy names by its hash.
     script, style = (
         template.with_name(f"report.{kind}").read_text().strip() for kind in ("js", "css")

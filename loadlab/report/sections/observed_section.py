@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadlab.model import CellSummary, KernelTrace, PySpyProfile, TracedService
+from loadlab.model import CellSummary, KernelTrace, KindCpu, PySpyProfile, TracedService
 from loadlab.reasons.limit_reasons import SERVICES
-from loadlab.report.html import Block, Column, Figure, Heading, Number, Text, link, table
+from loadlab.report.html import (
+    Block,
+    Column,
+    Figure,
+    Heading,
+    Link,
+    Number,
+    Table,
+    Text,
+    link,
+    table,
+)
 from loadlab.report.plots import flamegraph
 from loadlab.run import documents, formatting
 from loadlab.run.run_dir import HERE
@@ -53,7 +64,31 @@ def flame_graph(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) 
             open=False,
             sources=source,
         ),
+        *([_kinds(rep.py_spy.kinds, source)] if rep.py_spy.kinds else []),
     ]
+
+
+_KIND: Sequence[Column[KindCpu]] = [
+    Column("request", lambda part: part.name or "none: the server, the framework, other functions"),
+    Column("share", lambda part: (
+        f"no function named {part.name} is in the profile" if part.fraction is None
+        else formatting.percent(part.fraction))),
+    Column("95 % interval", lambda part: formatting.span(*part.interval or (None, None))),
+]  # fmt: skip
+
+
+def _kinds(kinds: Sequence[KindCpu], sources: Sequence[Link]) -> Table:
+    """Return the table of what each kind of request has of a profile."""
+    return table(
+        "Samples that did not wait, by the function or class of the application that is named "
+        "after the request, with all that it called. A function that is not in the profile has "
+        "another name or is too short for 100 samples each second. Intervals are for the sampling "
+        "error, of requests that compute for less than 10 ms.",
+        _KIND,
+        kinds,
+        title="CPU by kind of request",
+        sources=sources,
+    )
 
 
 def _profiled(profile: PySpyProfile) -> str:

@@ -209,7 +209,7 @@ def _observed(
     raw = {CELL, RepetitionDir(rep_dir).server_telemetry.name} | processes.raw(rep_dir)
     fields: dict[str, Any] = {}
     if setup.purpose == "py_spy":
-        profile = fields["py_spy"] = pyspy.reduce(rep_dir)
+        profile = fields["py_spy"] = pyspy.reduce(rep_dir, setup.cell.kinds)
         raw |= {PROFILE, PROFILE_LOG}
         if profile.gil_fraction is not None:
             raw.add(LOCK_PROFILE)

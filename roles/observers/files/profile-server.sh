@@ -7,7 +7,7 @@
 #
 # Writes profile.txt, one line per call stack: its frames from the outermost inwards, separated by semicolons, and
 # the number of samples; gil.txt, the same of the thread that held Python's global lock (GIL), and a last line "#" with
-# the number of times that this was looked for; and profile.log, py-spy's messages.
+# the number of times that this was looked for; and profile.log, the application's Python files and py-spy's messages.
 set -u
 mkdir -p "$DIR" && cd "$DIR" || exit 1
 spy=/opt/loadlab/profiler/venv/bin/py-spy
@@ -39,6 +39,8 @@ for native in --native ''; do
     rm -f profile.txt
 done
 [ -e profile.txt ] || exit 1
+# Frames of these files are the application's.
+(cd "$(systemctl show --property=WorkingDirectory --value loadlab-app)" && find . -name '*.py' | sed 's/^\./own: /')
 [ "$LOCK_SECONDS" = 0 ] ||
     { "$spy" record --pid "$busiest" --format raw --output gil.part --idle --gil --function \
         --rate "$RATE" --duration "$LOCK_SECONDS" && echo "# $((RATE * LOCK_SECONDS))" >>gil.part && mv gil.part gil.txt; }

@@ -679,8 +679,10 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
         f"{beta}-wrk-closed-c64-5s-w2s-closed_loop",
     }
     # Of a mix there is one cell, which has no closed loop.
-    (mixed,) = ids(framework="alpha", rate=99.5, mix="/index:70, agents:25")
+    mix: dict[str, Any] = {"framework": "alpha", "rate": 99.5, "mix": "/index:70, agents:25"}
+    (mixed,) = ids(**mix)
     assert mixed.endswith("-mix2-18d37c83-production-lan-metronome-99.5rps-c64-30s-w10s")
+    assert ids(**mix, profile=True) == {mixed, f"{mixed}-py_spy"}
     sizes = {"workers": 2, "threads": 8, "backlog": 64, "upstream_keepalive": False}
     assert ids(framework="alpha", generator="python-bounded", python_keepalive=False, **sizes) == {
         "alpha-gunicorn-unix-http-gthread-2workers-8threads-unkept-b64-book-production-lan-python-bounded-1000requests-c1000-nofile1024-unreused"

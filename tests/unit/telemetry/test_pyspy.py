@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.model import FunctionFraction, PySpyProfile
+from loadlab.model import FunctionFraction, KindCpu, PySpyProfile
 from loadlab.report.plots import flamegraph
 from loadlab.run import run_dir
 from loadlab.run.errors import ResultError
@@ -122,6 +122,53 @@ def test_the_lock_is_held_in_a_part_of_the_looks(tmp_path: Path) -> None:
     (tmp_path / run_dir.LOCK_PROFILE).write_text("run (asyncio/runners.py:160) 30\n")
     with pytest.raises(ResultError, match=r"gil.txt does not end with the number of looks"):
         pyspy.reduce(tmp_path)
+
+
+# As py-spy 0.4.3 wrote the lab's Tornado, whose handlers are classes; shortened.
+TASK = f"{LOOP};Handle._run (asyncio/events.py:78);task_step (_asynciomodule.c:2990)"
+EXECUTE = f"{TASK};RequestHandler._execute (tornado/web.py:1958)"
+TORNADO = f"""\
+{LOOP};{WAITING} 100
+{EXECUTE};Index.get (app.py:64);Handler.finish_json (app.py:58);send (libc.so.6) 20
+{EXECUTE};RenderTable.get (app.py:92);RequestHandler.render (tornado/web.py:1001) 30
+{EXECUTE};Lookup.get (app.py:128);lookup (work.py:133) 40
+{EXECUTE};write (tornado/iostream.py:519) 7
+{TASK} 3
+"""
+# And its Bottle, whose handlers are functions behind decorators.
+WSGI = "Bottle.__call__ (bottle.py:1131);JSONPlugin.apply.<locals>.wrapper (bottle.py:2023)"
+BOTTLE = f"""\
+{WSGI};index (app.py:21);lookup (app.py:76) 20
+{WSGI};render_table (app.py:47);SimpleTemplate.execute (bottle.py:4244);<module> (table.tpl:1) 30
+{WSGI};make.<locals>.lookup (shop/views.py:9);lookup (work.py:133) 40
+{WSGI};write (bottle.py:1) 10
+"""
+
+
+@pytest.mark.parametrize("text", [TORNADO, BOTTLE])
+def test_a_kind_of_request_has_the_samples_of_its_handler(tmp_path: Path, text: str) -> None:
+    kinds = ["/index", "render_table", "lookup", "write", "module"]
+    (tmp_path / run_dir.PROFILE).write_text(text)
+    log = tmp_path / run_dir.PROFILE_LOG
+    log.write_text("process 7: python3\nown: /app.py\nown: /src/shop/views.py\npy-spy> done\n")
+    # Another file's write is not the application's, nor is a module a function.
+    shares = pyspy.reduce(tmp_path, kinds).kinds or []
+    assert [(share.name, share.fraction) for share in shares] == [
+        *[("/index", 0.2), ("render_table", 0.3), ("lookup", 0.4), ("write", None)],
+        *[("module", None), (None, 0.1)],
+    ]
+    # Of 30 in 100, as Clopper and Pearson have it.
+    assert shares[1].interval == pytest.approx([0.2124, 0.3998], abs=1e-4)
+    # A handler that only waits computes nothing, and is there.
+    (tmp_path / run_dir.PROFILE).write_text(
+        f"{text}{EXECUTE};write (app.py:1);poll (libc.so.6) 9\n"
+    )
+    waited = (pyspy.reduce(tmp_path, kinds).kinds or [])[3]
+    assert waited == KindCpu(name="write", fraction=0, interval=waited.interval)
+    # There is nothing to divide of one kind, and nothing to tell without the files.
+    assert pyspy.reduce(tmp_path, ["index"]).kinds is None
+    log.write_text("process 7: python3\n")
+    assert pyspy.reduce(tmp_path, kinds).kinds is None
 
 
 def test_the_depth_has_the_interval_of_a_median() -> None:
