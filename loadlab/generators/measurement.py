@@ -80,7 +80,7 @@ class Measurement:
     #: Of a mix, endpoint -> the part of the measurement that is of this kind of request, with its
     #: counts, rates, latencies and waited alone; empty of one endpoint.
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
-    #: Of each second of a ramp that has level stages; empty of another load.
+    #: Of each second of a ramp; empty of another load.
     answers: Sequence[SecondAnswers] = ()
     #: Of one connection, when each request that was sent was due, µs from the begin; empty of
     #: several.

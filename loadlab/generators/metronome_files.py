@@ -398,7 +398,7 @@ class Reader:
         self._order: list[Integers] = []
         self._dues: list[Integers] = []
         self._services: list[Integers] = []
-        self._staged = _Staged(schedule) if _has_stages(schedule) else None
+        self._staged = _Staged(schedule) if schedule.arrivals and schedule.arrivals.ramp else None
 
     def add(self, block: Block) -> None:
         """Add the records of a block. Raises GeneratorError for an unknown outcome."""
@@ -453,7 +453,7 @@ class Reader:
 
     @property
     def answers(self) -> list[SecondAnswers]:
-        """Each second of a ramp that has stages; none of another load, and without records."""
+        """Each second of a ramp; none of another load, and without records."""
         return self._staged.seconds() if self._staged and self._staged.rows else []
 
     def _add_kinds(self, block: Block) -> None:
@@ -505,11 +505,6 @@ class Reader:
         is_right = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
         number = np.full(len(us), self._schedule.edges[second])
         self.seconds.add(number, us, is_right, 0 * us)
-
-
-def _has_stages(schedule: Schedule) -> bool:
-    arrivals = schedule.arrivals
-    return bool(arrivals and arrivals.stages(schedule.rate, schedule.duration_s))
 
 
 class _Staged:

@@ -72,8 +72,8 @@ class PerSecond(Record, kw_only=True, frozen=True):
     #: Largest latency of that second's requests, µs; for a batch, of the ok answers that arrived in
     #: it.
     max_us: list[Count | None]
-    #: Right answers that came in that second, whenever their requests were due; absent where the
-    #: result has no stages.
+    #: Right answers that came in that second, whenever their requests were due; absent of a load
+    #: without a ramp, and as stages.
     came: list[Count] | None = None
     #: Answers of that second's requests by latency; for a batch, ok answers that arrived in it. An
     #: entry for each second. Absent where the generator keeps no record of each request.
@@ -266,6 +266,19 @@ class Recovery(Record, kw_only=True, frozen=True):
     reason: Reason | None = None  #: Why it is not known whether p99 came back; absent where it is.
 
 
+class Knee(Record, kw_only=True, frozen=True):
+    """The rate up to which the stack answered as many requests as a rising ramp offered."""
+
+    #: Requests/s; null where there is none up to the end of the rise, or it is not known.
+    rate: Above0 | None
+    low: NotNegative | None  #: Lower bound of its 95 % interval, within the repetition.
+    high: Above0 | None  #: Upper bound of the interval.
+    #: Requests/s in the last seconds of the rise, where the stack still answered as many as were
+    #: offered, so there is no knee up to it; absent where there is one, or it is not known.
+    above: Above0 | None = None
+    reason: Reason | None = None  #: Why it is not known; absent where it is.
+
+
 class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
@@ -365,6 +378,9 @@ class Repetition(Record, kw_only=True, frozen=True):
     #: The last stage against the first, where both have the same rate and one between them a higher
     #: rate; absent of other loads.
     recovery: Recovery | None = None
+    #: Where the answers of a ramp stayed behind its rate; absent of a load whose rate does not rise
+    #: evenly from the begin to its highest, and as stages.
+    knee: Knee | None = None
     #: Each kind of request of a mix; absent without one, or where the repetition failed.
     kinds: list[KindLoad] | None = None
     #: Each of several clients of the server, its telemetry without series; absent where there was

@@ -20,6 +20,17 @@ class Spread(Record, kw_only=True, frozen=True):
     stdev: NotNegative | None  #: Sample standard deviation, requests/s; null for one repetition.
 
 
+class Median(Record, kw_only=True, frozen=True):
+    """A median over valid repetitions."""
+
+    value: float | None  #: The median; null without a valid repetition.
+    #: Lower bound of the interval; null below 3 repetitions. The interval of 3, 4 or 5 repetitions
+    #: holds the true median in 75, 88 or 94 % of cases, of more in 95 % or more.
+    low: float | None
+    high: float | None  #: Upper bound.
+    n: Count  #: Valid repetitions.
+
+
 class ClientStatistics(Record, kw_only=True, frozen=True):
     """Statistics of a Python client over the valid repetitions."""
 
@@ -85,6 +96,9 @@ class Statistics(Record, kw_only=True, frozen=True):
     kinds: list[KindStatistics] | None = None
     #: The visits of all repetitions, their sums and the times of all; absent as kinds.
     visits: VisitLoad | None = None
+    #: The knee of a ramp, of the repetitions in which it is known; absent where it is in none, or
+    #: one has none up to the end of its rise.
+    knee: Median | None = None
     #: Resources that a Python client used, and its failures; absent for another generator, or where
     #: no repetition is valid.
     client: ClientStatistics | None = None
@@ -204,17 +218,6 @@ class Ratio(Record, kw_only=True, frozen=True):
     #: Lower bound of the 95 % interval by blocks; null below 3 blocks, or with a value of 0.
     low: float | None
     high: float | None  #: Upper bound.
-
-
-class Median(Record, kw_only=True, frozen=True):
-    """A median over valid repetitions."""
-
-    value: float | None  #: The median; null without a valid repetition.
-    #: Lower bound of the interval; null below 3 repetitions. The interval of 3, 4 or 5 repetitions
-    #: holds the true median in 75, 88 or 94 % of cases, of more in 95 % or more.
-    low: float | None
-    high: float | None  #: Upper bound.
-    n: Count  #: Valid repetitions.
 
 
 class AblationPower(Record, kw_only=True, frozen=True):

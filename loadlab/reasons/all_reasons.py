@@ -28,6 +28,7 @@ PARTS = [
         "Where they end, and how a measurement compares with the objective.",
         {**rate_reasons.SWEEPS, **rate_reasons.SEARCHES},
     ),
+    ReasonPart("Ramps", "Why the knee of a ramp is not known.", rate_reasons.KNEES),
     ReasonPart(
         "Curves", "Why the curve of a run at one rate was not measured.", planning_reasons.CURVES
     ),

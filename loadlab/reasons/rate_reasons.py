@@ -130,3 +130,28 @@ SEARCHES: ReasonTable = {
         thresholds=("sent_min",),
     ),
 }
+
+
+KNEES: ReasonTable = {
+    "knee_errors": ReasonRow(
+        "{value:percent} of the requests below it failed, more than {limit:percent}",
+        "Cure the errors first",
+        meaning="Requests failed before the answers stayed behind the rate.",
+    ),
+    "knee_early": ReasonRow(
+        "the answers stayed behind the first rate already",
+        "Begin the ramp at a lower rate (-e ramp=)",
+        meaning="The ramp begins above the knee.",
+    ),
+    "knee_late": ReasonRow(
+        "the answers stayed behind the rate for {value:g} s, too short or too little to tell",
+        "End the ramp at a higher rate (-e ramp=), or give a longer duration",
+        meaning="The answers stayed behind the rate for less than ten seconds, or varied too much.",
+    ),
+    "knee_unsteady": ReasonRow(
+        "while requests waited, {limit:,.0f} answers/s became {value:,.0f}",
+        "Measure it again, or with a lower ramp (-e ramp=)",
+        meaning="The stack stalled above the knee, or answered more or fewer the longer requests "
+        "waited.",
+    ),
+}

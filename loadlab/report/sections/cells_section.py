@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -467,11 +467,13 @@ def section(
     ``cells``: all of summary.json; ``all_repetitions`` as for cell_figures.of_cell.
     """
     cell = entry.cell
+    figures = cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions)
+    over_time = [*map(Text, stages_section.sentences(cell)), *figures.over_time]
     return framed(
         frame,
         entry,
         cell_outcome.headline(entry),
-        cell_figures.of_cell(run_dir, entry, baseline, frame.level, all_repetitions),
+        replace(figures, over_time=over_time),
         titled("Errors by class", _errors(cell.statistics), level=frame.level),
         [
             *titled("Visits", _visits(cell)),

@@ -1,4 +1,4 @@
-"""What a load brought in each stage of its ramp, and how its stack came back from an overload."""
+"""What a load that changes brought: its stages, the knee of its ramp, and its recovery."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from loadlab.model import CellSummary, Recovery, Repetition, StageLoad
+from loadlab.model import CellSummary, Knee, Median, Recovery, Repetition, StageLoad
 from loadlab.report import words
 from loadlab.report.html import (
     Block,
@@ -145,6 +145,39 @@ def _drained(after: Recovery, last: StageLoad) -> str:
     if after.drained_s == 0:
         return f"{waited}, no more than before the overload."
     return f"{waited}; {after.drained_s} s later no more than before the overload."
+
+
+def sentences(cell: CellSummary) -> list[str]:
+    """Return the knee of a cell's ramp; empty of a load that has none of these."""
+    knees = [rep.knee for rep in cell.repetitions if rep.validity.valid and rep.knee]
+    return [_knee(knees, cell.statistics.knee)] if knees else []
+
+
+def _knee(knees: Sequence[Knee], median: Median | None) -> str:
+    known = [knee for knee in knees if knee.rate is not None]
+    rates = [knee.rate for knee in known if knee.rate is not None]
+    ends = [knee.above for knee in knees if knee.above is not None]
+    unknown = [words.reason(knee.reason) for knee in knees if knee.reason]
+    if len(unknown) == len(knees):
+        return f"The knee of the ramp is not known: {unknown[0]}."
+    of = f"of {formatting.plural(len(knees), 'repetition')}"
+    rest = f" In {len(unknown)} {of} it is not known: {unknown[0]}." if unknown else ""
+    if median is not None and median.value is not None:
+        interval = known[0] if len(known) == 1 else median
+        bounds = ""
+        if interval.low is not None and interval.high is not None:
+            bounds = f" ({formatting.between([interval.low, interval.high])})"
+        return (
+            "The knee of the ramp, up to which the stack answered as many requests as were "
+            f"offered, is at {formatting.rate(median.value)} requests/s{bounds}.{rest}"
+        )
+    none = f"no knee up to {formatting.rate(min(ends, default=None))} requests/s"
+    if not rates:
+        return f"The ramp has {none}.{rest}"
+    return (
+        f"The ramp has a knee at {formatting.between(rates)} requests/s in {len(rates)} {of}, and "
+        f"{none} in {len(ends)}.{rest}"
+    )
 
 
 def headlines(entries: Sequence[Entry]) -> list[Headline]:

@@ -111,6 +111,11 @@ def table(summary: Summary, paths: Paths) -> str:
         ),
         *sweeps_searches_section.lines(summary, paths),
         *curves,
+        *(
+            f"{formatting.sentence(row.entry.title)}: {sentence}"
+            for row in rows
+            for sentence in stages_section.sentences(row.entry.cell)
+        ),
         *(stages_section.of_entry(entry).text for entry in labels.entries(overloads, paths)),
     ])  # fmt: skip
 

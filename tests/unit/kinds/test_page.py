@@ -547,6 +547,42 @@ def test_an_overload_in_which_too_many_fail_has_no_p99(run: Path) -> None:
     assert text in shown
 
 
+KNEE = {"rate": 1002.4, "low": 980, "high": 1024}
+UNKNOWN = {"reason": {"code": "knee_early"}}
+UP_TO = (
+    "The knee of the ramp, up to which the stack answered as many requests as were offered, is at"
+)
+
+
+@pytest.mark.parametrize(
+    ("knees", "shown"),
+    [
+        ([KNEE], f"{UP_TO} 1,002 requests/s (980 to 1,024)."),
+        (
+            [KNEE, KNEE | {"rate": 900}, KNEE | {"rate": 1010}, UNKNOWN],
+            f"{UP_TO} 1,002 requests/s (900 to 1,010). In 1 of 4 repetitions it is not known: the "
+            "answers stayed behind the first rate already.",
+        ),
+        ([{"above": 1950}], "The ramp has no knee up to 1,950 requests/s."),
+        (
+            [KNEE, {"above": 1950}],
+            "The ramp has a knee at 1,002 requests/s in 1 of 2 repetitions, and no knee up to "
+            "1,950 requests/s in 1.",
+        ),
+        (
+            [UNKNOWN],
+            "The knee of the ramp is not known: the answers stayed behind the first rate already.",
+        ),
+    ],
+)
+def test_a_ramp_tells_its_knee(run: Path, knees: list[dict[str, Any]], shown: str) -> None:
+    for number, bend in enumerate(knees, start=1):
+        fields = {"rate": None, "low": None, "high": None, **bend}
+        repetition(run, INDEX, number, lambda result, knee=fields: result.update(knee=knee))  # type: ignore[misc]
+    assert f"{shown} " in " ".join(page(run).split()).replace("</p>", " ")
+    assert shown in cell_lines.table(summary(run), {})
+
+
 def test_a_sentence_without_a_section_links_nowhere(run: Path) -> None:
     disturbance = Disturbance(
         measured=4, void=2, outside=2, code="steal", host="server", part=0.1,
