@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from loadlab.model import Opened, PerSecond, PythonClient, Reason, Saturated, Stops
 from loadlab.run.errors import LabError
 from loadlab.stats.histograms import NONE, Counts, Histogram, Integers, Summary
@@ -82,6 +85,8 @@ class Measurement:
     kinds: Mapping[str, Measurement] = field(default_factory=dict)
     #: Of each second of a ramp; empty of another load.
     answers: Sequence[SecondAnswers] = ()
+    #: When the requests of each burst ended; None of a load without bursts, and without records.
+    bursts: Bursts | None = None
     #: Of one connection, when each request that was sent was due, µs from the begin; empty of
     #: several.
     due_us: Integers = field(default_factory=lambda: NONE[0])
@@ -162,6 +167,16 @@ class SecondAnswers:
     ok: int  #: Right ones among these answers.
     ended: int  #: Requests that ended in it, answered or not, whenever they were due.
     came: int  #: Right answers that came in it.
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """The bursts of a load of which a request was sent, in order; times in µs from its begin."""
+
+    due_us: Integers  #: When each was due.
+    end_us: Integers  #: When the last of its requests ended, answered or not.
+    answered: npt.NDArray[np.bool_]  #: Whether all of its requests got an answer.
+    unsent: int  #: Bursts of which no request was sent.
 
 
 @dataclass(frozen=True)

@@ -244,6 +244,7 @@ def _measure(folder: Path, summary: Summary, schedule: Schedule) -> tuple[Measur
         sent_shape=_sent_shape(summary, reader.mix_off),
         visits=_visits(reader, summary),
         answers=reader.answers,
+        bursts=reader.bursts,
         due_us=reader.due_us,
         services_us=reader.services_us,
         polling_s=summary.polling_by_second,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.measurement import GeneratorError, SecondAnswers
+from loadlab.generators.measurement import Bursts, GeneratorError, SecondAnswers
 from loadlab.generators.tally import Seconds, rounded
 from loadlab.model import Arrivals, Switching
 from loadlab.stats import histograms
@@ -392,13 +392,17 @@ class Reader:
         self.seconds = Seconds(schedule)
         self.totals = Totals()
         self.visits = Visits(schedule.steps) if schedule.steps else None
-        alone = dataclasses.replace(schedule, kinds={}, steps=0)
+        alone = dataclasses.replace(schedule, arrivals=None, kinds={}, steps=0)
         self.kinds = [Reader(alone) for _ in schedule.kinds]
         self.wrong = Counter[int]()
         self._order: list[Integers] = []
         self._dues: list[Integers] = []
         self._services: list[Integers] = []
-        self._staged = _Staged(schedule) if schedule.arrivals and schedule.arrivals.ramp else None
+        come = schedule.arrivals
+        self._staged = _Staged(schedule) if come and come.ramp else None
+        # Of visitors, whose requests come later.
+        size = come.burst if come and not schedule.steps else None
+        self._bursts = _Bursts(schedule.edges[-1], size) if size else None
 
     def add(self, block: Block) -> None:
         """Add the records of a block. Raises GeneratorError for an unknown outcome."""
@@ -436,6 +440,8 @@ class Reader:
             self._services.append((held + UNITS_US // 2) // UNITS_US)
         if self._staged:
             self._staged.add(due_units, latency, outcome)
+        if self._bursts:
+            self._bursts.add(number, due_units, latency, answered)
         if self.visits:
             self.visits.add(columns[PLACE], due_units, due_units + latency, right)
         if KIND in columns:
@@ -455,6 +461,11 @@ class Reader:
     def answers(self) -> list[SecondAnswers]:
         """Each second of a ramp; none of another load, and without records."""
         return self._staged.seconds() if self._staged and self._staged.rows else []
+
+    @property
+    def bursts(self) -> Bursts | None:
+        """When the requests of each burst ended; None of another load, and without records."""
+        return self._bursts.all() if self._bursts else None
 
     def _add_kinds(self, block: Block) -> None:
         kind = block.columns[KIND]
@@ -542,6 +553,30 @@ class _Staged:
                 self._scheduled, self._us, *columns, strict=True
             )
         ]
+
+
+class _Bursts:
+    """Finds when the requests of each burst ended; ``requests``: of the load, ``size``: of each."""
+
+    def __init__(self, requests: int, size: int) -> None:
+        self._size = size
+        self._missing = np.bincount(np.arange(requests) // size)
+        self._due, self._end = np.zeros((2, len(self._missing)), np.int64)
+        self._begun = 0
+
+    def add(self, number: Integers, due_at: Integers, latency: Integers, answered: Bits) -> None:
+        """Add requests: their numbers, when they were due and their latencies, in units."""
+        burst = number // self._size
+        self._begun = max(self._begun, int(burst.max(initial=-1)) + 1)
+        self._due[burst] = due_at
+        np.maximum.at(self._end, burst, due_at + latency)
+        np.subtract.at(self._missing, burst[answered], 1)
+
+    def all(self) -> Bursts | None:
+        """Return all bursts of the load; None where no request was added."""
+        due, end = (times[: self._begun] // UNITS_US for times in (self._due, self._end))
+        answered = self._missing[: self._begun] == 0
+        return Bursts(due, end, answered, len(self._missing) - self._begun) if len(due) else None
 
 
 def _histogram(numbers: Iterator[int]) -> Counts:

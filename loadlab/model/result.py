@@ -279,6 +279,21 @@ class Knee(Record, kw_only=True, frozen=True):
     reason: Reason | None = None  #: Why it is not known; absent where it is.
 
 
+class BurstLoad(Record, kw_only=True, frozen=True):
+    """The bursts of a load. A burst has drained when the last of its requests is answered; its time
+    counts from when it was due. Percentiles are of all bursts: one that did not drain ranks behind
+    those that did. Each is null where it falls among the former, or the bursts are too few.
+    """
+
+    scheduled: Positive  #: Bursts that were due.
+    undrained: Count  #: Those of them with a request that got no answer or was never sent.
+    #: Bursts that were due while a request of an earlier one still waited for its answer.
+    met: Count
+    p50_us: NotNegative | None  #: Median time, µs.
+    p99_us: NotNegative | None  #: 99th percentile of the time, µs.
+    max_us: Count | None  #: Longest time of those that drained, µs; null where none did.
+
+
 class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
@@ -381,6 +396,9 @@ class Repetition(Record, kw_only=True, frozen=True):
     #: Where the answers of a ramp stayed behind its rate; absent of a load whose rate does not rise
     #: evenly from the begin to its highest, and as stages.
     knee: Knee | None = None
+    #: How long its bursts took to drain; absent of a load without bursts, of sessions, and as
+    #: stages.
+    bursts: BurstLoad | None = None
     #: Each kind of request of a mix; absent without one, or where the repetition failed.
     kinds: list[KindLoad] | None = None
     #: Each of several clients of the server, its telemetry without series; absent where there was

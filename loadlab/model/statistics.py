@@ -8,7 +8,7 @@ from msgspec import Meta
 from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, Reason, Record, doc
 from loadlab.model.latency import Latency, OwnPart, PercentileIntervals, ResponseTime
 from loadlab.model.metric_rows import COMPARED, COST_METRICS, ROWS, LatencyOf, meanings
-from loadlab.model.result import ErrorCounts, VisitLoad
+from loadlab.model.result import BurstLoad, ErrorCounts, VisitLoad
 
 
 class Spread(Record, kw_only=True, frozen=True):
@@ -99,6 +99,9 @@ class Statistics(Record, kw_only=True, frozen=True):
     #: The knee of a ramp, of the repetitions in which it is known; absent where it is in none, or
     #: one has none up to the end of its rise.
     knee: Median | None = None
+    #: The bursts of all repetitions, their sums, the medians of the repetitions' percentiles, each
+    #: null where one has none, and the longest time; absent as those of a repetition.
+    bursts: BurstLoad | None = None
     #: Resources that a Python client used, and its failures; absent for another generator, or where
     #: no repetition is valid.
     client: ClientStatistics | None = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from loadlab.model import CellSummary, Knee, Median, Recovery, Repetition, StageLoad
+from loadlab.model import BurstLoad, CellSummary, Knee, Median, Recovery, Repetition, StageLoad
 from loadlab.report import words
 from loadlab.report.html import (
     Block,
@@ -148,9 +148,29 @@ def _drained(after: Recovery, last: StageLoad) -> str:
 
 
 def sentences(cell: CellSummary) -> list[str]:
-    """Return the knee of a cell's ramp; empty of a load that has none of these."""
+    """Return the knee of a cell's ramp and how its bursts drained; empty of another load."""
     knees = [rep.knee for rep in cell.repetitions if rep.validity.valid and rep.knee]
-    return [_knee(knees, cell.statistics.knee)] if knees else []
+    bursts = cell.statistics.bursts
+    return [
+        *([_knee(knees, cell.statistics.knee)] if knees else []),
+        *([_bursts(bursts, cell.statistics.n)] if bursts else []),
+    ]
+
+
+def _bursts(bursts: BurstLoad, repetitions: int) -> str:
+    times = {
+        "the slowest drained in": bursts.max_us,
+        "99 % within": bursts.p99_us,
+        "half within": bursts.p50_us,
+    }
+    parts = [f"{part} {formatting.ms(us)} ms" for part, us in times.items() if us is not None]
+    if bursts.undrained:
+        parts.append(f"{bursts.undrained:,} did not drain, as a request got no answer")
+    of = f" in {repetitions} repetitions" if repetitions > 1 else ""
+    return (
+        f"Of {formatting.plural(bursts.scheduled, 'burst')}{of}, {formatting.listed(parts)}. When "
+        f"{bursts.met:,} of them came, a request of an earlier one still waited."
+    )
 
 
 def _knee(knees: Sequence[Knee], median: Median | None) -> str:

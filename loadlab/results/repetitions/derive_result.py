@@ -28,7 +28,15 @@ from loadlab.model import (
     Validity,
 )
 from loadlab.reasons.validity_reasons import Thresholds
-from loadlab.results.repetitions import client_part, knee, queue, response_time, stages, visits
+from loadlab.results.repetitions import (
+    bursts,
+    client_part,
+    knee,
+    queue,
+    response_time,
+    stages,
+    visits,
+)
 from loadlab.results.repetitions.client_part import ClientPart
 from loadlab.results.repetitions.latencies_due import DueRequests
 from loadlab.results.validity import disturbance, schedule_rules
@@ -241,6 +249,7 @@ def _result(
         stages=stages.of_load(measurement, load) or None,
         recovery=stages.recovery(measurement, load, requests.thresholds),
         knee=knee.of_load(measurement, load),
+        bursts=bursts.of_load(measurement),
         late=lateness.late if lateness and has_lateness else None,
         response_time=waited,
         lane_times=response_time.of_lane(

@@ -35,7 +35,7 @@ from loadlab.plan.plan_document import Plan, items
 from loadlab.results import metrics
 from loadlab.results.comparisons import comparison, ranking
 from loadlab.results.limits import judge_limits as limits
-from loadlab.results.repetitions import knee, response_time, visits
+from loadlab.results.repetitions import bursts, knee, response_time, visits
 from loadlab.results.repetitions.latencies_due import over_due, own_part
 from loadlab.results.summaries import answer_lengths, curves, sweeps_searches
 from loadlab.results.validity import voids
@@ -80,6 +80,7 @@ def merge(results: Sequence[Result]) -> Statistics:
         kinds=_kinds(valid),
         visits=visits.merge([result.visits for result in valid]),
         knee=knee.merge([result.knee for result in valid if result.knee]),
+        bursts=bursts.merge([result.bursts for result in valid if result.bursts]),
         client=_client(valid),
         **_together(pool, valid, Statistics),
     )

@@ -583,6 +583,35 @@ def test_a_ramp_tells_its_knee(run: Path, knees: list[dict[str, Any]], shown: st
     assert shown in cell_lines.table(summary(run), {})
 
 
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        (
+            {},
+            "Of 1,200 bursts, the slowest drained in 33.0 ms, 99 % within 20.0 ms and half within "
+            "12.1 ms. When 3 of them came, a request of an earlier one still waited.",
+        ),
+        (
+            {"p99_us": None, "undrained": 20},
+            "Of 1,200 bursts, the slowest drained in 33.0 ms, half within 12.1 ms and 20 did not "
+            "drain, as a request got no answer.",
+        ),
+        (
+            {"p50_us": None, "p99_us": None, "max_us": None, "undrained": 1200},
+            "Of 1,200 bursts, 1,200 did not drain, as a request got no answer.",
+        ),
+    ],
+)
+def test_a_load_of_bursts_tells_how_they_drained(
+    run: Path, changes: dict[str, Any], shown: str
+) -> None:
+    times = {"p50_us": 12_100, "p99_us": 20_000, "max_us": 33_000}
+    bursts = {"scheduled": 1200, "undrained": 0, "met": 3, **times, **changes}
+    repetition(run, INDEX, 1, lambda result: result.update(bursts=bursts))
+    assert shown in " ".join(page(run).split())
+    assert shown in cell_lines.table(summary(run), {})
+
+
 def test_a_sentence_without_a_section_links_nowhere(run: Path) -> None:
     disturbance = Disturbance(
         measured=4, void=2, outside=2, code="steal", host="server", part=0.1,
