@@ -40,11 +40,11 @@ def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:
 @pytest.mark.core
 def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
     """Two lanes of one stack and one of a copy of it: each has its own application, reverse proxy
-    and sessions of the database, and its own figures."""
+    and sessions of the database, the same mix of requests, and its own figures."""
     process = playbook(
         "playbooks/ab.yml",
         framework="aiohttp",
-        endpoint="agents",
+        mix="agents:3,index:1",
         workers=1,
         base="backlog=4096",
         head="backlog=1024",
@@ -68,6 +68,9 @@ def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
         # 600 requests/s in all for 8 s, but for a round of slices.
         assert result["ok"] == result["scheduled"] == pytest.approx(1600, abs=40)
         assert result["reverse_proxy_requests"] == result["requests"]
+        agents, index = (kind["scheduled"] for kind in result["kinds"])
+        assert agents + index == result["scheduled"]
+        assert agents == pytest.approx(3 * index, abs=3)
         assert result["saturated"]["right"] > 100
         processes = result["telemetry"]["server"]["processes"]
         services = [processes[name] for name in ("reverse_proxy", "application", "postgresql")]
