@@ -325,7 +325,7 @@ def test_a_lane_has_the_kinds_of_its_mix() -> None:
     lane, _ = metronome.of_lane(folder, load, weights)
     assert {name: own.ok for name, own in lane.kinds.items()} == {"short": 30, "long": 10}
     assert present(lane.saturated).right > 0
-    with pytest.raises(GeneratorError, match="is of a mix {'short': 3, 'long': 1}, not of {}"):
+    with pytest.raises(GeneratorError, match=r"is of a mix \{'short': 3, 'long': 1\}, not of \{\}"):
         metronome.of_lane(folder, load)
     # As if two kinds of four were long.
     with pytest.raises(GeneratorError, match="is of a mix"):
