@@ -83,7 +83,7 @@ def test_a_reason_has_words_with_its_values(cause: Reason, text: str) -> None:
 
 def test_every_code_that_decisions_return_has_words_and_every_row_is_returned() -> None:
     """By their source: the keyword or variable `code`, or the first argument of a rule's helper."""
-    yielding = ("over", "_taken", "_in_seconds", "_on_hosts")
+    yielding = ("over", "_taken", "_in_seconds", "_on_hosts", "_unknown")
     codes: list[ast.expr] = []
     for package in ("stats", "plan", "tuning", "generators", "results", "kinds"):
         for path in (PACKAGE / package).rglob("*.py"):
