@@ -191,7 +191,7 @@ class VisitLoad(Record, kw_only=True, frozen=True):
     completed: Count  #: Visits with a right answer to each of their requests.
     broken: list[BrokenVisits]  #: The visits that ended before, by the step, in its order.
     #: Median time of the completed visits, from when the first request was due to the last answer,
-    #: µs; null where they are too few.
+    #: µs, at most an hour, as which a longer visit counts; null where they are too few.
     p50_us: NotNegative | None = None
     p99_us: NotNegative | None = None  #: 99th percentile of it, µs; null as above.
     histogram: EncodedHistogram | None = None  #: Histogram of these times; null in summary.json.

@@ -48,7 +48,7 @@ from loadlab.report.sections import (
     stages_section,
 )
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
-from loadlab.report.words import labels
+from loadlab.report.words import labels, quantities
 from loadlab.report.words import limits_words as limits
 from loadlab.report.words import repetitions_words as repetitions
 from loadlab.report.words.labels import Entry
@@ -298,7 +298,7 @@ def _visits(cell: CellSummary) -> Table | None:
     if visits is None or session is None:
         return None
     p50, p99 = (
-        "not known, as they are too few" if us is None else f"{formatting.ms(us)} ms"
+        "not known, as they are too few" if us is None else f"{quantities.visit_time(us)} ms"
         for us in (visits.p50_us, visits.p99_us)
     )
     return table(

@@ -297,8 +297,8 @@ _VISIT_COLUMNS: Sequence[Column[_Part[VisitLoad]]] = [
     Number("completed", lambda visits: f"{visits.load.completed:,}"),
     Number("broken", lambda visits: _broken(visits.load)),
     Number("under way", lambda visits: f"{visits.load.cut:,}"),
-    Number("visit p50", lambda visits: formatting.ms(visits.load.p50_us)),
-    Number("visit p99", lambda visits: formatting.ms(visits.load.p99_us)),
+    Number("visit p50", lambda visits: quantities.visit_time(visits.load.p50_us)),
+    Number("visit p99", lambda visits: quantities.visit_time(visits.load.p99_us)),
 ]
 _CLIENT_COLUMNS: Sequence[Column[_Row]] = [
     _PATH,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from loadlab.model import PercentileInterval, Sample
 from loadlab.model.metric_rows import FRACTION, MIB, MS, PER_SECOND, ROWS, US_PER_REQUEST, Unit
 from loadlab.run import formatting
-from loadlab.stats import inference
+from loadlab.stats import histograms, inference
 
 MEMORY = {"pss": "proportional set size", "rss": "resident"}
 # A number of the documents with its unit; other units as with_unit() says.
@@ -74,6 +74,12 @@ def median(metric: str, sample: Sample | None) -> str:
     bounds = span(metric, sample)
     middle = number(metric, None if sample is None else sample.median)
     return f"{middle} ({bounds})" if bounds else middle
+
+
+def visit_time(us: float | None) -> str:
+    """Format the time of a visit as ms without the unit, with "≥" where it is an hour or longer."""
+    is_longest = us is not None and us >= histograms.HIGHEST_US
+    return ("≥ " if is_longest else "") + formatting.ms(us)
 
 
 def interval(bounds: PercentileInterval) -> str:

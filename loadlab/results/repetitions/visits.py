@@ -69,6 +69,10 @@ def _with_times(visits: VisitLoad, histogram: Histogram) -> VisitLoad:
     figures = histograms.summary(histogram)
 
     def supported(name: str) -> float | None:
-        return None if percentiles.refusal(visits.completed, name) else figures[name]
+        figure = figures[name]
+        if figure is None or percentiles.refusal(visits.completed, name):
+            return None
+        # The end of the last bucket lies above what a histogram counts.
+        return min(figure, histograms.HIGHEST_US)
 
     return replace(visits, p50_us=supported("p50"), p99_us=supported("p99"))

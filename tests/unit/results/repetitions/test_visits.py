@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from loadlab.generators import metronome
+from loadlab.generators import metronome, metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.model import Arrivals, CellLimit, Facts, Reason, SessionStep
 from loadlab.report.sections import cells_section
@@ -15,6 +15,7 @@ from loadlab.report.terminal import cell_lines
 from loadlab.report.words import limits_words
 from loadlab.results.exports import cells_table
 from loadlab.results.repetitions import visits
+from loadlab.stats import histograms
 from tests.unit import builders
 
 FOLDER = Path(__file__).parents[3] / "fixtures/metronome/session"
@@ -53,6 +54,21 @@ def test_visits_are_summed_and_their_times_are_those_of_all() -> None:
     assert (both.completed, both.broken_sum, both.histogram) == (1020, 180, None)
     assert both.p99_us == pytest.approx(us[int(len(us) * 0.99)], rel=0.01)
     assert visits.of_load(replace(MEASUREMENT, visits=None), LOAD) is None
+
+
+def test_a_visit_of_more_than_an_hour_is_at_least_an_hour() -> None:
+    days = metronome_files.Counted()
+    days.add(np.full(100, 48 * 3600 * metronome_files.UNITS_S))
+    counted = replace(builders.present(MEASUREMENT.visits), completed=100, time_us=days.exact)
+    of_load = builders.present(visits.of_load(replace(MEASUREMENT, visits=counted), LOAD))
+    assert of_load.p50_us == histograms.HIGHEST_US
+    cell = builders.cell(load=LOAD, endpoint="login:1,cart:2")
+    summary = builders.cell_summary("visits", [builders.repetition(visits=of_load)], cell)
+    summary = structs.replace(
+        summary, statistics=structs.replace(summary.statistics, visits=of_load)
+    )
+    assert "≥ 3,600,000" in cell_lines.table(builders.summary_of(summary), {})
+    assert "p50 ≥ 3,600,000 ms" in str(cells_section._visits(summary))
 
 
 def test_a_rate_of_visitors_that_was_kept_is_of_visits() -> None:
