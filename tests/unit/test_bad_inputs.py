@@ -395,6 +395,10 @@ COMMANDS: list[tuple[str, str]] = [
     # Studies and lessons.
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
     ("playbooks/lesson.yml", "lesson: none was given. Give one with -e lesson=<name>. There are:"),
+    (
+        "playbooks/study.yml -e study=certificate -e rate=5000",
+        "rate: a certificate knows what its faults do at its own rates. Leave rate out.",
+    ),
     ("playbooks/study.yml -e study=nosuch", "study: 'nosuch' is not known. There are: "),
     ("playbooks/lesson.yml -e lesson=nosuch", "lesson: 'nosuch' is not known. There are: buffe"),
     ("lab.yml -e study=cell -e lesson=keepalive", "were both given. Give one."),

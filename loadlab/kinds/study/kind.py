@@ -15,6 +15,7 @@ from loadlab.plan.user_options import Request
 from loadlab.reasons.row import ReasonPart
 from loadlab.report.html import Headline, Section
 from loadlab.run import documents
+from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
 
@@ -33,7 +34,12 @@ class StudyKind(Kind):
 
     def study(self, request: Request, run: ResolvedRun) -> Study:
         budget.refuse(study_files.filled(run.options))
-        return study_files.find(request.root, run.options, request.kind)
+        study = study_files.find(request.root, run.options, request.kind)
+        if "rate" in request.user and any(cell.expectation for cell in study.cells):
+            raise PlanError(
+                "rate: a certificate knows what its faults do at its own rates. Leave rate out."
+            )
+        return study
 
     def controls(self, draft: Draft, tunings: Mapping[str, TuningProfile]) -> Controls:
         """Return the comparisons and controls of the study; where it compares nothing, a control
