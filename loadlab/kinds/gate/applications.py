@@ -41,11 +41,12 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
     location = options.get("app") or f"apps/{framework}"
     source = path_of(root, f"{name}: app", str(location))
     packages = _words(options.get("packages"))
-    wheels = [path_of(root, f"{name}: wheel", path) for path in _words(options.get("wheel"))]
-    for wheel in wheels:
+    files = _words(options.get("wheel"))
+    wheels = [path_of(root, f"{name}: wheel", file) for file in files]
+    for file, wheel in zip(files, wheels, strict=True):
         if wheel.suffix != ".whl" or not wheel.is_file():
             raise PlanError(
-                f"{name}: wheel: '{wheel.name}' is no wheel. Give the path of a .whl file, "
+                f"{name}: wheel: '{file}' is no wheel. Give the path of a .whl file, "
                 "relative to the lab's folder or absolute."
             )
     commit = None

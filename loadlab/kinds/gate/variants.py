@@ -77,7 +77,7 @@ def given_options(root: Path, name: str, option: str) -> GivenOptions:
     """Return the options of a variant as the user gave them. Raises PlanError."""
     if "=" in option:
         return _of_words(name, option)
-    return _of_file(name, path_of(root, name, option))
+    return _of_file(root, name, option)
 
 
 def _of_words(name: str, option: str) -> GivenOptions:
@@ -108,10 +108,11 @@ def _of_words(name: str, option: str) -> GivenOptions:
     return options
 
 
-def _of_file(name: str, path: Path) -> GivenOptions:
+def _of_file(root: Path, name: str, option: str) -> GivenOptions:
+    path = path_of(root, name, option)
     if not path.is_file():
         raise PlanError(
-            f"{name}: '{path.name}' is neither key=value nor a file. Give options with commas "
+            f"{name}: '{option}' is neither key=value nor a file. Give options with commas "
             f"between, for example {EXAMPLE}."
         )
     try:
