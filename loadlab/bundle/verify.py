@@ -121,7 +121,8 @@ class _Derivation:
             make()
         # The document then counts as not derived.
         except _OF_HOSTILE_FILES as problem:
-            obstacle = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
+            words = _words(problem, self.bundled, self.derived)
+            obstacle = f"cannot be derived: {type(problem).__name__}: {words}"[:300]
         both = {*names(self.bundled), *names(self.derived)}
         for name in sorted(both):
             if run_dir.derived(name) and name.startswith(beginnings):
@@ -214,12 +215,21 @@ def _check_run(begun: Run, outcome: Outcome) -> None:
         faults = contradictions.find(outcome.run_dir, begun)
     except _OF_HOSTILE_FILES as problem:
         # What is damaged was marked when it was derived.
-        outcome.notes.append(f"Its documents were not compared with each other: {problem}"[:300])
+        words = _words(problem, outcome.run_dir)
+        outcome.notes.append(f"Its documents were not compared with each other: {words}"[:300])
         return
     for name, texts in faults.items():
         before = outcome.files.get(name)
         reasons = before.reasons if before and before.state == "differs" else ()
         outcome.files[name] = Checked("differs", (*reasons, *texts))
+
+
+def _words(problem: Exception, *folders: Path) -> str:
+    """Return the text of a problem, with the files in ``folders`` by their names in the bundle."""
+    text = str(problem)
+    for folder in folders:
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
 def _named(result: Path) -> dict[str, str]:

@@ -371,6 +371,16 @@ def test_a_hostile_document_does_not_end_in_a_crash(run_dir: Path) -> None:
     assert "cannot be derived: " in outcome.of("differs")["claims.json"][0]
 
 
+def test_a_document_is_named_as_in_the_bundle(run_dir: Path) -> None:
+    change(run_dir / CLIENT / "cell.json", "schema", to="lab/1")
+    outcome = verify(run_dir)
+    words = f"{CLIENT}/cell.json has schema lab/1"
+    assert f"not compared with each other: {words}" in "".join(outcome.notes)
+    assert outcome.of("differs")[f"{CLIENT}/result.json"][0].startswith(
+        f"cannot be derived: SchemaError: {words}"
+    )
+
+
 def test_documents_that_no_run_has_do_not_end_in_a_crash(run_dir: Path) -> None:
     gate = builders.plan(endpoint="hello", base="workers=1", head="workers=2").gate
     run = begun()
