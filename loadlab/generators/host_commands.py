@@ -141,13 +141,16 @@ def _causes(interface: str, folder: str) -> str:
     """
     shut_down = "is being shut down. Find out who does it: its journal says"
     booted = "was booted during the load. Find out who boots it: its journal says"
+    gone = f"the folder {folder} was removed during the load. Find out who removes it"
     full = f"the disk with {ON_HOSTS} is full. Free some of it"
     down = f"the link {interface} was down during the load. {VOID['link_down'].remedy}"
     return (
         f'stopping=$(systemctl is-system-running | grep -x stopping); [ -z "$stopping" ] || '
         f'sleep {_SHUTDOWN_S}; causes=$([ -z "$stopping" ] || printf "%s. " "{shut_down}"; '
         f'[ -e {_BEGUN} ] || printf "%s. " "{booted}"; '
-        f'[ $(($(stat -f -c "%a * %S" {folder}))) -ge {_ROOM} ] || printf "%s. " "{full}"; '
+        f'if [ ! -d {folder} ]; then printf "%s. " "{gone}"; '
+        f'elif [ $(($(stat -f -c "%a * %S" {folder}))) -lt {_ROOM} ]; then printf "%s. " "{full}"; '
+        "fi; "
         f"[ ! -e {_BEGUN} ] || [ ! -e {folder}/{ERROR} ] || "
         f'[ "$({_link_losses(interface)})" = "$(cat {_BEGUN})" ] || printf "%s. " "{down}")'
     )

@@ -364,6 +364,16 @@ def test_accidents_of_a_host_are_the_error_of_its_load(
     assert (tmp_path / "state").exists() == ("shut down" not in words)
 
 
+def test_a_folder_that_is_gone_is_no_full_disk(tmp_path: Path) -> None:
+    command = run(CONSTANT).end_recording.replace(REMOTE, str(tmp_path / "gone"))
+    command = command.replace("/run/loadlab-begun", str(tmp_path))
+    stand_ins.put(tmp_path, {"systemctl": "exit 3", "journalctl": "true"})
+    environment = {"PATH": stand_ins.before(tmp_path)}
+    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True)
+    words = f"the folder {tmp_path}/gone was removed during the load. Find out who removes it."
+    assert (ended.returncode, ended.stderr.strip()) == (1, words)
+
+
 def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
     found = run({**CONSTANT, "stall": {"after_s": 3, "duration_s": 2}})
     session = "SESSION=$(sed -n 's/^0:://p' /proc/self/cgroup)"
