@@ -1098,8 +1098,9 @@ impl<'a> Pacer<'a> {
         Ok(())
     }
 
-    /// Reads what the socket has. `after_write`: writing has failed, so an end without an answer is
-    /// that failure.
+    /// Reads a buffer of what the socket has. The epoll tells of the rest again, after what has become
+    /// due. `after_write`: writing has failed, so all is read, and an end without an answer is that
+    /// failure.
     fn read(&mut self, position: usize, after_write: bool) -> io::Result<()> {
         let generation = self.connections[position].generation;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -1124,7 +1125,7 @@ impl<'a> Pacer<'a> {
                     if taken.is_err() {
                         break taken;
                     }
-                    if count < buffer.len() && !after_write {
+                    if !after_write {
                         break Ok(());
                     }
                 }
