@@ -80,6 +80,12 @@ def test_a_new_kind_is_planned(made: Plan) -> None:
     assert [block for block, _ in schedule.order(with_blocks(made, 3), 0)] == [1, 2, 3]
 
 
+def test_no_role_asks_whether_a_run_is_of_a_kind() -> None:
+    tasks = [path.read_text() for path in (builders.ROOT / "roles").glob("*/tasks/*.yml")]
+    assert tasks
+    assert not [text for text in tasks if "preflight_kind ==" in text]
+
+
 def test_a_new_kind_is_derived_and_shown(made: Plan) -> None:
     run = measure(made)
     assert (run.path / "idle.json").exists()
