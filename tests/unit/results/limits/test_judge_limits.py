@@ -277,6 +277,9 @@ CASES = {
     "acknowledgements are held": Case(
         "delayed_ack", slow(44_000, server={"tcp": {"delayed_acks": 5900}})
     ),
+    "slow answers of unequal length hold back some": Case(
+        "unknown", slow(50_000, server={"tcp": {"delayed_acks": 3200}})
+    ),
     "a closed loop of one connection": Case(
         "connections", slow(400, server={"processes": services(application=0.3)}), ALONE
     ),
