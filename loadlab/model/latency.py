@@ -137,7 +137,7 @@ class LaneTimes(Record, kw_only=True, frozen=True):
 
     p50_us: Above0 | None  #: 50th percentile, µs; null where the sample is too small.
     #: Geometric mean of the values from the 97.5th to the 99.75th percentile, µs, which is near the
-    #: 99th and varies less; null where the sample is too small or others may have made it.
+    #: 99th and varies less; null where the sample is too small.
     p99_us: Above0 | None
 
 

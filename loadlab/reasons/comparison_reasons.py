@@ -5,6 +5,7 @@ from dataclasses import replace
 from loadlab.model import Reason
 from loadlab.reasons.row import ReasonRow, ReasonTable, fact, where, words_of
 from loadlab.run import formatting
+from loadlab.stats import histograms
 from loadlab.stats.inference import ABOVE
 
 _MORE = "Measure more repetitions (-e repetitions=)"
@@ -36,6 +37,12 @@ def _of_metric(row: ReasonRow) -> ReasonRow:
         return f"{difference(reason)}: {text}" if "difference" in reason.facts else text
 
     return replace(row, words=words)
+
+
+def _owner(reason: Reason) -> str:
+    """Return who may have made a withheld percentile: what others do withholds none up to p99."""
+    beyond = histograms.PERCENTILES[str(reason.facts["percentile"])] > 99
+    return "the generator's or others'" if beyond else "the generator's"
 
 
 _CONCLUSIONS: ReasonTable = {
@@ -141,10 +148,13 @@ COMPARISONS: ReasonTable = {
         "not known.",
     ),
     "percentile_withheld": ReasonRow(
-        "the {percentile:percentile} of a repetition may be the generator's or others'",
+        lambda reason: (
+            f"the {formatting.percentile(str(reason.facts['percentile']))} of a repetition may be "
+            f"{_owner(reason)}"
+        ),
         _GENERATOR_CORES,
-        meaning="The generator (own_part, late_tail) or others on a host (disturbed_tail) may have "
-        "made the percentile.",
+        meaning="The generator (own_part, late_tail) may have made the percentile, or beyond the "
+        "p99 others on a host (disturbed_tail).",
     ),
     "side_failed": ReasonRow(
         "{value:part} of the requests of the {side} failed, and the latencies are of the "

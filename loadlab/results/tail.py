@@ -20,8 +20,9 @@ class Tail(NamedTuple):
 def p99(statistics: Statistics | KindStatistics) -> Tail:
     """Return the p99 of a cell, or of one kind of its requests.
 
-    A p99 that is withheld, because the generator or others may have made it, is at most the p99 of
-    the response time: that has their part in it.
+    A p99 that is withheld, because the generator may have made it, is at most the p99 of the
+    response time: that has the generator's part in it. Others never withhold a p99: the repetition
+    is void instead.
     """
     latency, intervals = statistics.latency_us, statistics.latency_interval_us
     if latency.p99 is not None:

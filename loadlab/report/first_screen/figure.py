@@ -36,7 +36,7 @@ RATES = (
 OBJECTIVE = " Dashed: the objective, {}."
 BOUNDS: Mapping[Bound, str] = {
     "at_least": " A triangle up: a lower bound, as more than 1 % of the requests got no answer.",
-    "at_most": " A triangle down: an upper bound, as the generator or others may have made it.",
+    "at_most": " A triangle down: an upper bound, as the generator may have made it.",
 }
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
 ONCE = (

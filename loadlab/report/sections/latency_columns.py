@@ -26,8 +26,8 @@ _NO_ANSWERS = "no answers"
 COLUMNS = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
 NO_VALUE = (
     f" A percentile with fewer than {inference.ABOVE} answers above it is shown as -. A p99 with ≤ "
-    "is an upper bound: the generator or others may have made it. Point at a latency to see its "
-    "interval, or why there is none."
+    "is an upper bound, as the generator may have made it. Point at a latency to see its interval, "
+    "or why there is none."
 )
 RESPONSE_TIME = (
     " Response time is how long a client waits on average, over all requests that were due. A "

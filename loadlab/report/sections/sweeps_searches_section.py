@@ -344,7 +344,7 @@ def reasons(step: SearchStep) -> str:
 
 def _p99(step: SearchStep) -> str:
     """Return the p99 in ms that was judged: a lower bound where too many requests have no right
-    answer, an upper one where the generator or others may have made it."""
+    answer, an upper one where the generator may have made it."""
     if step.met is None:
         return formatting.NONE
     failed = any(

@@ -171,8 +171,9 @@ def _signs(rows: Sequence[_Row], curves: Sequence[str]) -> list[str]:
     # The table leaves out a column without a figure.
     shown = [text for texts in figures if {*texts} - {formatting.NONE} for text in texts]
     signs = {
-        formatting.NONE: "too few answers for this percentile, or others may have made it",
-        "≤": "at most, as the generator or others on the machine may have made it",
+        formatting.NONE: "too few answers for this percentile, or the generator or others may have "
+        "made it",
+        "≤": "at most, as the generator may have made it",
         "≥": "at least, as some requests got no answer",
     }
     words = [

@@ -252,9 +252,7 @@ def _result(
         bursts=bursts.of_load(measurement),
         late=lateness.late if lateness and has_lateness else None,
         response_time=waited,
-        lane_times=response_time.of_lane(
-            measurement, load, requests.thresholds, requests.disturbed
-        ),
+        lane_times=response_time.of_lane(measurement, load, requests.thresholds),
         validity=validity,
         **requests.fields(Result),
     )

@@ -19,7 +19,7 @@ A closed loop has no schedule and does not show what waits to be sent, so it has
 Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -70,13 +70,8 @@ def _times(waited: Waited, rate: float, thresholds: Thresholds) -> Counts:
     )
 
 
-def of_lane(
-    measurement: Measurement, load: Load, thresholds: Thresholds, disturbed: Collection[str]
-) -> LaneTimes | None:
-    """Return what a gate compares of a stack; None where the load is of that stack only.
-
-    ``disturbed``: percentiles that others on a host may have made.
-    """
+def of_lane(measurement: Measurement, load: Load, thresholds: Thresholds) -> LaneTimes | None:
+    """Return what a gate compares of a stack; None where the load is of that stack only."""
     waited, ideal = measurement.waited, measurement.ideal
     if load.lanes is None or load.rate is None or waited is None or ideal is None:
         return None
@@ -85,9 +80,7 @@ def of_lane(
     p50 = None
     if percentiles.refusal(int(times[1].sum()), "p50") is None:
         p50 = histograms.summary(histograms.from_counts(*times))["p50"]
-    return LaneTimes(
-        p50_us=p50, p99_us=None if "p99" in disturbed else percentiles.smoothed_p99(times)
-    )
+    return LaneTimes(p50_us=p50, p99_us=percentiles.smoothed_p99(times))
 
 
 def _of(
