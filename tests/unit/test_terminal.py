@@ -196,8 +196,9 @@ def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
     begin = {"lab.bench.begin_run": {"run_dir": str(run), "begun": begun}}
     output = interrupted(words, tmp_path, begin, {"lab.bench.watch": watch})
     assert output.endswith(
-        "\nInterrupted during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. Nothing was "
-        "measured. Go on with ansible-playbook playbooks/ab.yml -e run_id=a-run\n"
+        "\nInterrupted during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. On the client the "
+        "load runs on to its planned end; the next run stops it. Nothing was measured. Go on with "
+        "ansible-playbook playbooks/ab.yml -e run_id=a-run\n"
     )
 
 

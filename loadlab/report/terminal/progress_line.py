@@ -53,10 +53,13 @@ class UnderWay:
         self._said.clear()
 
     def cut_off(self) -> str:
-        """Return the loads that are under way, else the task that runs longest, as " during a
-        load" or " at a task"; empty where nothing runs."""
+        """Return the loads that are under way, and that they run on, else the task that runs
+        longest, as " during a load" or " at a task"; empty where nothing runs."""
         if loads := [said.load for _, said in sorted(self._said.items()) if said.load]:
-            return f" during {'; '.join(loads)}"
+            return (
+                f" during {'; '.join(loads)}. On the client the load runs on to its planned end; "
+                "the next run stops it"
+            )
         if self._running:
             return f" at the task '{self._oldest()[0]}'"
         return ""
