@@ -75,14 +75,14 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
     """
     applications = [entry for entry in entries if entry.cell.cell.transport != "none"]
     entries = applications or entries
-    words = f"the best of {len(entries)} cells" if len(entries) > 1 else ""
+    words = _best_of(entries) if len(entries) > 1 else ""
     ids = {entry.cell.cell_id for entry in entries}
     for ranking in summary.ranking:
         if {row.cell_id for row in ranking.rows} == ids:
             first = {row.cell_id for row in ranking.rows if row.rank == 1}
             entries = [entry for entry in entries if entry.cell.cell_id in first]
             if len(first) > 1:
-                words = f"one of {len(first)} cells at the first rank, which nothing distinguishes"
+                words = f"one of {_counted(entries)} at the first rank, which nothing distinguishes"
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
         state, statistics = cell_outcome.headline(entry).state, entry.cell.statistics
@@ -96,6 +96,22 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
         )
 
     return max(entries, key=order), words
+
+
+def _best_of(entries: Sequence[Entry]) -> str:
+    counted = _counted(entries)
+    return f"{'at ' if counted.endswith(' loads') else ''}the best of {counted}"
+
+
+def _counted(entries: Sequence[Entry]) -> str:
+    """Return how many cells these are, by what they differ in: 3 stacks, 2 loads, 6 cells of 3
+    stacks."""
+    stacks = len({entry.name for entry in entries})
+    if stacks == len(entries):
+        return f"{stacks} stacks"
+    if len({entry.stack for entry in entries}) == 1:
+        return f"{len(entries)} loads"
+    return f"{len(entries)} cells" + (f" of {stacks} stacks" if stacks > 1 else "")
 
 
 def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str, float]) -> Board:

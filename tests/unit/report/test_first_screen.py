@@ -171,7 +171,7 @@ def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path)
     summary = runs.many(tmp_path, 3, 1, 5)
     (board,) = tiles.build(summary, entries(summary), {})
     assert board.title.startswith("aiohttp on Gunicorn")
-    assert board.title.endswith("one of 3 cells at the first rank, which nothing distinguishes")
+    assert board.title.endswith("one of 3 stacks at the first rank, which nothing distinguishes")
     (ranking,) = summary.ranking
     ordered = [
         replace(row, rank=rank, shared=False)
@@ -179,9 +179,20 @@ def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path)
     ]
     summary = replace(summary, ranking=[replace(ranking, rows=ordered)])
     (board,) = tiles.build(summary, entries(summary), {})
-    assert board.title.endswith("the best of 3 cells")
+    assert board.title.endswith("the best of 3 stacks")
     best = next(one for one in entries(summary) if one.anchor == board.anchor)
     assert best.cell.cell_id == ordered[0].cell_id
+
+
+@pytest.mark.parametrize(
+    ("stacks", "expected"), [(1, "at the best of 2 loads"), (2, "the best of 4 cells of 2 stacks")]
+)
+def test_the_best_of_several_rates_says_what_it_is_the_best_of(
+    tmp_path: Path, stacks: int, expected: str
+) -> None:
+    summary = runs.at_rates(tmp_path, runs.STACKS[:stacks], [500, 1000])
+    (board,) = tiles.build(summary, entries(summary), {})
+    assert board.title.endswith(f"on /index, {expected}")
 
 
 def test_the_answer_is_short_and_all_other_sentences_are_folded(
