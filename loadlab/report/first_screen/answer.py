@@ -33,10 +33,7 @@ def build(
             if entry.is_client
         ),
     ] or [
-        *(
-            Headline("held", text, anchor="results")
-            for text in curves_section.within(summary, paths)
-        ),
+        *curves_section.within(summary, paths),
         *_cells(summary, [entry for entry in entries if not entry.is_client]),
     ]
     return sentences[:MOST]
@@ -55,6 +52,10 @@ def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
         key = (state, best.name, formatting.asked(best.cell.cell.load), remark)
         alike.setdefault(key, []).append(best)
     return [
-        replace(cell_outcome.headline(*own, remark=remark), anchor=own[0].anchor)
-        for (*_, remark), own in alike.items()
+        replace(
+            cell_outcome.headline(*own, remark=remark),
+            anchor=own[0].anchor,
+            state="decided" if any(tiles.misses(summary, entry) for entry in own) else state,
+        )
+        for (state, *_, remark), own in alike.items()
     ]

@@ -123,7 +123,7 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
         _memory(summary, entry),
         *_energy(summary, entry),
         *_price(summary, entry, usd_per_hour),
-        _verdict(entry, headline),
+        _verdict(summary, entry, headline),
         _noise(summary, entry),
     ]
     return Board(
@@ -251,10 +251,23 @@ def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) ->
     return [Tile("price", price[0], "USD/million requests", price[1])] if price else []
 
 
-def _verdict(entry: Entry, headline: Headline) -> Tile:
+def misses(summary: Summary, entry: Entry) -> list[bool]:
+    """Return of each measurement whether a rate that was held met the objective of its curve; empty
+    where each did, and where none was held or judged."""
+    curve = trial(summary.curves, entry)
+    if curve is None or cell_outcome.headline(entry).state != "held":
+        return []
+    judged = curves_section.verdicts(curve, entry.cell.cell.load.rate)
+    return [] if all(judged) else judged
+
+
+def _verdict(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     reps = entry.cell.repetitions
-    valid = len(cell_outcome.valid(entry.cell))
-    return Tile("verdict", headline.short, "", f"{valid} valid of {len(reps)}", headline.state)
+    remark = f"{len(cell_outcome.valid(entry.cell))} valid of {len(reps)}"
+    if judged := misses(summary, entry):
+        remark += f"; {sum(judged)} of {len(judged)} within the objective"
+        return Tile("verdict", headline.short, "", remark, "decided")
+    return Tile("verdict", headline.short, "", remark, headline.state)
 
 
 def _noise(summary: Summary, entry: Entry) -> Tile:

@@ -55,24 +55,38 @@ def blocks(summary: Summary, paths: Paths, path: str) -> list[Block]:
     ]
 
 
-def within(summary: Summary, paths: Paths) -> list[str]:
-    """Return up to which rate each objective was met, in a sentence for each."""
+def within(summary: Summary, paths: Paths) -> list[Headline]:
+    """Return up to which rate each objective was met, in a sentence for each; undecided where not
+    each measurement of such a rate met it."""
     by_slo: dict[str, list[str]] = {}
+    states: dict[str, str] = {}
     for curve, where in _where(summary, paths):
         if curve.within is not None:
+            if _state(curve) == "inconclusive":
+                states[_stayed(curve.slo)] = "inconclusive"
             remarks = [*met(curve), *(["higher rates not judged"] if is_open_above(curve) else [])]
             above = f" ({', '.join(remarks)})" if remarks else ""
             rate = f"{formatting.number(curve.within)} requests/s on {where}{above}"
             by_slo.setdefault(_stayed(curve.slo), []).append(rate)
     stacks = formatting.listed(sorted(set(labels.names([curve.cell for curve in summary.curves]))))
     return [
-        f"{stacks}: {stayed} up to {formatting.listed(rates)}." for stayed, rates in by_slo.items()
+        Headline(
+            states.get(stayed, "held"),
+            f"{stacks}: {stayed} up to {formatting.listed(rates)}.",
+            anchor="results",
+        )
+        for stayed, rates in by_slo.items()
     ]
+
+
+def verdicts(curve: CurveSummary, rate: float | None) -> list[bool]:
+    """Return of each measurement of a rate that was judged whether it met the objective."""
+    return [step.met for step in curve.trace if step.rate == rate if step.met is not None]
 
 
 def met(curve: CurveSummary) -> list[str]:
     """Return in how many measurements the highest rate met the objective; none where in all."""
-    judged = [step.met for step in curve.trace if step.rate == curve.within if step.met is not None]
+    judged = verdicts(curve, curve.within)
     return [] if all(judged) else [f"in {sum(judged)} of {len(judged)} measurements"]
 
 
@@ -112,7 +126,9 @@ def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]
 def _state(curve: CurveSummary) -> str:
     if curve.reason is not None or (curve.within is None and curve.missed is None):
         return "inconclusive"
-    return "missed" if curve.within is None else "held"
+    if curve.within is None:
+        return "missed"
+    return "inconclusive" if met(curve) else "held"
 
 
 def _seconds(curve: CurveSummary) -> str:

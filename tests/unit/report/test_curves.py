@@ -213,15 +213,41 @@ def test_the_highest_rate_is_not_said_to_be_the_highest_where_higher_ones_are_vo
     (found,) = summary(run).curves
     void = replace(summary(run), curves=[replace(found, within=310.0, undecided=[620.0])])
     (told,) = curves_section.within(void, {})
-    assert told.endswith("up to 310 requests/s on /agents (higher rates not judged).")
+    assert told.text.endswith("up to 310 requests/s on /agents (higher rates not judged).")
     steps = [step for step in found.trace if step.rate == 310.0]
     missed = [replace(step, met=False) for step in steps]
     mostly = replace(found, within=310.0, trace=[*steps, *steps, *missed], undecided=[])
-    (told,) = curves_section.within(replace(void, curves=[mostly]), {})
-    assert told.endswith("up to 310 requests/s on /agents (in 2 of 3 measurements).")
+    (mixed,) = curves_section.within(replace(void, curves=[mostly]), {})
+    assert mixed.text.endswith("up to 310 requests/s on /agents (in 2 of 3 measurements).")
+    assert (told.state, mixed.state) == ("held", "inconclusive")
     measured = labels.entries([one for one in void.cells if one.purpose == "measure"], {})
     (board,) = tiles.build(void, measured, {})
     assert board.tiles[0].remark.endswith(", of the rates measured; higher ones not judged")
+
+
+@pytest.mark.parametrize(
+    ("met", "states", "remark"),
+    [
+        ([True, True, True], ["held", "held"], "1 valid of 1"),
+        ([True, True, False], ["inconclusive", "decided"], "; 2 of 3 within the objective"),
+    ],
+)
+def test_a_rate_that_was_held_beside_a_missed_objective_is_not_green(
+    tmp_path: Path, met: list[bool], states: list[str], remark: str
+) -> None:
+    folder = run_of(tmp_path / "r", builders.plan(curve=True, endpoint="agents", rate=500))
+    whole = summed(folder)
+    (curve,) = whole.curves
+    (step,) = (step for step in curve.trace if step.rate == 500)
+    trace = [replace(step, met=own) for own in met]
+    curve = replace(curve, trace=trace, within=500.0, missed=None, undecided=[])
+    documents.write(RunDir(folder).summary, documents.encode(replace(whole, curves=[curve])))
+    page = report.build(folder)
+    assert [headline.state for headline in page.headlines] == states
+    (board,) = blocks.find(Board, *page.answer)
+    (verdict,) = (tile for tile in board.tiles if tile.name == "verdict")
+    assert verdict.remark.endswith(remark)
+    assert verdict.state == states[-1]
 
 
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
