@@ -191,6 +191,7 @@ class _Builder:
             *key_facts.build(
                 self._measured,
                 self._closed_loops,
+                self._summary.cells,
                 question=self._kind.question(self._run),
                 caveats=self._caveats(),
                 certificate=self._certificate(),

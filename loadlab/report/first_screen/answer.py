@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadlab.model import Summary
-from loadlab.report.first_screen import tiles
+from loadlab.report.first_screen import key_facts, tiles
 from loadlab.report.html import Headline
 from loadlab.report.sections import (
     cell_outcome,
@@ -43,7 +43,8 @@ def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
     """Return a sentence on the best cell of each endpoint, one for all that differ in nothing
     else."""
     if entries and not any(cell_outcome.valid(entry.cell) for entry in entries):
-        lost = cell_outcome.lost([entry.cell for entry in entries])
+        # Of every measurement, as the line on trust below.
+        lost = cell_outcome.lost(key_facts.judged(summary.cells))
         return [Headline("void", f"Void: {lost}.", anchor="results")]
     alike: dict[tuple[str, ...], list[Entry]] = {}
     for own in labels.by_path(entries).values():

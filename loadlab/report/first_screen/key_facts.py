@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from loadlab.model import Load
+from loadlab.model import CellSummary, Load
 from loadlab.report import words
 from loadlab.report.html import Facts
 from loadlab.report.sections import cell_outcome
@@ -19,6 +19,7 @@ _NAMED = 3
 def build(
     entries: Sequence[Entry],
     closed_loops: Sequence[Entry],
+    cells: Sequence[CellSummary],
     *,
     question: str,
     caveats: Iterable[str],
@@ -26,14 +27,14 @@ def build(
 ) -> list[Facts]:
     """Return the lines; none where nothing was measured.
 
-    ``entries``: the measured cells. ``closed_loops``: those beside them. ``question``: what a study
-    or lesson asks; empty without. ``caveats``: what the hosts cannot promise. ``certificate``: what
-    theirs says; empty without one.
+    ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
+    ``question``: what a study or lesson asks; empty without. ``caveats``: what the hosts cannot
+    promise. ``certificate``: what theirs says; empty without one.
     """
     if not entries:
         return []
     doubts = formatting.listed([*_few(entries), *caveats])
-    trust = ", but ".join(filter(None, [_repetitions(entries), doubts]))
+    trust = ", but ".join(filter(None, [_valid(cells), doubts]))
     facts = {
         "Question": question,
         "Measured": _measured([*entries, *closed_loops]),
@@ -63,13 +64,19 @@ def _listed(names: Sequence[str], of: str) -> str:
     return formatting.listed(different) if len(different) <= _NAMED else f"{len(different)} {of}"
 
 
-def _repetitions(entries: Sequence[Entry]) -> str:
-    """Return how many repetitions are valid, and what made the others void."""
-    cells = [entry.cell for entry in entries]
-    every = [rep for cell in cells for rep in cell.repetitions]
+def judged(cells: Sequence[CellSummary]) -> Sequence[CellSummary]:
+    """Return the cells whose measurements count for trust, as in the sentence on a disturbance: of
+    all purposes, without those with injected faults, which have to be void."""
+    return [cell for cell in cells if cell.cell.load.injection is None] or cells
+
+
+def _valid(cells: Sequence[CellSummary]) -> str:
+    """Return how many measurements are valid, and what made the others void."""
+    own = judged(cells)
+    every = [rep for cell in own for rep in cell.repetitions]
     void = [reason for rep in every for reason in rep.validity.reasons]
-    valid = sum(len(cell_outcome.valid(cell)) for cell in cells)
-    counted = f"{valid} of {formatting.plural(len(every), 'repetition')} valid"
+    valid = sum(len(cell_outcome.valid(cell)) for cell in own)
+    counted = f"{valid} of {formatting.plural(len(every), 'measurement')} valid"
     return f"{counted} (void: {words.together(void)})" if void else counted
 
 

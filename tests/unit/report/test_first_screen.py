@@ -156,11 +156,14 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     loop = replace(loop, cell=replace(loop.cell, load=load))
     (constant, *loops) = labels.entries([both.cells[0], loop], {})
     shared = ["they share a machine"]
-    (lines,) = key_facts.build([constant], loops, question="", caveats=shared, certificate="")
+    every = [*both.cells, replace(both.cells[0], cell_id="curve", purpose="curve")]
+    (lines,) = key_facts.build(
+        [constant], loops, every, question="", caveats=shared, certificate=""
+    )
     assert lines.facts == {
         "Measured": "aiohttp on Gunicorn on /index: oha, 1,000/s; oha, closed loop, "
         "64 connections, 5 s.",
-        "Trust": "1 of 1 repetition valid, but a cell has fewer than 3, too few for an interval "
+        "Trust": "3 of 3 measurements valid, but a cell has fewer than 3, too few for an interval "
         "and they share a machine.",
         "Limit": "At 1,000/s nothing; in a closed loop the server's 2 cores.",
     }
