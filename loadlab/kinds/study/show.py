@@ -7,6 +7,7 @@ from loadlab.kinds.study import words
 from loadlab.kinds.study.judge_claims import OUTCOMES
 from loadlab.model import (
     Calibration,
+    Claim,
     ClaimFigure,
     ClaimPart,
     Claims,
@@ -44,7 +45,7 @@ STATES = {"confirmed": "held", "refuted": "missed", "inconclusive": "void"}
 # A program's name in studies -> its package on the hosts.
 _PACKAGES = {"python": "python3", "uwsgi": "uwsgi-core"}
 NOT_RECORDED = "not recorded"
-# More claims than this are counted, not named, in the answer.
+# Of more claims than this, the answer names those with the worst outcome, or the first of these.
 _NAMED = 3
 
 
@@ -52,7 +53,7 @@ def headline(document: Claims) -> Headline:
     """Return the outcomes of the claims in a sentence."""
     outcomes = [claim.outcome for claim in document.claims]
     worst = next(outcome for outcome in OUTCOMES if outcome in outcomes)
-    return Headline(STATES[worst], _text(document, outcomes), anchor="claims")
+    return Headline(STATES[worst], _text(document, outcomes, worst), anchor="claims")
 
 
 def claims(document: Claims) -> Section:
@@ -88,16 +89,25 @@ def publication(
     return Section("As it was published", blocks, "study", "As published")
 
 
-def _text(document: Claims, outcomes: Sequence[str]) -> str:
+def _text(document: Claims, outcomes: Sequence[str], worst: str) -> str:
     shown = ", ".join(f"{outcomes.count(name)} {name}" for name in STATES if name in outcomes)
     if len(outcomes) <= _NAMED:
-        shown = "; ".join(f"{claim.statement}: {claim.outcome}" for claim in document.claims)
+        shown = "; ".join(map(_named, document.claims))
+    else:
+        own = [claim for claim in document.claims if claim.outcome == worst]
+        some = f"for example: {_named(own[0])}"
+        shown += f"; {some if len(own) > _NAMED else '; '.join(map(_named, own))}"
     claims = plural(len(outcomes), "claim")
     text = f"{document.kind.capitalize()} {document.name}, {claims}: {shown}."
     if document.unmeasured:
         cells = ", ".join(one_line(words.unmeasured(cell)) for cell in document.unmeasured)
         text += f" No valid repetition of {cells}."
     return text
+
+
+def _named(claim: Claim) -> str:
+    figure = words.figure(claim)
+    return f"{claim.statement}: {claim.outcome}{f' ({figure})' if figure else ''}"
 
 
 def _claims(document: Claims) -> Table:

@@ -1,6 +1,7 @@
 """Words for claims.json, which analyse.py judges."""
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 
 from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
 from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names
@@ -141,6 +142,34 @@ def measured(part: ClaimPart) -> str:
     return "; ".join([f"measured {shown(part.value)}{interval}", *reasons])
 
 
+def figure(claim: Claim) -> str:
+    """Return what decided a claim, in words: 1.53 times, interval 1.48 to 1.58, claimed at least
+    1.3. Of several alike the least and the most; empty where nothing was measured."""
+    deciding = [part for part in claim.parts if part.outcome == claim.outcome]
+    known = [(part.value, part) for part in deciding if part.value is not None]
+    if not known:
+        return ""
+    if known[0][1].statement.order is not None:
+        # The closest step of an order.
+        known = [min(known, key=itemgetter(0))]
+    first = known[0][1]
+    alike = [(value, part) for value, part in known if _kind(part) == _kind(first)]
+    least, most = (_shown(first)(pick(value for value, _ in alike)) for pick in (min, max))
+    shown = most if least == most else f"{least} to {most}"
+    text = f"{shown}{'' if first.statement.cell else ' times'}"
+    low, high = first.interval or (None, None)
+    if len(alike) == 1 and low is not None and high is not None:
+        text += f", interval {_shown(first)(low)} to {_shown(first)(high)}"
+    if first.statement.order is not None:
+        return f"{' / '.join(first.statement.order)} {text}"
+    return f"{text}, claimed {_limits(first.statement)}"
+
+
+def _kind(part: ClaimPart) -> tuple[str, str, bool]:
+    """Return what the values of statements share that a sentence gives together."""
+    return metric(part.statement), _limits(part.statement), part.statement.cell is None
+
+
 def published(part: ClaimPart) -> str:
     """Return the published value of one part, in words; empty where there is none."""
     source = part.published
@@ -187,4 +216,4 @@ def _limits(statement: ClaimStatement) -> str:
         for name, number in (("at least", statement.at_least), ("at most", statement.at_most))
         if number is not None
     ]
-    return ", ".join(limits)
+    return " and ".join(limits)

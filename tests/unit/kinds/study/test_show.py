@@ -19,8 +19,10 @@ from tests.unit.kinds.study.claimed import (
     FAST,
     SLOW,
     STUDY,
+    cell,
     document,
     judge,
+    judged,
     statement,
     summary,
 )
@@ -146,3 +148,26 @@ def test_the_figure_of_one_metric_over_another_has_no_unit(tmp_path: Path) -> No
     )
     documents.write(run.claims, documents.encode(judged))
     assert "'fast: 1.00 (n=" in str(StudyKind().sections(run))
+
+
+def test_the_headline_has_the_figures_that_decided(tmp_path: Path) -> None:
+    """Each of fast is about twice slow, which the statements claim in several forms."""
+    cells = {"fast": FAST, "slow": SLOW, "void": cell(90, valid=False)}
+    twice = judge(statement(ratio=["fast", "slow"], at_least=1.5), cells)
+    order = judge(statement(order=["fast", "slow"]), cells)
+    range_of = judge(
+        [statement(cell=name, at_least=10, at_most=1000) for name in ("fast", "slow")], cells
+    )
+    void = judge(statement(cell="void", at_least=50), cells)
+    few = section.headline(judged(twice, range_of, void))
+    assert (few.state, few.text) == (
+        "void",
+        "Study x, 3 claims: so: confirmed (1.96 times, interval 1.93 to 2.00, claimed at least "
+        "1.5); so: confirmed (52 to 102, claimed at least 10 and at most 1000); so: inconclusive.",
+    )
+    many = section.headline(judged(order, order, order, order))
+    assert many.text.startswith(
+        "Study x, 4 claims: 4 confirmed; for example: so: confirmed (fast / slow 1.96 times, "
+    )
+    least = section.headline(judged(twice, twice, twice, void))
+    assert least.text == "Study x, 4 claims: 3 confirmed, 1 inconclusive; so: inconclusive."
