@@ -184,6 +184,10 @@ class Kind:
         """Return the sections of the report that this kind alone has."""
         return []
 
+    def variants(self, run: RunDir) -> Mapping[str, str]:
+        """Return name -> as the user gave it, of the variants of a comparison."""
+        return {}
+
     def chosen(self, run: RunDir) -> set[str] | None:
         """Return the cell_ids that have tiles; None where all may have."""
         return None

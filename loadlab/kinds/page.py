@@ -195,6 +195,7 @@ class _Builder:
                 question=self._kind.question(self._run),
                 caveats=self._caveats(),
                 certificate=self._certificate(),
+                variants=self._kind.variants(self._run),
             ),
             *([Fold(summary, folded)] if folded else []),
         ]

@@ -26,7 +26,7 @@ _BESIDE_NOISE = where(
 def difference(reason: Reason) -> str:
     """Return the metric and difference of a ranking's reason."""
     name = str(reason.facts["metric"]).replace("_", " ")
-    return f"{name} {formatting.signed(fact(reason, 'difference'))}"
+    return f"{name} {formatting.relative(fact(reason, 'difference'))}"
 
 
 def _of_metric(row: ReasonRow) -> ReasonRow:
@@ -69,12 +69,12 @@ _CONCLUSIONS: ReasonTable = {
         meaning="A value is 0, so there is no ratio.",
     ),
     "interval_within_margin": ReasonRow(
-        "the interval includes 0, and all of it is within {limit:percent}",
+        "the interval includes equality, and all of it is within {limit:percent}",
         meaning="There is no difference: the interval includes 0 and is within the margin.",
         thresholds=("margin",),
     ),
     "interval_includes_0": ReasonRow(
-        "the interval includes 0 and goes beyond {limit:percent}",
+        "the interval includes equality and goes beyond {limit:percent}",
         _MORE,
         meaning="The interval includes 0 and goes beyond the margin: neither a difference nor "
         "none is shown.",
@@ -86,8 +86,8 @@ _CONCLUSIONS: ReasonTable = {
         meaning="The interval excludes 0, but a cell differs as much from its A/A control.",
     ),
     "p_high": ReasonRow(
-        "the interval excludes 0, but corrected p {value:p} is above {limit:g}: with so many "
-        "comparisons this may be chance",
+        "the interval excludes equality, but corrected p {value:p} is above {limit:g}: with so "
+        "many comparisons this may be chance",
         _MORE,
         meaning="The interval excludes 0, but p is too high after the correction for the number "
         "of comparisons.",
@@ -191,26 +191,26 @@ LOOKS: ReasonTable = {
         thresholds=("margin",),
     ),
     "looks_include_0": ReasonRow(
-        "the interval includes 0 and goes beyond {limit:percent}",
+        "the interval includes equality and goes beyond {limit:percent}",
         _BUDGET,
         meaning="The interval includes 0 and goes beyond the margin. More blocks make it narrower.",
         thresholds=("margin",),
     ),
     "looks_not_sure": ReasonRow(
-        "the interval excludes 0, but not yet surely enough beside all other metrics",
+        "the interval excludes equality, but not yet surely enough beside all other metrics",
         _BUDGET,
         meaning="The interval excludes 0. The wider one, of the metric's share of the run's error "
         "rate, includes it. More blocks make both narrower.",
     ),
     "looks_within_noise": ReasonRow(
-        "the interval excludes 0, [but the base differs from itself by up to {limit:percent}, and "
-        "the difference is no larger|and the A/A control has no interval yet]",
+        "the interval excludes equality, [but the base differs from itself by up to "
+        "{limit:percent}, and the difference is no larger|and the A/A control has no interval yet]",
         "Use quieter hosts, or give the run more time (-e budget=)",
         meaning="The interval excludes 0, but so does that of the A/A control, and the base "
         "differs as much from itself.",
     ),
     "looks_exclude_0": ReasonRow(
-        "the interval excludes 0",
+        "the interval excludes equality",
         meaning="The variants differ: the interval excludes 0, and so does the wider one, of the "
         "metric's share of the run's error rate.",
     ),

@@ -116,12 +116,33 @@ def signed(fraction: float | None) -> str:
 
 
 def difference(apart: Difference | VerdictRow | MatrixLead) -> str:
-    """Format a difference and its interval, if it has one: +12 % (8 to 16 %), or where it is no
-    fraction of the base, in points of percent: +0.12 points (0.08 to 0.16)."""
+    """Format a difference and its interval, if it has one: +12 % (8 to 16 %), from a doubling or a
+    halving on 17.5 times (14.5 to 21.2), or where it is no fraction of the base, in points of
+    percent: +0.12 points (0.08 to 0.16)."""
     if isinstance(apart, VerdictRow) and not apart.relative:
         return _points(apart)
-    shown = signed(apart.value)
-    return shown if apart.low is None else f"{shown} ({span(apart.low, apart.high)})"
+    shown = relative(apart.value)
+    if apart.low is None or apart.high is None:
+        return shown
+    if is_factor(apart.value):
+        return f"{shown} ({_factor(apart.low)} to {_factor(apart.high)})"
+    return f"{shown} ({span(apart.low, apart.high)})"
+
+
+def relative(fraction: float | None) -> str:
+    """Format a relative difference: as percent, from a doubling or a halving on as a factor."""
+    if fraction is None or not is_factor(fraction):
+        return signed(fraction)
+    return f"{_factor(fraction)} times"
+
+
+def is_factor(fraction: float | None) -> bool:
+    """Return whether a relative difference is shown as a factor; nothing left is -100 %."""
+    return fraction is not None and (fraction >= 1 or -1 < fraction <= -0.5)
+
+
+def _factor(fraction: float) -> str:
+    return significant(1 + fraction, 3 if fraction >= 0 else 2)
 
 
 def _points(row: VerdictRow) -> str:

@@ -102,6 +102,10 @@ class GateKind(StudyKind):
         verdict = documents.read_or_none(run.verdict, Verdict)
         return [*([show.section(verdict)] if verdict else []), *super().sections(run)]
 
+    def variants(self, run: RunDir) -> Mapping[str, str]:
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        return words.definitions(verdict) if verdict else {}
+
     def chosen(self, run: RunDir) -> set[str]:
         """Return no cell: none of the variants is the best without the verdict."""
         return set()

@@ -27,6 +27,8 @@ _MARKS: dict[Answer, str] = {
 # The folders before the last part of an absolute path.
 _FOLDERS = re.compile(r"(?<==)/(?:[^/,]+/)+")
 
+# Characters of a head's name in a table of the terminal.
+_LONGEST = 40
 _SIDES = {"base": "base", "head": "head", "control": "A/A control"}
 
 REASONS = ReasonPart(
@@ -116,8 +118,9 @@ def why(row: VerdictRow) -> str:
 
 
 def sentence(verdict: Verdict, head: HeadVerdict) -> str:
-    """Return the verdict on a head in one sentence, and in another what of it is void."""
-    sides = _sides(verdict, head)
+    """Return the verdict on a head in one sentence, and in another what of it is void. The variants
+    have the names that the user gave them."""
+    sides = " against ".join(definitions(verdict)[variant.name] for variant in (head, verdict.base))
     if verdict.baseline is not None:
         parts = [
             f"{GATES[row.metric].label} {_difference(row)}"
@@ -154,16 +157,23 @@ def explained(verdict: Verdict) -> str:
         )
     return (
         f"No difference: all of the interval is within {_margins(verdict)}. A metric is called "
-        "slower or faster only if a wider interval excludes 0, too. So at most "
+        "slower or faster only if a wider interval excludes equality, too. So at most "
         f"{percent(verdict.error_rate)} of the runs of equal variants call any metric so. All else "
         f"is undecided. The noise floor is the difference of the base from itself.{smoothed}"
     )
 
 
+def definitions(verdict: Verdict) -> dict[str, str]:
+    """Return name -> as the user gave it, of each variant; without folders where that is enough."""
+    variants = [verdict.base, *verdict.heads]
+    brief = {variant.name: _short(variant) for variant in variants}
+    if len(set(brief.values())) == len(variants):
+        return brief
+    return {variant.name: variant.definition for variant in variants}
+
+
 def _sides(verdict: Verdict, head: HeadVerdict) -> str:
-    options = [variant.definition for variant in (head, verdict.base)]
-    short = [_FOLDERS.sub("", option) for option in options]
-    own, base = options if short[0] == short[1] else short
+    own, base = (definitions(verdict)[variant.name] for variant in (head, verdict.base))
     subject = "The head" if head.name == "head" else formatting.sentence(_name(head))
     return f"{subject} ({own}) against the base ({base})"
 
@@ -183,9 +193,14 @@ def _voids(head: HeadVerdict) -> str:
     return f"Void repetitions: {', '.join(parts)}."
 
 
+def _short(variant: Variant) -> str:
+    """Return a variant as the user gave it, without folders: app=h1850."""
+    return _FOLDERS.sub("", variant.definition)
+
+
 def named(head: HeadVerdict) -> str:
     """Return a head with what it changes: head (app=h1850)."""
-    return f"{_name(head)} ({_FOLDERS.sub('', head.definition)})"
+    return f"{_name(head)} ({_short(head)})"
 
 
 def _name(head: Variant) -> str:
@@ -196,7 +211,10 @@ def lines(verdict: Verdict) -> list[str]:
     """Return the table of each head for the terminal, and why metrics are undecided."""
     shown = []
     for head in verdict.heads:
-        shown += text_columns.table(_columns(f"{_name(head)} against base"), head.rows)
+        # The sentences on several heads name them so.
+        name = head.name if len(verdict.heads) == 1 else definitions(verdict)[head.name]
+        title = f"{formatting.one_line(name, _LONGEST)} against base"
+        shown += text_columns.table(_columns(title), head.rows)
         shown += _undecided(head)
     return shown
 

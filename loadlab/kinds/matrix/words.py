@@ -107,7 +107,7 @@ def sentence(verdict: MatrixVerdict) -> str:
     if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement with right answers."
     gains = ", ".join(
-        f"{formatting.difference(lead)} over {reference} ({title(rows[lead.name])})"
+        f"{_gain(lead)} {reference} ({title(rows[lead.name])})"
         for reference, lead in (
             ("its server's own default", verdict.over_own_default),
             ("2n+1 workers", verdict.over_rule),
@@ -134,6 +134,12 @@ def sentence(verdict: MatrixVerdict) -> str:
             else "No block compared the contenders."
         )
     return " ".join(sentences)
+
+
+def _gain(lead: MatrixLead) -> str:
+    """Return a lead before what it is over: +54 % (49 to 58 %) over, 2.1 times (2.0 to 2.2)."""
+    shown = formatting.difference(lead)
+    return shown if formatting.is_factor(lead.value) else f"{shown} over"
 
 
 def standing(lead: MatrixLead) -> str:

@@ -1,6 +1,6 @@
 """What was measured, whether to trust it, and what limited it: the lines below the answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from loadlab.model import CellSummary, Load
 from loadlab.report import words
@@ -24,12 +24,14 @@ def build(
     question: str,
     caveats: Iterable[str],
     certificate: str,
+    variants: Mapping[str, str],
 ) -> list[Facts]:
     """Return the lines; none where nothing was measured.
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
     ``question``: what a study or lesson asks; empty without. ``caveats``: what the hosts cannot
-    promise. ``certificate``: what theirs says; empty without one.
+    promise. ``certificate``: what theirs says; empty without one. ``variants``: name of a variant
+    -> as the user gave it.
     """
     if not entries:
         return []
@@ -39,7 +41,7 @@ def build(
         "Question": question,
         "Measured": _measured([*entries, *closed_loops]),
         "Trust": " ".join(f"{text}." for text in (trust, certificate) if text),
-        "Limit": _limits([*entries, *closed_loops]),
+        "Limit": _limits([*entries, *closed_loops], variants),
     }
     return [Facts({name: text for name, text in facts.items() if text})]
 
@@ -87,12 +89,13 @@ def _few(entries: Sequence[Entry]) -> list[str]:
     return [f"a cell has fewer than {LEAST}, too few for an interval"] if few else []
 
 
-def _limits(entries: Sequence[Entry]) -> str:
+def _limits(entries: Sequence[Entry], variants: Mapping[str, str]) -> str:
     """Return the limits, each with its loads; of variants, each with its own."""
     loads: dict[str, list[Load]] = {}
     for entry in entries:
         if limit := entry.cell.limit:
-            of = f" ({entry.cell.cell.variant})" if entry.cell.cell.variant else ""
+            variant = entry.cell.cell.variant
+            of = f" ({variants.get(variant, variant)})" if variant else ""
             named = limits.subject(limit)
             named = "nothing" if named == "none" else f"{named}{of}"
             loads.setdefault(named, []).append(entry.cell.cell.load)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
 
 from loadlab.report.plots import svg
+from loadlab.run import formatting
 from loadlab.stats.inference import ABOVE
 
 TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999)
@@ -20,7 +21,6 @@ READ = ("{} % are within", "{} ms")
 
 # px: height of a row of differences, and the margins around them
 ROW, ASIDE = 19, (66.0, 28.0, 112.0, 45.0)
-LINEAR_TO = 1.0  # largest difference, of either sign, up to which the axis is linear
 SMALLEST = 1 / 64  # smallest ratio of head to base that is drawn
 
 Points = Sequence[Sequence[float]]
@@ -118,8 +118,8 @@ def differences(
 ) -> str:
     """Return the plot of differences, with their intervals and noise floors, in titled groups.
 
-    Where a difference exceeds LINEAR_TO, the axis shows ratios: half and double are equally far
-    from 0.
+    Where one is a factor in words too, the axis shows factors: half and double are equally far
+    from 1.
     """
     rows = [row for _, group in groups for row in group]
     bounds = [
@@ -128,14 +128,13 @@ def differences(
         for number in (row.value, row.low, row.high, row.floor, row.floor and -row.floor)
         if number is not None
     ]
-    most = max(map(abs, bounds), default=0.0)
-    ratios = most > LINEAR_TO
+    ratios = any(map(formatting.is_factor, bounds))
 
     def place(fraction: float) -> float:
         return math.log2(max(1 + fraction, SMALLEST)) if ratios else 100 * fraction
 
     height = ROW * (len(rows) + 1.3 * len(groups)) + ASIDE[1] + ASIDE[3]
-    across = "Difference from the base, %" + (" (axis of ratios)" if ratios else "")
+    across = "Times the base" if ratios else "Difference from the base, %"
     plot = svg.Plot(name, label, across, "", round(height), ASIDE)
     axes = plot.axes
     axes.grid(visible=False, axis="y")
@@ -165,7 +164,7 @@ def differences(
     axes.set_xlim(low - pad, high + pad)
     if ratios:
         step = max(1, round((high - low) / 7))
-        svg.ticks(axes.xaxis, MultipleLocator(step), lambda x: _percent(100 * (2**x - 1)))
+        svg.ticks(axes.xaxis, MultipleLocator(step), lambda x: f"{2**x:,.4g}")
     else:
         svg.ticks(axes.xaxis, MaxNLocator(7, steps=[1, 2, 5, 10]), _percent)
     band = [(AREA, svg.BAND, "noise floor")] if any(row.floor is not None for row in rows) else []
@@ -173,7 +172,7 @@ def differences(
 
 
 def _percent(value: float) -> str:
-    return "0" if abs(value) < 1e-9 else f"{value:+,.3g}" if abs(value) < 1000 else f"{value:+,.0f}"
+    return "0" if abs(value) < 1e-9 else f"{value:+,.3g}"
 
 
 def _difference(

@@ -48,13 +48,13 @@ _LEVEL = f"{inference.LEVEL * 100:.0f} %"
 _MARGIN = formatting.percent(comparison_rule().margin)
 EXPLAINED = (
     "Titles name the head, then the base. The difference is the mean ratio of head to base within "
-    f"each block, in percent of the base, with its {_LEVEL} interval (Student's t on logarithms). "
-    "Higher or lower: the interval excludes 0, p (corrected for all comparisons, those of the "
-    f"cost apart) is at most {inference.ALPHA:g}, and the difference is above the noise floor, the "
-    "difference of a cell from its A/A control: the same cell measured a second time. No "
-    f"difference: the interval includes 0 and all of it is within {_MARGIN}. All else is "
-    "inconclusive. Response times are of all requests that were due; one that failed counts as the "
-    "request timeout."
+    "each block, in percent of the base, from a doubling or a halving on as a factor, with its "
+    f"{_LEVEL} interval (Student's t on logarithms). Higher or lower: the interval excludes "
+    "equality, p (corrected for all comparisons, those of the cost apart) is at most "
+    f"{inference.ALPHA:g}, and the difference is above the noise floor, the difference of a cell "
+    "from its A/A control: the same cell measured a second time. No difference: the interval "
+    f"includes equality and all of it is within {_MARGIN}. All else is inconclusive. Response "
+    "times are of all requests that were due; one that failed counts as the request timeout."
 )
 
 
@@ -133,11 +133,11 @@ def _headline(titled: _Titled) -> Headline:
     """Return a sentence on all metrics; its state is decided, same or inconclusive."""
     rows = titled.comparison.rows
     decided = [
-        f"{_metric(row)} {formatting.difference(row.difference)} {_concluded(row)}"
+        f"{_metric(row)} {_concluded(row)}, {formatting.difference(row.difference)}"
         for row in rows
         if row.conclusion in ("higher", "lower")
     ]
-    parts = [", ".join(decided)]
+    parts = [*decided]
     for shared in ("no difference", "inconclusive"):
         names = [_metric(row) for row in rows if row.conclusion == shared]
         parts += [f"{shared} in {formatting.listed(names)}"] if names else []
@@ -299,7 +299,7 @@ def differences(
         for title, members in rows.items()
     ]
     label = "; ".join(
-        f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in members)
+        f"{title}: " + ", ".join(f"{row.name} {formatting.relative(row.value)}" for row in members)
         for title, members in groups
     )
     return Figure(

@@ -16,6 +16,7 @@ from loadlab.kinds import page as report
 from loadlab.model import (
     Calibration,
     CellSummary,
+    Difference,
     Disturbance,
     GeneratorProgram,
     Manifest,
@@ -817,7 +818,7 @@ def test_a_comparison_comes_first_in_a_sentence(run: Path) -> None:
         Headline(
             anchor="comparison",
             state="decided",
-            text="stock against production on /index: goodput +30 % (30 to 30 %) higher; no "
+            text="stock against production on /index: goodput higher, +30 % (30 to 30 %); no "
             "difference in p50 response time and p99 response time.",
         )
     ]
@@ -863,10 +864,10 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
          "corrected p below 0.001, above the noise floor"],
         ["p50 response time, ms", "0.457 (0.457 to 0.457)",
          "0.457 (0.457 to 0.457)", "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
-         "the interval includes 0, and all of it is within 5.0 %"],
+         "the interval includes equality, and all of it is within 5.0 %"],
         ["p99 response time, ms", "1.84 (1.84 to 1.84)", "1.84 (1.84 to 1.84)",
          "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
-         "the interval includes 0, and all of it is within 5.0 %"],
+         "the interval includes equality, and all of it is within 5.0 %"],
         ["failed requests", "0 %", "0 %", "", "", "",
          "repetitions: 5 valid against 5 valid"],
     ]  # fmt: skip
@@ -1136,6 +1137,15 @@ def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
             {0.414: "+41 %", -0.032: "-3.2 %", 0.0: "0.0 %", -0.0001: "0.0 %", 2.5: "+250 %",
              0.0996: "+10 %", 12.345: "+1,234 %", 1.0: "+100 %", None: "-"},
         ),
+        # From a doubling or a halving on, a factor.
+        (
+            lambda parts: formatting.difference(Difference(value=parts[0], low=parts[1],
+                                                           high=parts[2])),
+            {(0.54, 0.49, 0.58): "+54 % (49 to 58 %)", (16.51, 13.49, 20.16): "17.5 times (14.5 to "
+             "21.2)", (-0.8, -0.84, -0.76): "0.20 times (0.16 to 0.24)", (1.0, None, None):
+             "2.00 times", (-0.49, None, None): "-49 %", (-0.5, -0.6, 1.5): "0.50 times (0.40 to "
+             "2.50)", (-1.0, None, None): "-100 %", (None, None, None): "-"},
+        ),
         # Both bounds have as many decimals.
         (
             lambda bounds: formatting.span(*bounds),
@@ -1177,7 +1187,7 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
         ["2", "/index (flask)", "201"],
     ]
     assert [row[4] for row in cells_of(table)] == ["5 valid", "5 valid"]
-    assert cells_of(table)[1][5].startswith("goodput -50 %: corrected p below 0.001")
+    assert cells_of(table)[1][5].startswith("goodput 0.50 times: corrected p below 0.001")
     text = page(run)
     assert "Ranking on /index" in text
     assert text.index("Ranking on") < text.index('id="endpoint-1"')

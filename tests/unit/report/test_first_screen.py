@@ -158,7 +158,7 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     shared = ["they share a machine"]
     every = [*both.cells, replace(both.cells[0], cell_id="curve", purpose="curve")]
     (lines,) = key_facts.build(
-        [constant], loops, every, question="", caveats=shared, certificate=""
+        [constant], loops, every, question="", caveats=shared, certificate="", variants={}
     )
     assert lines.facts == {
         "Measured": "aiohttp on Gunicorn on /index: oha, 1,000/s; oha, closed loop, "

@@ -114,23 +114,23 @@ FAR = Estimate(0.41, 0.35, 0.48)
         (FAR, 0.02, 0.03, ("higher", "corrected p 0.020, above the noise floor")),
         (Estimate(-0.3, -0.35, -0.2), 0.02, None,
          ("lower", "corrected p 0.020, no noise floor was measured")),
-        # What excludes 0 is a difference, however small.
+        # What excludes equality is a difference, however small.
         (Estimate(-0.02, -0.03, -0.01), 0.02, 0.005,
          ("lower", "by less than 5.0 %; corrected p 0.020, above the noise floor")),
         (Estimate(0.01, -0.01, 0.02), 0.4, 0.03,
-         ("no difference", "the interval includes 0, and all of it is within 5.0 %")),
+         ("no difference", "the interval includes equality, and all of it is within 5.0 %")),
         (Estimate(0.0, 0.0, 0.0), 1.0, None,
-         ("no difference", "the interval includes 0, and all of it is within 5.0 %")),
+         ("no difference", "the interval includes equality, and all of it is within 5.0 %")),
         # A noise floor makes nothing the same.
         (Estimate(-0.02, -0.12, 0.09), 0.5, 0.5,
-         ("inconclusive", "the interval includes 0 and goes beyond 5.0 %")),
+         ("inconclusive", "the interval includes equality and goes beyond 5.0 %")),
         (Estimate(0.03, 0.01, 0.04), 0.02, 0.03,
          ("inconclusive", "within the noise here: no larger than the noise floor of 3.0 %")),
         (Estimate(0.41, 0.35, 0.48), 0.02, 0.5,
          ("inconclusive", "within the noise here: no larger than the noise floor of 50 %")),
         (FAR, 0.07, 0.03,
-         ("inconclusive", "the interval excludes 0, but corrected p 0.070 is above 0.05: with so "
-          "many comparisons this may be chance")),
+         ("inconclusive", "the interval excludes equality, but corrected p 0.070 is above 0.05: "
+          "with so many comparisons this may be chance")),
     ],
 )  # fmt: skip
 def test_decide_concludes_from_interval_p_and_noise_floor(

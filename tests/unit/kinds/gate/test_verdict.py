@@ -521,12 +521,13 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert cpu.startswith("CPU per request")
     sentence = words.sentence(found, found.heads[0])
     assert f", {found.blocks} blocks in " in sentence
+    assert sentence.startswith("workers=2 against workers=1, ")
     assert ": CPU per request more, +" in sentence
     group, answers_table = show.section(found).blocks
     assert "head (workers=2): CPU +" in str(group)
     assert "more" in str(group)
     assert "The head (workers=2) against the base (workers=1), " in str(answers_table)
-    assert "the interval excludes 0" in str(answers_table)
+    assert "the interval excludes equality" in str(answers_table)
     told = words.after_block(9, {"head": found.heads[0].rows})
     assert told.startswith("After block 9: CPU per request more (+")
 
@@ -580,6 +581,8 @@ def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate(
     comment = words.comment(found, None)
     assert "Head 1 `workers=2` against base `workers=1`: ✅ no difference" in comment
     assert "Head 2 `workers=3` against base `workers=1`: ❌ more CPU per request" in comment
+    lines = [line for line in words.lines(found) if " against base" in line]
+    assert [line.split()[0] for line in lines] == ["workers=2", "workers=3"]
     tables = {head.name: head.rows for head in found.heads}
     assert "head1: no difference in 6 of 6 | head2: CPU" in words.after_block(9, tables)
 

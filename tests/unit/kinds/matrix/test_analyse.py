@@ -71,7 +71,11 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
         assert present(lead.low) < true < present(lead.high)
         assert lead.answer == "faster"
     taken = f"Take Gunicorn gthread, 1 worker of 4 threads, the best of {len(found.candidates)} "
-    assert matrix_words.sentence(found).startswith(f"{taken}candidates: +")
+    sentence = matrix_words.sentence(found)
+    assert sentence.startswith(f"{taken}candidates: 2.")
+    assert " times (" in sentence
+    assert ") its server's own default (Gunicorn sync, 1 worker), +" in sentence
+    assert " %) over 2n+1 workers (Gunicorn gthread, 3 workers)." in sentence
 
 
 def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:

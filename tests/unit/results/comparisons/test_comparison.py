@@ -105,7 +105,7 @@ def test_a_difference_and_none() -> None:
     assert (goodput.noise_floor, goodput.noise_floor_scope) == (None, None)
     assert why(goodput).endswith("no noise floor was measured")
     assert found["p50"].latency_of == "due"
-    assert why(found["p99"]) == "the interval includes 0, and all of it is within 5.0 %"
+    assert why(found["p99"]) == "the interval includes equality, and all of it is within 5.0 %"
 
 
 def test_no_difference_is_an_interval_within_the_margin_whatever_the_noise() -> None:
@@ -117,7 +117,7 @@ def test_no_difference_is_an_interval_within_the_margin_whatever_the_noise() -> 
     assert (alike.conclusion, other.conclusion) == ("no difference", "inconclusive")
     widest = max(-present(other.difference.low), present(other.difference.high))
     assert 0.05 < widest < present(other.noise_floor)
-    assert why(other) == "the interval includes 0 and goes beyond 5.0 %"
+    assert why(other) == "the interval includes equality and goes beyond 5.0 %"
 
 
 def test_a_small_difference_is_one() -> None:
