@@ -146,14 +146,14 @@ def figure(claim: Claim) -> str:
     """Return what decided a claim, in words: 1.53 times, interval 1.48 to 1.58, claimed at least
     1.3. Of several alike the least and the most; empty where nothing was measured."""
     deciding = [part for part in claim.parts if part.outcome == claim.outcome]
-    known = [(part.value, part) for part in deciding if part.value is not None]
-    if not known:
+    with_value = [(part.value, part) for part in deciding if part.value is not None]
+    if not with_value:
         return ""
-    if known[0][1].statement.order is not None:
+    if with_value[0][1].statement.order is not None:
         # The closest step of an order.
-        known = [min(known, key=itemgetter(0))]
-    first = known[0][1]
-    alike = [(value, part) for value, part in known if _kind(part) == _kind(first)]
+        with_value = [min(with_value, key=itemgetter(0))]
+    first = with_value[0][1]
+    alike = [(value, part) for value, part in with_value if _kind(part) == _kind(first)]
     least, most = (_shown(first)(pick(value for value, _ in alike)) for pick in (min, max))
     shown = most if least == most else f"{least} to {most}"
     text = f"{shown}{'' if first.statement.cell else ' times'}"

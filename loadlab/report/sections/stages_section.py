@@ -174,8 +174,8 @@ def _bursts(bursts: BurstLoad, repetitions: int) -> str:
 
 
 def _knee(knees: Sequence[Knee], median: Median | None) -> str:
-    known = [knee for knee in knees if knee.rate is not None]
-    rates = [knee.rate for knee in known if knee.rate is not None]
+    located = [knee for knee in knees if knee.rate is not None]
+    rates = [knee.rate for knee in located if knee.rate is not None]
     ends = [knee.above for knee in knees if knee.above is not None]
     unknown = [words.reason(knee.reason) for knee in knees if knee.reason]
     if len(unknown) == len(knees):
@@ -183,7 +183,7 @@ def _knee(knees: Sequence[Knee], median: Median | None) -> str:
     of = f"of {formatting.plural(len(knees), 'repetition')}"
     rest = f" In {len(unknown)} {of} it is not known: {unknown[0]}." if unknown else ""
     if median is not None and median.value is not None:
-        interval = known[0] if len(known) == 1 else median
+        interval = located[0] if len(located) == 1 else median
         bounds = ""
         if interval.low is not None and interval.high is not None:
             bounds = f" ({formatting.between([interval.low, interval.high])})"

@@ -46,8 +46,8 @@ def merge(parts: Sequence[BurstLoad]) -> BurstLoad | None:
         return None
 
     def median(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return statistics.median(known) if len(known) == len(values) else None
+        present = [value for value in values if value is not None]
+        return statistics.median(present) if len(present) == len(values) else None
 
     return BurstLoad(
         scheduled=sum(part.scheduled for part in parts),

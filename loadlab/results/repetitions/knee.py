@@ -121,9 +121,11 @@ def _answered(scheduled: _Numbers, came: _Numbers) -> float | None:
     """Return the mean rate of the last seconds; None where the answers stayed behind."""
     needed = int(np.searchsorted(np.cumsum(scheduled[::-1]), _LAST)) + 1
     last = max(_LAST_S, min(needed, len(scheduled) // 2))
-    due = float(scheduled[-last:].sum())
-    behind = due - came[-last:].sum()
-    return due / last if due and behind <= max(_BEHIND_MAX * due, due**0.5) else None
+    offered = float(scheduled[-last:].sum())
+    behind = offered - came[-last:].sum()
+    return (
+        offered / last if offered and behind <= max(_BEHIND_MAX * offered, offered**0.5) else None
+    )
 
 
 def _begin(scheduled: _Numbers, came: _Numbers) -> int:
