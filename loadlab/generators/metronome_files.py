@@ -574,9 +574,10 @@ class _Bursts:
 
     def all(self) -> Bursts | None:
         """Return all bursts of the load; None where no request was added."""
-        due, end = (times[: self._begun] // UNITS_US for times in (self._due, self._end))
+        due_us, end_us = (times[: self._begun] // UNITS_US for times in (self._due, self._end))
         answered = self._missing[: self._begun] == 0
-        return Bursts(due, end, answered, len(self._missing) - self._begun) if len(due) else None
+        unsent = len(self._missing) - self._begun
+        return Bursts(due_us, end_us, answered, unsent) if len(due_us) else None
 
 
 def _histogram(numbers: Iterator[int]) -> Counts:
