@@ -124,3 +124,33 @@ def test_every_command_is_accepted(page: str, command: str) -> None:
 def test_a_wrong_command_is_found(command: str) -> None:
     with pytest.raises((AssertionError, ValueError)):
         refuse(command)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guides.md"])
+def test_the_first_pages_are_easy_to_read(page: str) -> None:
+    assert reading_ease((ROOT / page).read_text()) >= 55
+
+
+def reading_ease(markdown: str) -> float:
+    """Return Flesch's reading ease of the sentences of a page, without its code, tables, headings
+    and the targets of its links."""
+    prose = re.sub(r"^```.*?^```|^(?: {4}|\||#).*?$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"!\[[^\]]*\]\([^)]*\)|`[^`]*`|\]\([^)]*\)", " ", prose)
+    sentences = re.split(r"[.!?][\s*)]|\n\s*\n|^- ", prose, flags=re.MULTILINE)
+    words = [
+        words for sentence in sentences if (words := re.findall(r"[A-Za-z][A-Za-z'-]*", sentence))
+    ]
+    counts = [
+        # A last e is silent, but that of "-le" is not.
+        max(1, len(re.findall(r"[aeiouy]+", re.sub(r"(?<!l)e$", "", word.lower()))))
+        for sentence in words
+        for word in sentence
+    ]
+    return 206.835 - 1.015 * len(counts) / len(words) - 84.6 * sum(counts) / len(counts)
+
+
+def test_reading_ease_is_of_sentences_and_not_of_code_and_tables() -> None:
+    easy = "The cat sat on [the mat](administrative/difficulty.md) by a door."
+    rest = "\n\n| considerable |\n\n    administrative.difficulty\n\n`considerable`\n"
+    assert reading_ease(easy + rest) == pytest.approx(206.835 - 1.015 * 9 - 84.6)
+    assert reading_ease("Considerable administrative difficulty.") < 0
