@@ -78,6 +78,9 @@ class MatrixKind(StudyKind):
             return []
         return [show.section(verdict, documents.read(run.summary, Summary))]
 
+    def question(self, run: RunDir) -> str:
+        return "Which server, workers and threads serve the application best?"
+
     def chosen(self, run: RunDir) -> set[str] | None:
         """Return the chosen candidate."""
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)

@@ -72,7 +72,7 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
         assert lead.answer == "faster"
     taken = f"Take Gunicorn gthread, 1 worker of 4 threads, the best of {len(found.candidates)} "
     sentence = matrix_words.sentence(found)
-    assert sentence.startswith(f"{taken}candidates: 2.")
+    assert sentence.startswith(f"{taken}candidates: goodput 2.")
     assert " times (" in sentence
     assert ") its server's own default (Gunicorn sync, 1 worker), +" in sentence
     assert " %) over 2n+1 workers (Gunicorn gthread, 3 workers)." in sentence
