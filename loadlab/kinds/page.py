@@ -122,7 +122,7 @@ class _Builder:
         is_open = reference is None and not self._run.certificate.exists()
         return [
             *(["the hosts share a machine with others"] if shared else []),
-            *([manifest_section.certificate(None)] if is_open else []),
+            *([manifest_section.NO_CERTIFICATE] if is_open else []),
         ]
 
     def _certificate(self) -> str:

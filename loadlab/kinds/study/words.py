@@ -144,8 +144,12 @@ def measured(part: ClaimPart) -> str:
 
 def figure(claim: Claim) -> str:
     """Return what decided a claim, in words: 1.53 times, interval 1.48 to 1.58, claimed at least
-    1.3. Of several alike the least and the most; empty where nothing was measured."""
+    1.3; of an inconclusive one why it is. Of several alike the least and the most; empty where
+    nothing was measured."""
     deciding = [part for part in claim.parts if part.outcome == claim.outcome]
+    reasons = [part.reason for part in deciding if part.reason]
+    if claim.outcome == "inconclusive" and reasons:
+        return words.reason(reasons[0], REASONS.rows)
     with_value = [(part.value, part) for part in deciding if part.value is not None]
     if not with_value:
         return ""

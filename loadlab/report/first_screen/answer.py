@@ -10,6 +10,7 @@ from loadlab.report.sections import (
     cell_outcome,
     curves_section,
     python_clients_section,
+    stages_section,
     sweeps_searches_section,
 )
 from loadlab.report.words import labels
@@ -34,6 +35,7 @@ def build(
         ),
     ] or [
         *curves_section.within(summary, paths),
+        *stages_section.knees(entries),
         *_cells(summary, [entry for entry in entries if not entry.is_client]),
     ]
     return sentences[:MOST]

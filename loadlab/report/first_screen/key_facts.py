@@ -1,6 +1,7 @@
 """What was measured, whether to trust it, and what limited it: the lines below the answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from loadlab.model import CellSummary, Load
 from loadlab.report import words
@@ -35,18 +36,27 @@ def build(
     """
     if not entries:
         return []
-    doubts = formatting.listed([*_few(entries), *caveats])
-    trust = ", but ".join(filter(None, [_valid(cells), doubts]))
+    doubts = [*_few(entries), *caveats]
+    trust = ", but ".join(filter(None, [_valid(cells), formatting.listed(doubts)]))
+    trust = f"{_verdict(entries, doubts)}: {trust}"
     facts = {
         "Question": question,
-        "Measured": _measured([*entries, *closed_loops]),
-        "Trust": " ".join(f"{text}." for text in (trust, certificate) if text),
+        "Measured": _measured([*entries, *closed_loops], cells),
+        "Trust": " ".join(f"{formatting.sentence(text)}." for text in (trust, certificate) if text),
         "Limit": _limits([*entries, *closed_loops], variants),
     }
     return [Facts({name: text for name, text in facts.items() if text})]
 
 
-def _measured(entries: Sequence[Entry]) -> str:
+def _verdict(entries: Sequence[Entry], doubts: Sequence[str]) -> str:
+    """Return in a word whether to trust the figures."""
+    valid = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
+    if not any(valid):
+        return "no"
+    return "with care" if doubts or not all(valid) else "yes"
+
+
+def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
     loads = [entry.cell.cell.load for entry in entries]
     paced = list(dict.fromkeys(map(labels.load, loads)))
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
@@ -58,7 +68,19 @@ def _measured(entries: Sequence[Entry]) -> str:
         *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
     ]
-    return f"{stacks} on {paths}: {', '.join(parts)}."
+    curve = len({cell.cell.load.rate for cell in cells if cell.purpose == "curve"})
+    beside = [
+        *([f"{formatting.plural(curve, 'rate')} of a curve"] if curve else []),
+        *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
+        *(["closed loops, in turns"] if any(map(_saturates, loads)) else []),
+    ]
+    more = f"; beside it {formatting.listed(beside)}" if beside else ""
+    return f"{stacks} on {paths}: {', '.join(parts)}{more}."
+
+
+def _saturates(load: Load) -> bool:
+    """Return whether a load of lanes ends with their closed loops."""
+    return load.lanes is not None and load.lanes.closed_s > 0
 
 
 def _listed(names: Sequence[str], of: str) -> str:
@@ -104,6 +126,8 @@ def _limits(entries: Sequence[Entry], variants: Mapping[str, str]) -> str:
         f"{place} {formatting.listed([limit for limit in places if places[limit] == place])}"
         for place in dict.fromkeys(places.values())
     ]
+    if any(map(_saturates, chain.from_iterable(loads.values()))):
+        parts.append("in the closed loops it was not looked for")
     return f"{formatting.sentence('; '.join(parts))}." if parts else ""
 
 

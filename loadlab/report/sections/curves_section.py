@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from loadlab.model import CellSummary, CurveSummary, SearchStep, Summary
+from loadlab.model import CurveSummary, SearchStep, Summary
 from loadlab.report import words
 from loadlab.report.html import Block, Heading, Headline, Number, Table, Text
 from loadlab.report.sections import latency_columns
@@ -97,9 +97,8 @@ def is_open_above(curve: CurveSummary) -> bool:
 
 def lines(summary: Summary, paths: Paths) -> list[str]:
     """Return a line for each curve: p99 by rate, or why there is none."""
-    cells = {cell.cell_id: cell for cell in summary.cells}
     return [
-        f"{where}: p99 in ms by rate: {', '.join(_by_rate(curve, cells))}"
+        f"{where}: p99 in ms by rate: {', '.join(_by_rate(curve, summary))}"
         if curve.reason is None
         else _text(curve, where)
         for curve, where in _where(summary, paths)
@@ -114,13 +113,17 @@ def _where(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, str]]:
     return [(curve, labels.path_of(curve.cell, paths)) for curve in summary.curves]
 
 
-def _by_rate(curve: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
+def _by_rate(curve: CurveSummary, summary: Summary) -> list[str]:
     """Return each rate that was judged with its p99."""
-    judged = {step.rate: step.cell_id for step in curve.trace if step.met is not None}
-    return [
-        f"{formatting.number(rate)}/s {latency_columns.text(tail.p99(cells[cell_id].statistics))}"
-        for rate, cell_id in judged.items()
-    ]
+    judged = dict.fromkeys(step.rate for step in curve.trace if step.met is not None)
+    return [f"{formatting.number(rate)}/s {p99(curve, summary, rate)}" for rate in judged]
+
+
+def p99(curve: CurveSummary, summary: Summary, rate: float) -> str:
+    """Return the p99 at a rate of a curve that was judged, ms."""
+    cells = {cell.cell_id: cell for cell in summary.cells}
+    judged = [step.cell_id for step in curve.trace if step.met is not None and step.rate == rate]
+    return latency_columns.text(tail.p99(cells[judged[-1]].statistics))
 
 
 def _state(curve: CurveSummary) -> str:

@@ -132,7 +132,7 @@ def _back(after: Recovery, first: StageLoad, last: StageLoad) -> str:
     limit = f"within {more} of its former {formatting.ms(first.p99_us)} ms"
     if after.recovered_s is None:
         return f"in the {length} s at {rate}/s that followed, p99 did not come back {limit}"
-    rose = ", and rose above it again" if after.rose else ""
+    rose = ", but rose above it again later" if after.rose else ""
     if after.recovered_s == 0:
         return f"after the fall to {rate}/s, p99 was {limit} at once{rose}"
     return f"after the fall to {rate}/s, p99 was back {limit} in {after.recovered_s} s{rose}"
@@ -149,12 +149,29 @@ def _drained(after: Recovery, last: StageLoad) -> str:
 
 def sentences(cell: CellSummary) -> list[str]:
     """Return the knee of a cell's ramp and how its bursts drained; empty of another load."""
-    knees = [rep.knee for rep in cell.repetitions if rep.validity.valid and rep.knee]
-    bursts = cell.statistics.bursts
+    knees, bursts = _knees(cell), cell.statistics.bursts
     return [
         *([_knee(knees, cell.statistics.knee)] if knees else []),
         *([_bursts(bursts, cell.statistics.n)] if bursts else []),
     ]
+
+
+def knees(entries: Sequence[Entry]) -> list[Headline]:
+    """Return a sentence on the knee of each ramp, which answers it."""
+    return [
+        Headline(
+            "inconclusive" if all(knee.reason for knee in _knees(entry.cell)) else "closed",
+            f"{entry.name} on {entry.where}: {own[0].lower()}{own[1:]}",
+            anchor=entry.anchor,
+        )
+        for entry in entries
+        if _knees(entry.cell)
+        for own in [_knee(_knees(entry.cell), entry.cell.statistics.knee)]
+    ]
+
+
+def _knees(cell: CellSummary) -> list[Knee]:
+    return [rep.knee for rep in cell.repetitions if rep.validity.valid and rep.knee]
 
 
 def _bursts(bursts: BurstLoad, repetitions: int) -> str:

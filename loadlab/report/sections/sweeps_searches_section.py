@@ -182,9 +182,9 @@ def _sweep_text(sweep: SweepSummary, subject: str, lost: Lost) -> str:
     at = ", ".join(filter(None, [level(best.value, sweep.by), lost[best.cell_id]]))
     text = f"{subject} answered the most, {most} requests/s, at {at}"
     if highest and sweep.by == "rate":
-        text = f"{subject} answered {most} of {at}, the highest rate"
+        text = f"{subject} answered {most} of {at}, the highest rate measured"
     elif highest:
-        text += ", the highest level"
+        text += ", the highest level measured"
     left = ", ".join(formatting.number(value) for value in sweep.unmeasured)
     rest = f"; {left} not measured" if left else ""
     if stopped:

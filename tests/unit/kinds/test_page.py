@@ -526,7 +526,7 @@ def test_an_overload_tells_when_its_p99_was_back(run: Path) -> None:
         ({"recovered_s": 0, "drained_s": 0}, "p99 was within 10 % of its former 1.10 ms at once"),
         (
             {"recovered_s": 4, "drained_s": 4, "rose": True},
-            "p99 was back within 10 % of its former 1.10 ms in 4 s, and rose above it again. ",
+            "former 1.10 ms in 4 s, but rose above it again later. ",
         ),
         (
             {
@@ -582,6 +582,10 @@ def test_a_ramp_tells_its_knee(run: Path, knees: list[dict[str, Any]], shown: st
         repetition(run, INDEX, number, lambda result, knee=fields: result.update(knee=knee))  # type: ignore[misc]
     assert f"{shown} " in " ".join(page(run).split()).replace("</p>", " ")
     assert shown in cell_lines.table(summary(run), {})
+    # It answers the run.
+    first = report.build(run).headlines[0]
+    assert first.text.endswith(shown[1:])
+    assert first.state == ("inconclusive" if knees == [UNKNOWN] else "closed")
 
 
 @pytest.mark.parametrize(

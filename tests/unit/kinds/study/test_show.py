@@ -163,11 +163,15 @@ def test_the_headline_has_the_figures_that_decided(tmp_path: Path) -> None:
     assert (few.state, few.text) == (
         "void",
         "Study x, 3 claims: so: confirmed (1.96 times, interval 1.93 to 2.00, claimed at least "
-        "1.5); so: confirmed (52 to 102, claimed at least 10 and at most 1000); so: inconclusive.",
+        "1.5); so: confirmed (52 to 102, claimed at least 10 and at most 1000); so: inconclusive "
+        "(no valid repetition of void).",
     )
     many = section.headline(judged(order, order, order, order))
     assert many.text.startswith(
         "Study x, 4 claims: 4 confirmed; for example: so: confirmed (fast / slow 1.96 times, "
     )
     least = section.headline(judged(twice, twice, twice, void))
-    assert least.text == "Study x, 4 claims: 3 confirmed, 1 inconclusive; so: inconclusive."
+    assert (
+        least.text == "Study x, 4 claims: 3 confirmed, 1 inconclusive; so: inconclusive "
+        "(no valid repetition of void)."
+    )
