@@ -173,8 +173,8 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     if drawn and drawn.within:
         above = "; higher ones not judged" if curves_section.is_open_above(drawn) else ""
         parts = [f"with {labels.objective(drawn.slo)}", *curves_section.met(drawn)]
-        there = curves_section.p99(drawn, summary, drawn.within)
-        remark = f"{', '.join(parts)}, of the rates measured{above}; p99 there {there} ms"
+        p99 = curves_section.p99(drawn, summary, drawn.within)
+        remark = f"{', '.join(parts)}, of the rates measured{above}; p99 there {p99} ms"
         return Tile("highest rate", formatting.number(drawn.within), "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
