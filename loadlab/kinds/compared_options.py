@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from loadlab.model import GivenOptions, Options, Reason
+from loadlab.model import GivenOptions
 from loadlab.plan import connections
-from loadlab.report import words
 from loadlab.run.errors import PlanError
 
 Compared = Literal["variants", "candidates"]
@@ -18,11 +17,9 @@ def refuse_options(
 
     ``own``: name -> reason, of the options that this kind of run alone refuses.
     """
-    at_one = f"{compared} are compared at one endpoint or mix. Give one with -e endpoint= or mix="
     cells = f"the {compared} are the cells. Give one of both"
     refused = {
         **own,
-        **dict.fromkeys(("replay", "sessions"), at_one),
         "profile": "a flame graph belongs to one stack. Give it to lab.yml",
         "trace": "a trace belongs to one stack. Give it to lab.yml",
         "overload": "an overload belongs to one stack. Give it to lab.yml",
@@ -34,16 +31,6 @@ def refuse_options(
         if str(options.get(name, "no")).lower() not in ("no", "false"):
             raise PlanError(f"{name}: '{options[name]}' has no place {place}: {reason}.")
     connections.refuse_beside(options.get(connections.OPTION), compared)
-
-
-def refuse_apart(options: Options, compared: Compared, apart: Reason | None) -> None:
-    """Raise PlanError for a mix where the stacks are not up together: the generator of the closed
-    loop of one stack sends one kind of request."""
-    if options.mix is not None and apart is not None:
-        raise PlanError(
-            f"mix: {compared} are compared with '{options.mix}' side by side alone, and these "
-            f"cannot be: {words.reason(apart)}. Give one endpoint with -e endpoint=."
-        )
 
 
 def refuse_several(compared: Compared, name: str, values: Sequence[object]) -> None:

@@ -48,8 +48,9 @@ def _obstacles(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) ->
     for load in loads:
         if load.generator != metronome.NAME:
             yield Reason(code="lanes_generator", facts={"generator": load.generator})
-        if load.arrivals is not None:
-            yield Reason(code="lanes_arrivals", facts={"arrivals": str(load.arrivals)})
+        shape = "a log" if load.replay else "a session" if load.session else load.arrivals
+        if shape is not None:
+            yield Reason(code="lanes_arrivals", facts={"arrivals": str(shape)})
         if load.clients is not None:
             yield Reason(code="lanes_clients", value=load.clients, limit=1)
     differing = [

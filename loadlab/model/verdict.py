@@ -33,7 +33,8 @@ class VariantCells(Record, kw_only=True, frozen=True):
     """The cells of a variant, or of the A/A control."""
 
     constant: Name  #: cell_id at the constant rate.
-    saturated: Name  #: cell_id of the closed loop that saturates it.
+    #: cell_id of the closed loop that saturates it; null where there is none, as of sessions.
+    saturated: Name | None
 
 
 class PlannedVariant(Variant, kw_only=True, frozen=True):

@@ -57,9 +57,10 @@ LANES: ReasonTable = {
         meaning="A generator other than metronome offers the load.",
     ),
     "lanes_arrivals": ReasonRow(
-        "turns need requests at equal intervals, and arrivals is {arrivals}",
+        "turns need requests at equal intervals, and those of {arrivals} are not",
         "leave -e arrivals= out",
-        meaning="Requests come at random or in bursts, and lanes take turns.",
+        meaning="Requests come at random, in bursts, along a ramp, or as a log or a session says, "
+        "and lanes take turns.",
     ),
     "lanes_clients": ReasonRow(
         "{value} clients cannot alternate at the same moments",

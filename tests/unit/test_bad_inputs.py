@@ -271,10 +271,6 @@ COMMANDS: list[tuple[str, str]] = [
         "rate: none was given. Without one it is a fraction of what base serves of one kind of",
     ),
     (
-        f"{X.replace('lab.yml', 'playbooks/ab.yml')} -e rate=9 -e base=tls=true -e head=tls=false",
-        "with 'index:1,agents:1' side by side alone, and these cannot be: they differ in tls, and",
-    ),
-    (
         "playbooks/matrix.yml -e framework=django -e mix=index:1,agents:1",
         "mix: candidates are compared with 'index:1,agents:1' side by side alone, and these cannot",
     ),
@@ -302,10 +298,6 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{L} -e duration=10", "replay: the log lasts 11 s at speed 1, and duration allows 10 s."),
     (f"{L} -e speed=0.1", "replay: at speed 0.1 the log has 0.018 requests per second, and 0.1 is"),
     (f"{L} -e curve=true", "curve: it cannot be measured: its rates follow a clos"),
-    (
-        "playbooks/ab.yml -e framework=aiohttp -e replay=x -e base=workers=1 -e head=workers=2",
-        "replay: 'x' has no place beside base and head: variants are compared at one endpoint",
-    ),
     ("playbooks/matrix.yml -e framework=aiohttp -e replay=x", "replay: 'x' has no place in a matr"),
     (f"{A} -e ramp=100", "ramp: '100' is no ramp, as it has 1 rate. Give 2 to 1,000 rates from 0 "),
     (f"{A} -e ramp=100..fast", "ramp: '100..fast' is no ramp. Give 2 to 1,000 rates from 0 to 1,"),
@@ -415,7 +407,7 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/lesson.yml -e lesson=keepalive -e budget=5m",
         "budget: '5m' is for variants and ca",
     ),
-    (f"{B} -e ramp=1..9", "ramp: '1..9' has no place beside base and head: all variants are measu"),
+    (f"{B} -e slo=p99_ms=9", "slo: 'p99_ms=9' has no place beside base and head: all variants are measu"),
     (
         f"{M}=flask -e arrivals=poisson",
         "arrivals: 'poisson' has no place in a matrix: the candidat",

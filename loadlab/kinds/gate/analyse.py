@@ -77,7 +77,8 @@ def build(run_id: str, planned: PlannedGate, kept: Records) -> Verdict:
 def cell_ids(planned: PlannedGate) -> set[str]:
     """Return the cells of all variants and of the A/A control."""
     variants = [planned.base.cells, planned.control, *(head.cells for head in planned.heads)]
-    return {name for cells in variants for name in (cells.constant, cells.saturated)}
+    names = (name for cells in variants for name in (cells.constant, cells.saturated))
+    return {name for name in names if name is not None}
 
 
 def _variant(planned: Variant) -> Variant:
@@ -95,7 +96,11 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
     """Return head -> a row for each metric."""
     if planned.baseline is not None:
         loads = _loads(planned, planned.base.cells, kept)
-        beside = [_beside(name, loads[gate.load], planned.baseline) for name, gate in GATES.items()]
+        beside = [
+            _beside(name, loads[gate.load], planned.baseline)
+            for name, gate in GATES.items()
+            if gate.load in loads
+        ]
         return {planned.base.name: beside}
     share = error(len(planned.heads))
     tables = {}
@@ -103,8 +108,14 @@ def table(planned: PlannedGate, kept: Records) -> dict[str, list[VerdictRow]]:
         loads = _loads(planned, head.cells, kept)
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
-        rows = [_row(name, loads[gate.load], more, share) for name, gate in GATES.items()]
-        rows = _held_back(_crowded(rows, loads["constant"]), loads["saturated"])
+        rows = [
+            _row(name, loads[gate.load], more, share)
+            for name, gate in GATES.items()
+            if gate.load in loads
+        ]
+        rows = _crowded(rows, loads["constant"])
+        if "saturated" in loads:
+            rows = _held_back(rows, loads["saturated"])
         tables[head.name] = sides.without_uneven(rows, _voids(planned, head, kept))
     return tables
 
@@ -119,11 +130,12 @@ def _voids(planned: PlannedGate, head: Variant, kept: Records) -> list[VoidCount
 
 
 def _loads(planned: PlannedGate, head: VariantCells, kept: Records) -> dict[str, Cells]:
+    """Return the repetitions at each load that the variants have."""
     base, control = planned.base.cells, planned.control
-    return {
-        "constant": sides.of_cells(base.constant, head.constant, control.constant, kept),
-        "saturated": sides.of_cells(base.saturated, head.saturated, control.saturated, kept),
-    }
+    loads = {"constant": sides.of_cells(base.constant, head.constant, control.constant, kept)}
+    if base.saturated and head.saturated and control.saturated:
+        loads["saturated"] = sides.of_cells(base.saturated, head.saturated, control.saturated, kept)
+    return loads
 
 
 def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:

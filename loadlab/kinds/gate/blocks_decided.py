@@ -24,7 +24,8 @@ def _can_be_decided(planned: PlannedGate, records: Records, failures: Mapping[st
     """Return whether more blocks may decide a metric of a head that was not given up."""
 
     def is_lost(cells: VariantCells) -> bool:
-        return any(failures.get(name, 0) >= TRIES for name in (cells.constant, cells.saturated))
+        names = (cells.constant, cells.saturated)
+        return any(name is not None and failures.get(name, 0) >= TRIES for name in names)
 
     if is_lost(planned.base.cells) or is_lost(planned.control):
         return False

@@ -2,7 +2,8 @@
 
 Each is measured at one constant rate and in a closed loop; the first twice, as its own A/A control.
 The cells are base, head, base_saturated and head_saturated, with several heads head1, head2 and so
-on. With a baseline the head is the only variant.
+on. With a baseline the head is the only variant. A load of several kinds of request has a closed
+loop only where the variants share it.
 """
 
 import math
@@ -34,7 +35,7 @@ from loadlab.model import (
     Verdict,
 )
 from loadlab.model.base import Above0, NotNegative, Positive
-from loadlab.plan import mix
+from loadlab.plan import arrivals, mix, replay, sessions
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
@@ -49,11 +50,16 @@ NAMES = (BASE, HEAD, BASELINE)
 # What the blocks and the one load leave no room for, beside what a comparison does.
 _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
-    **dict.fromkeys(("slo", "ramp"), "all variants are measured at one rate. Give -e rate="),
+    "slo": "all variants are measured at one rate. Give -e rate=",
 }
 # Options that may have several values, of which a comparison has one. The endpoint must be named
-# where there is no mix.
+# where no other option names the requests.
 _OF_ONE = ("endpoint", "rate", "connections", "tuning")
+# Options that name the requests in place of an endpoint. The generator of a closed loop sends one
+# kind of request.
+_NAMING = (mix.OPTION, sessions.OPTION, replay.OPTION)
+# Options that say how long a load lasts, and at which rate.
+_TIMED = (arrivals.RAMP, replay.OPTION)
 # What a head shares with a baseline: fields of a cell, and those of its load but for the last.
 _SAME = ("endpoint", "network")
 _FOLLOWS = ("fraction", "of_saturation", "lanes", "rate")
@@ -90,13 +96,13 @@ def study(root: Path, options: GivenOptions) -> Study:
             "both."
         )
     compared_options.refuse_options(options, "variants", "beside base and head", _REFUSED)
-    is_mixed = mix.OPTION in options
-    if is_mixed and not options.get("rate") and BASELINE not in options:
+    naming = _named(options, _NAMING)
+    if naming and not _named(options, (BASELINE, "rate", *_TIMED)):
         raise PlanError(
             "rate: none was given. Without one it is a fraction of what base serves of one kind of "
-            "request in a closed loop, and a mix has several. Give it with -e rate=<requests/s>."
+            f"request in a closed loop, and {naming[0]} has several. Give it with -e rate=<rate>."
         )
-    for name in _OF_ONE[is_mixed:]:
+    for name in _OF_ONE[bool(naming) :]:
         value = options.get(name, [] if name == "endpoint" else "")
         values = value if isinstance(value, list) else str(value).split(",")
         compared_options.refuse_several("variants", name, values)
@@ -109,32 +115,52 @@ def study(root: Path, options: GivenOptions) -> Study:
     rule = methods.read(GateRule, root)
     rest = {name: value for name, value in options.items() if name not in NAMES}
     heads = variants.heads(root, str(options[HEAD]), rest)
-    load: GivenOptions = {"duration": rule.gate_duration_s, "warmup": rule.gate_warmup_s}
     if BASELINE in options:
         compared = heads
         if len(heads) > 1:
             raise PlanError("baseline: it is compared with one head. Give one, or a base.")
-        load |= _load_of(_verdict(root, str(options[BASELINE])))
     else:
         compared = [variants.variant(root, BASE, str(options[BASE]), rest), *heads]
-        load["rate"] = {"fraction": rule.gate_fraction, "of": [BASE]}
     description = "variants, block by block, until the answer is clear"
-    cells = [cell for variant in compared for cell in _cells(root, variant)]
+    closed = None if naming else _closed(options, rule)
+    cells = [cell for variant in compared for cell in _cells(root, variant, closed)]
+    load = _load(root, options, rule)
     return replace(without_file("gate", description, load, cells), variants=compared)
 
 
-def _cells(root: Path, variant: Variant) -> list[StudyCell]:
-    """Return a variant's cell at the constant rate, and that of the closed loop."""
+def _load(root: Path, options: GivenOptions, rule: GateRule) -> GivenOptions:
+    """Return what the load has where the user says nothing."""
+    load: GivenOptions = {"duration": rule.gate_duration_s, "warmup": rule.gate_warmup_s}
+    if BASELINE in options:
+        load |= _load_of(_verdict(root, str(options[BASELINE])))
+    elif not _named(options, _NAMING):
+        load["rate"] = {"fraction": rule.gate_fraction, "of": [BASE]}
+    is_timed = _named(options, _TIMED)
+    return {name: load[name] for name in load if not (is_timed and name in ("rate", "duration"))}
+
+
+def _closed(options: GivenOptions, rule: GateRule) -> GivenOptions:
+    """Return what a closed loop has instead of the load's options."""
+    closed: GivenOptions = {"generator": registry.saturating(), "rate": None, arrivals.RAMP: None}
+    return closed | ({"duration": rule.gate_duration_s} if _named(options, _TIMED) else {})
+
+
+def _named(options: GivenOptions, names: Iterable[str]) -> list[str]:
+    return [name for name in names if options.get(name)]
+
+
+def _cells(root: Path, variant: Variant, closed: GivenOptions | None) -> list[StudyCell]:
+    """Return a variant's cell at the constant rate, and that of the closed loop, which has the
+    options ``closed``; None: there is none."""
     # The application of a git ref or with other packages is made of the run's.
     own = variants.given_options(root, variant.name, variant.definition)
     derived = [name for name in variant.options if name == "app" and name not in own]
-    closed = {**variant.options, "generator": registry.saturating(), "rate": None}
+    loads = {variant.name: variant.options}
+    if closed is not None:
+        loads[variant.name + side_by_side.SATURATED] = {**variant.options, **closed}
     return [
         StudyCell(name=name, variant=variant.name, options=options, derived=derived)
-        for name, options in (
-            (variant.name, variant.options),
-            (variant.name + side_by_side.SATURATED, closed),
-        )
+        for name, options in loads.items()
     ]
 
 
@@ -206,8 +232,9 @@ def _word(value: object) -> str:
 def of_base(planned: PlannedCells) -> set[str]:
     """Return the cell_ids of the first variant: at the constant rate, and saturated."""
     assert planned.study is not None
-    first = next(iter(planned.study.cells))
-    return {*planned.study.cells[first], *planned.study.cells[first + side_by_side.SATURATED]}
+    cells = planned.study.cells
+    first = next(iter(cells))
+    return {*cells[first], *cells.get(first + side_by_side.SATURATED, [])}
 
 
 def complete(draft: Draft, plan: Plan) -> Plan:
@@ -244,23 +271,30 @@ def _planned_gate(draft: Draft, study: Study, control: Mapping[str, str]) -> Pla
     planned, root = draft.cells, draft.request.root
     assert planned.study is not None
     cells = planned.study.cells
+    reason = apart(root, planned)
+    # In a load of all variants the closed loops follow the constant rate.
+    saturated = {
+        variant.name: cells.get(variant.name + side_by_side.SATURATED, cells[variant.name])[0]
+        for variant in study.variants
+        if reason is None or variant.name + side_by_side.SATURATED in cells
+    }
     base, *heads = (
         PlannedVariant(
             **asdict(variant),
             cells=VariantCells(
-                constant=cells[variant.name][0],
-                saturated=cells[variant.name + side_by_side.SATURATED][0],
+                constant=cells[variant.name][0], saturated=saturated.get(variant.name)
             ),
         )
         for variant in study.variants
     )
     gate = PlannedGate(
-        apart=apart(root, planned),
+        apart=reason,
         budget_s=budget.seconds(planned.options.budget),
         base=base,
         heads=heads,
         control=VariantCells(
-            constant=control[base.cells.constant], saturated=control[base.cells.saturated]
+            constant=control[base.cells.constant],
+            saturated=control[base.cells.saturated] if base.cells.saturated else None,
         ),
     )
     file = planned.options.baseline
@@ -288,16 +322,15 @@ def with_lanes(root: Path, planned: PlannedCells, options: GivenOptions) -> Plan
 
     ``options``: those of the user. The base has two lanes, its own and that of the A/A control.
     """
-    reason = apart(root, planned)
-    compared_options.refuse_apart(planned.options, "variants", reason)
-    if reason is not None:
+    if apart(root, planned) is not None:
         return planned
     rule, study = methods.read(GateRule, root), planned.study
     assert study is not None
     turns = LaneTurns(closed_s=rule.gate_closed_s, slice_s=rule.gate_slice_s)
     duration_s = None if "duration" in options else rule.gate_lanes_duration_s
     more = rule.gate_lanes_fraction / rule.gate_fraction
-    return side_by_side.shared(planned, 1 + len(study.cells) // 2, turns, duration_s, more)
+    stacks = 1 + sum(not name.endswith(side_by_side.SATURATED) for name in study.cells)
+    return side_by_side.shared(planned, stacks, turns, duration_s, more)
 
 
 def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:

@@ -138,8 +138,8 @@ def void_counts(sides: Mapping[VerdictSide, VariantCells], kept: Records) -> lis
     counted = []
     for load in _LOADS:
         for side, cells in sides.items():
-            # One measurement may have both loads.
-            if load == "saturated" and cells.saturated == cells.constant:
+            # One measurement may have both loads, or there is one load.
+            if load == "saturated" and cells.saturated in (cells.constant, None):
                 continue
             reps = recorded.measured(getattr(cells, load), kept)
             void = sum(not rep.validity.valid for rep in reps)

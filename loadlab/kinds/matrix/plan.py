@@ -22,6 +22,7 @@ from loadlab.model import (
     GivenOptions,
     Item,
     LaneTurns,
+    Options,
     PlannedCandidate,
     PlannedMatrix,
     Reason,
@@ -37,6 +38,7 @@ from loadlab.plan.modes.matrix_order import Matrix, sizes
 from loadlab.plan.plan_document import Plan, Run, items
 from loadlab.plan.records import latest_block
 from loadlab.plan.user_options import Request
+from loadlab.report import words
 from loadlab.run import methods
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting, plural
@@ -51,7 +53,7 @@ _REFUSED = {
     "threads": "the candidates differ in it. Leave it out",
     "repetitions": "the budget decides how often each is measured. Give -e budget=",
     **dict.fromkeys(
-        ("rate", "ramp", "arrivals"),
+        ("rate", "ramp", "arrivals", "replay", "sessions"),
         "the candidates are measured in a closed loop, which has none. Leave it out",
     ),
     "generator": "the candidates are measured in a closed loop. Leave it out",
@@ -150,7 +152,7 @@ def as_matrix(draft: Draft) -> PlannedCells:
     matrix = _matrix(draft.study, planned, rule)
     most = _lanes(draft.request.root, planned, matrix, rule)
     if isinstance(most, Reason):
-        compared_options.refuse_apart(planned.options, "candidates", most)
+        _refuse_mix(planned.options, most)
     else:
         planned = _in_lanes(planned, rule, options)
         matrix = replace(_matrix(draft.study, planned, rule), lanes=most)
@@ -198,6 +200,16 @@ def _lanes(root: Path, planned: PlannedCells, matrix: Matrix, rule: MatrixRule) 
     tuning = planned.options.tuning[0]
     facts: Facts = {"tuning": tuning}
     return Reason(code="lanes_connections", value=admitted, limit=least, facts=facts)
+
+
+def _refuse_mix(options: Options, apart: Reason) -> None:
+    """Raise PlanError for a mix where each candidate has a load of its own: its generator sends one
+    kind of request."""
+    if options.mix is not None:
+        raise PlanError(
+            f"mix: candidates are compared with '{options.mix}' side by side alone, and these "
+            f"cannot be: {words.reason(apart)}. Give one endpoint with -e endpoint=."
+        )
 
 
 def _refuse_short(matrix: Matrix, rule: MatrixRule) -> None:

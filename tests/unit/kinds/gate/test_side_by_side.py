@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from loadlab.kinds.gate import words
+from loadlab.kinds.gate import analyse, words
 from loadlab.model import Result
 from loadlab.plan import schedule
 from loadlab.plan.plan_document import Plan, Setup, items
@@ -14,6 +14,7 @@ from loadlab.plan.schedule import NextMeasurement
 from tests.unit import builders
 from tests.unit.builders import present
 
+SESSION = '[{"request": "index"}, {"request": "agents", "think": 1}]'
 VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2", "rate": 900}
 
 
@@ -49,6 +50,32 @@ def test_lanes_have_a_mix() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "rate", "duration_s", "has_closed_loop"),
+    [
+        ({"ramp": "100..500"}, 300, 30, True),
+        ({"ramp": "0:100,20:100,20:300,40:300"}, 200, 40, True),
+        ({"endpoint": None, "mix": "index:3,agents:1", "arrivals": "poisson"}, 900, 3, False),
+        ({"endpoint": None, "sessions": SESSION, "duration": 20}, 900, 20, False),
+    ],
+)
+def test_variants_have_a_load_of_any_shape(
+    given: dict[str, object], rate: float, duration_s: float, has_closed_loop: bool
+) -> None:
+    planned = plan(**{**given, "rate": None if "ramp" in given else 900})
+    gate = present(planned.gate)
+    cells = {item.cell_id: item.cell for item in items(planned.experiments)}
+    for own in (gate.base.cells, gate.control, gate.heads[0].cells):
+        load = cells[own.constant].load
+        assert (load.rate, load.duration_s, load.warmup_s) == (rate, duration_s, 1)
+        assert (own.saturated is not None) == has_closed_loop
+        if own.saturated is not None:
+            loop = cells[own.saturated].load
+            assert (loop.generator, loop.duration_s, loop.arrivals) == ("wrk", 3, None)
+    metrics = {row.metric for row in analyse.build("x", gate, {}).heads[0].rows}
+    assert ("goodput" in metrics) == has_closed_loop
+
+
+@pytest.mark.parametrize(
     ("given", "words_of_reason"),
     [
         ({"head": "keepalive=false"}, "they differ in keepalive, and a load has one value of it"),
@@ -57,7 +84,7 @@ def test_lanes_have_a_mix() -> None:
         ({"generator": "wrk2", "duration": 30, "budget": "9m"}, "wrk2 offers the load"),
         (
             {"arrivals": "poisson"},
-            "turns need requests at equal intervals, and arrivals is poisson",
+            "turns need requests at equal intervals, and those of poisson are not",
         ),
     ],
 )
