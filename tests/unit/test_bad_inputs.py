@@ -407,7 +407,7 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/lesson.yml -e lesson=keepalive -e budget=5m",
         "budget: '5m' is for variants and ca",
     ),
-    (f"{B} -e slo=p99_ms=9", "slo: 'p99_ms=9' has no place beside base and head: all variants are measu"),
+    (f"{B} -e slo=p99_ms=9", "slo: 'p99_ms=9' has no place beside base and head: all variants a"),
     (
         f"{M}=flask -e arrivals=poisson",
         "arrivals: 'poisson' has no place in a matrix: the candidat",

@@ -130,7 +130,10 @@ def study(root: Path, options: GivenOptions) -> Study:
 
 def _load(root: Path, options: GivenOptions, rule: GateRule) -> GivenOptions:
     """Return what the load has where the user says nothing."""
-    load: GivenOptions = {"duration": rule.gate_duration_s, "warmup": rule.gate_warmup_s}
+    load: GivenOptions = {"warmup": rule.gate_warmup_s}
+    # A visit takes longer.
+    if not _named(options, (sessions.OPTION,)):
+        load["duration"] = rule.gate_duration_s
     if BASELINE in options:
         load |= _load_of(_verdict(root, str(options[BASELINE])))
     elif not _named(options, _NAMING):
