@@ -23,7 +23,7 @@ def test_each_variant_has_a_constant_and_a_closed_load_and_the_base_a_control() 
     gate = present(plan.gate)
     cells = {item.cell_id: item for item in items(plan.experiments)}
     for named in (gate.base, *gate.heads):
-        constant, saturated = cells[named.cells.constant], cells[named.cells.saturated]
+        constant, saturated = cells[named.cells.constant], cells[present(named.cells.saturated)]
         assert (constant.cell.variant, saturated.cell.variant) == (named.name, named.name)
         assert constant.cell.load.mode == "constant"
         assert saturated.cell.load.mode == "closed"
@@ -32,7 +32,7 @@ def test_each_variant_has_a_constant_and_a_closed_load_and_the_base_a_control() 
     assert cells[gate.base.cells.constant].cell.workers == 1
     control = cells[gate.control.constant]
     assert (control.purpose, control.base) == ("aa_control", gate.base.cells.constant)
-    assert cells[gate.control.saturated].base == gate.base.cells.saturated
+    assert cells[present(gate.control.saturated)].base == gate.base.cells.saturated
     # Student's t of the summary is of one look.
     assert plan.comparisons == []
 

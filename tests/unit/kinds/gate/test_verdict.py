@@ -473,7 +473,7 @@ def test_shares_of_void_repetitions_alike_decide_as_before() -> None:
 def test_run_ends_where_a_cell_is_abandoned() -> None:
     machine = Machine(plan())
     gate = builders.present(machine.plan.gate)
-    machine.failures = {gate.heads[0].cells.saturated: TRIES}
+    machine.failures = {builders.present(gate.heads[0].cells.saturated): TRIES}
     machine.run()
     assert {len(several) for several in machine.found.values()} == {1}
 
