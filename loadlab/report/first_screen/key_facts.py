@@ -37,8 +37,9 @@ def build(
     if not entries:
         return []
     doubts = [*_few(entries), *caveats]
-    trust = ", but ".join(filter(None, [_valid(cells), formatting.listed(doubts)]))
-    trust = f"{_verdict(entries, doubts)}: {trust}"
+    verdict = _verdict(entries, doubts)
+    turn = ", and " if verdict == "no" else ", but "
+    trust = f"{verdict}: {turn.join(filter(None, [_valid(cells), formatting.listed(doubts)]))}"
     facts = {
         "Question": question,
         "Measured": _measured([*entries, *closed_loops], cells),

@@ -78,7 +78,7 @@ _KIND: Sequence[Column[KindCpu]] = [
 
 
 def _kinds(kinds: Sequence[KindCpu], sources: Sequence[Link]) -> Table:
-    """Return the table of what each kind of request has of a profile."""
+    """Return the table of each kind of request and its share of a profile."""
     return table(
         "Samples that did not wait, by the function or class of the application that is named "
         "after the request, with all that it called. A function that is not in the profile has "
