@@ -147,8 +147,16 @@ def closed_loop(path: Path) -> Saturated:
         raise GeneratorError(f"{path.name}: its slices do not add up to their sums")
     counted = closed.by_slice[1:] or closed.by_slice
     right, seconds = sum(row[2] for row in counted), math.fsum(row[1] for row in counted)
+    length = summary.finished - summary.started
     return Saturated(
-        goodput=right / seconds, right=right, slices=len(counted), seconds=seconds, cut=closed.cut
+        goodput=right / seconds,
+        right=right,
+        slices=len(counted),
+        seconds=seconds,
+        cut=closed.cut,
+        started=summary.started,
+        finished=summary.finished,
+        turns=min(1.0, math.fsum(row[1] for row in closed.by_slice) / length) if length else None,
     )
 
 

@@ -183,11 +183,12 @@ class _Builder:
         folded = [headline for headline in every if headline.text not in texts]
         summary = f"Each part in a sentence ({len(folded)})"
         disturbed = self._summary.disturbance
+        is_named = not any(cell_outcome.valid(entry.cell) for entry in self._measured)
         nothing = Text("Nothing was measured yet.", css="verdict void")
         return [
             *first,
             *([] if first else [nothing]),
-            *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
+            *([Headline("void", disturbances.whole(disturbed, is_named))] if disturbed else []),
             *key_facts.build(
                 self._measured,
                 self._closed_loops,

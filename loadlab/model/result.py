@@ -8,6 +8,7 @@ from loadlab.model.base import (
     SCHEMA,
     Above0,
     Count,
+    Fraction,
     Name,
     NotNegative,
     Positive,
@@ -144,6 +145,16 @@ class Saturated(Record, kw_only=True, frozen=True):
     slices: Count  #: Number of slices.
     seconds: NotNegative  #: Their length together, seconds.
     cut: Count  #: Slices that were over before all of their requests.
+    #: started, finished: the closed loops of all stacks, unix seconds of the client's clock; absent
+    #: from an earlier lab, as is what follows.
+    started: NotNegative | None = None
+    finished: NotNegative | None = None
+    #: Part of that time in its slices, with the first, which opens the connections; fraction 0 to
+    #: 1.
+    turns: Fraction | None = None
+    #: The server from started to finished, without its series, queues and log; absent where it was
+    #: not recorded until then.
+    server: HostTelemetry | None = None
 
 
 class Opened(Record, kw_only=True, frozen=True):

@@ -52,6 +52,9 @@ class CellSummary(Record, kw_only=True, frozen=True):
     #: What limited the cell, and where the time of its requests went; absent where every repetition
     #: failed.
     limit: CellLimit | None = None
+    #: What of the server's cores limited the closed loops after a load of lanes; absent without
+    #: these.
+    closed_loops_limit: CellLimit | None = None
 
 
 class ComparedCell(Record, kw_only=True, frozen=True):

@@ -10,7 +10,14 @@ from loadlab.run.errors import ResultError
 from loadlab.run.methods import ROOT
 from loadlab.run.run_dir import ClientDir, RepetitionDir
 from loadlab.stacks import reverse_proxies
-from loadlab.telemetry import host_recording, node_exporter, processes, queues, reverse_proxy_log
+from loadlab.telemetry import (
+    host_recording,
+    node_exporter,
+    processes,
+    queues,
+    reverse_proxy_log,
+    services,
+)
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.processes import Recording
@@ -49,6 +56,23 @@ def server(
         accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t, own),
         connections=queues.connections(recorded, window.start, window.end),
     )
+
+
+def closed_loops(
+    folder: RepetitionDir,
+    scrapes: list[node_exporter.Sample],
+    setup: RepetitionSetup,
+    window: Window,
+) -> HostTelemetry:
+    """Return the server's cores and services in the closed loops of lanes, without series.
+
+    ``window`` is by its clock. Raises ValueError for a recording that is not understood, or that
+    ended before.
+    """
+    paths = (folder.cores, folder.processes)
+    telemetry, _ = _during(window, scrapes, _hosts(setup)["server"], *paths)
+    used, _ = services.server(folder.path, window, telemetry.cores, served(setup))
+    return replace(telemetry, processes=used, per_second=None)
 
 
 def served(setup: RepetitionSetup) -> Served:

@@ -77,6 +77,12 @@ def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
         costs.append(sum(service["cpu_s"] for service in services) / result["requests"])
         assert all(service["cpu_s"] > 0 for service in services)
     assert sorted(places) == [1, 2, 3]
+    summary = json.loads((folder / "summary.json").read_text())
+    after = [cell["closed_loops_limit"] for cell in summary["cells"] if cell["cell_id"] in lanes]
+    for limit in after:
+        # The server has one core. An application that computes fills it.
+        assert limit["limit"]["code"] in ("cores_busy", "worker_cpu")
+        assert limit["limit"]["facts"].get("application", 1) > 0.2
     # Measured one after the other, they differ by more beside other work.
     assert max(costs) < 1.25 * min(costs)
     ids = re.findall(r' id="([^"]+)"', (folder / "report.html").read_text())

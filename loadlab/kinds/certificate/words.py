@@ -25,7 +25,7 @@ def sentence(certificate: Certificate) -> str:
     passed = f"{len(tests) - len(failed)} of" if failed else "all of"
     return " ".join(
         [
-            f"Certificate {certificate.run_id}: the lab reported the truth in {passed} {count}.",
+            f"The lab reported the truth in {passed} {count}.",
             *([f"It did not in {untrue}."] if untrue else []),
             *([_void(void)] if void else []),
             *([_withheld(withheld)] if withheld else []),

@@ -33,8 +33,9 @@ def section(verdict: Verdict) -> Section:
 
 def _figure(verdict: Verdict) -> Figure:
     """Return the figure of the relative differences; that of failed requests is in points."""
+    names = words.definitions(verdict)
     rows = {
-        words.named(head): [
+        f"{names[head.name]} against {names[verdict.base.name]}": [
             (row.metric, row, row.noise_floor, words.answer(row))
             for row in head.rows
             if row.relative

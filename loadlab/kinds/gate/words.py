@@ -129,17 +129,30 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
         ]
         beside = f"; {', '.join(parts)}" if parts else ""
         return f"{sides} of an earlier sitting: undecided{beside}."
+    decided = [row for row in head.rows if row.answer in ("slower", "faster")]
     parts = [
-        f"{GATES[row.metric].label} {answer(row)}, {formatting.difference(row)}"
-        for shared in ("slower", "faster")
-        for row in head.rows
-        if row.answer == shared
+        f"{GATES[row.metric].label} {answer(row)}, {_against(row)}, {formatting.difference(row)}"
+        for row in sorted(decided, key=_size, reverse=True)
     ]
     void = [_voids(head)] if any(count.void for count in head.voids) else []
     for shared in ("no difference", "undecided"):
         names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
         parts += [f"{shared} in {', '.join(names)}"] if names else []
-    return " ".join([f"{sides}, {_after(verdict)}: {'; '.join(parts)}.", *void])
+    return " ".join([f"{sides}: {'; '.join(parts)}.", *void])
+
+
+def _size(row: VerdictRow) -> float:
+    """Return how large a difference is: of failed requests, larger than any ratio."""
+    if not row.relative or row.value is None or row.value <= -1:
+        return math.inf
+    return abs(math.log1p(row.value))
+
+
+def _against(row: VerdictRow) -> str:
+    """Return both values: 3,756 against 2,450/s."""
+    return f"{quantities.number(row.metric, row.head)} against " + quantities.with_unit(
+        row.metric, row.base
+    )
 
 
 def compared(verdict: Verdict, head: HeadVerdict) -> str:
@@ -196,11 +209,6 @@ def _voids(head: HeadVerdict) -> str:
 def _short(variant: Variant) -> str:
     """Return a variant as the user gave it, without folders: app=h1850."""
     return _FOLDERS.sub("", variant.definition)
-
-
-def named(head: HeadVerdict) -> str:
-    """Return a head with what it changes: head (app=h1850)."""
-    return f"{_name(head)} ({_short(head)})"
 
 
 def _name(head: Variant) -> str:

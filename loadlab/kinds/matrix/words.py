@@ -117,7 +117,9 @@ def sentence(verdict: MatrixVerdict) -> str:
     best = f"the best of {plural(len(rows), 'candidate')}"
     is_best = verdict.chosen == verdict.best
     taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
-    sentences = [f"Take {taken}{': goodput ' if gains else ''}{gains}."]
+    goodput = rows[verdict.chosen].goodput
+    served = f"goodput {formatting.rate(goodput)}/s" if goodput is not None else ""
+    sentences = [f"Take {taken}: {', '.join(filter(None, [served, gains]))}."]
     if not is_best:
         sentences.append(f"{formatting.sentence(best)}: {title(rows[verdict.best])}.")
     for answer in ("within the noise", "undecided"):

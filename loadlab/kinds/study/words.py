@@ -1,5 +1,6 @@
 """Words for claims.json, which analyse.py judges."""
 
+import re
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
@@ -9,6 +10,8 @@ from loadlab.report import words
 from loadlab.report.words.quantities import is_united, quantity
 from loadlab.run import formatting
 
+# The unit at the end of a metric's name, which its value has.
+_UNIT = re.compile(r"_(us|s|bytes|fraction)$")
 _MORE = "Measure more repetitions (-e repetitions=)"
 
 
@@ -166,7 +169,15 @@ def figure(claim: Claim) -> str:
         text += f", interval {_shown(first)(low)} to {_shown(first)(high)}"
     if first.statement.order is not None:
         return f"{' / '.join(first.statement.order)} {text}"
-    return f"{text}, claimed {_limits(first.statement)}"
+    named = f"{_name(first.statement)} " if first.statement.cell else ""
+    return f"{named}{text}, claimed {_limits(first.statement)}"
+
+
+def _name(statement: ClaimStatement) -> str:
+    """Return a metric, or two, by the end of the path: p99, slowest answer, goodput / rate."""
+    paths = filter(None, [statement.metric, statement.over])
+    ends = (_UNIT.sub("", path.rpartition(".")[2]).replace("_", " ") for path in paths)
+    return " / ".join("slowest answer" if end == "max" else end for end in ends)
 
 
 def _kind(part: ClaimPart) -> tuple[str, str, bool]:

@@ -36,7 +36,14 @@ def build(
     ] or [
         *curves_section.within(summary, paths),
         *stages_section.knees(entries),
-        *_cells(summary, [entry for entry in entries if not entry.is_client]),
+        *_cells(
+            summary,
+            [
+                entry
+                for entry in entries
+                if not entry.is_client and entry.cell.statistics.knee is None
+            ],
+        ),
     ]
     return sentences[:MOST]
 

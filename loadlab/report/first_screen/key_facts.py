@@ -1,9 +1,8 @@
 """What was measured, whether to trust it, and what limited it: the lines below the answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from loadlab.model import CellSummary, Load
+from loadlab.model import CellLimit, CellSummary, Load
 from loadlab.report import words
 from loadlab.report.html import Facts
 from loadlab.report.sections import cell_outcome
@@ -15,6 +14,8 @@ from loadlab.stats.inference import LEAST
 
 # More stacks, paths or loads than this are counted, not named.
 _NAMED = 3
+# Limits without a name of their own.
+_WITHOUT = {"none": "nothing", "unknown": "not known"}
 
 
 def build(
@@ -44,7 +45,7 @@ def build(
         "Question": question,
         "Measured": _measured([*entries, *closed_loops], cells),
         "Trust": " ".join(f"{formatting.sentence(text)}." for text in (trust, certificate) if text),
-        "Limit": _limits([*entries, *closed_loops], variants),
+        "Limit": _limits([*entries, *closed_loops], cells, variants),
     }
     return [Facts({name: text for name, text in facts.items() if text})]
 
@@ -59,24 +60,68 @@ def _verdict(entries: Sequence[Entry], doubts: Sequence[str]) -> str:
 
 def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
     loads = [entry.cell.cell.load for entry in entries]
-    paced = list(dict.fromkeys(map(labels.load, loads)))
+    paced = list(dict.fromkeys(map(_paced, loads)))
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
     connections = list(dict.fromkeys(map(labels.connections, loads)))
-    stacks = _listed([entry.name for entry in entries], "stacks")
     paths = _listed([entry.path for entry in entries], "endpoints")
     parts = [
-        "; ".join(paced) if len(paced) <= _NAMED else f"{len(paced)} loads",
+        formatting.listed(paced) if len(paced) <= _NAMED else f"{len(paced)} loads",
         *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
+        *_times(entries),
     ]
     curve = len({cell.cell.load.rate for cell in cells if cell.purpose == "curve"})
     beside = [
-        *([f"{formatting.plural(curve, 'rate')} of a curve"] if curve else []),
+        *([f"a curve of {formatting.plural(curve, 'rate')}"] if curve else []),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
-        *(["closed loops, in turns"] if any(map(_saturates, loads)) else []),
+        *(["closed loops in turns"] if any(map(_saturates, loads)) else []),
     ]
-    more = f"; beside it {formatting.listed(beside)}" if beside else ""
-    return f"{stacks} on {paths}: {', '.join(parts)}{more}."
+    more = f"; then {formatting.listed(beside)}" if beside else ""
+    faults = [cell.cell.load.generator for cell in cells if cell.purpose == "injection"]
+    before = (
+        f"{len(faults)} loads with known faults ({formatting.listed([*dict.fromkeys(faults)])}); "
+    )
+    return f"{before if faults else ''}{_stacks(entries)} on {paths}: {', '.join(parts)}{more}."
+
+
+def _paced(load: Load) -> str:
+    """Return what a load asks, and its generator: 500 requests/s (metronome)."""
+    words = labels.shape(load)
+    if _is_ramp(load):
+        words = [f"{', '.join(words)} {formatting.unit(load)}"]
+    elif load.mode == "constant":
+        words = [f"{formatting.asked(load)} {formatting.unit(load)}", *words]
+    else:
+        words = ["a closed loop" if load.mode == "closed" else formatting.asked(load), *words]
+    text = ", ".join(words)
+    return f"{text}{' for each' if load.lanes and load.rate else ''} ({load.generator})"
+
+
+def _is_ramp(load: Load) -> bool:
+    return load.arrivals is not None and bool(load.arrivals.ramp)
+
+
+def _times(entries: Sequence[Entry]) -> list[str]:
+    """Return how often each load was measured, where that is the same for all."""
+    counts = {len(entry.cell.repetitions) for entry in entries}
+    if len(counts) > 1:
+        return []
+    times = counts.pop()
+    often = {1: "once", 2: "twice"}.get(times, f"{times} times")
+    return [f"{often} each" if len(entries) > 1 else often]
+
+
+def _stacks(entries: Sequence[Entry]) -> str:
+    """Return the stacks; of many their number, and in which parts they differ."""
+    names = list(dict.fromkeys(entry.name for entry in entries))
+    if len(names) <= _NAMED:
+        return formatting.listed(names)
+    own = [entry.cell.cell for entry in entries]
+    parts = {part: {labels.part(cell, part) for cell in own} for part in labels.STACK_PARTS}
+    differ = [part.replace("_", " ") for part, words in parts.items() if len(words) > 1]
+    same = list(dict.fromkeys(map(labels.name, own)))
+    of = f" of {same[0]}" if len(same) == 1 else ""
+    return f"{len(names)} stacks{of}, which differ in {formatting.listed(differ)},"
 
 
 def _saturates(load: Load) -> bool:
@@ -102,7 +147,8 @@ def _valid(cells: Sequence[CellSummary]) -> str:
     void = [reason for rep in every for reason in rep.validity.reasons]
     valid = sum(len(cell_outcome.valid(cell)) for cell in own)
     counted = f"{valid} of {formatting.plural(len(every), 'measurement')} valid"
-    return f"{counted} (void: {words.together(void)})" if void else counted
+    # Where none is valid, the answer says it.
+    return f"{counted} (void: {words.together(void)})" if void and valid else counted
 
 
 def _few(entries: Sequence[Entry]) -> list[str]:
@@ -112,29 +158,53 @@ def _few(entries: Sequence[Entry]) -> list[str]:
     return [f"a cell has fewer than {LEAST}, too few for an interval"] if few else []
 
 
-def _limits(entries: Sequence[Entry], variants: Mapping[str, str]) -> str:
-    """Return the limits, each with its loads; of variants, each with its own."""
-    loads: dict[str, list[Load]] = {}
-    for entry in entries:
-        if limit := entry.cell.limit:
-            variant = entry.cell.cell.variant
-            of = f" ({variants.get(variant, variant)})" if variant else ""
-            named = limits.subject(limit)
-            named = "nothing" if named == "none" else f"{named}{of}"
-            loads.setdefault(named, []).append(entry.cell.cell.load)
-    places = {limit: _places(own) for limit, own in loads.items()}
-    parts = [
-        f"{place} {formatting.listed([limit for limit in places if places[limit] == place])}"
-        for place in dict.fromkeys(places.values())
-    ]
-    if any(map(_saturates, chain.from_iterable(loads.values()))):
-        parts.append("in the closed loops it was not looked for")
+def _limits(
+    entries: Sequence[Entry], cells: Sequence[CellSummary], variants: Mapping[str, str]
+) -> str:
+    """Return the limits, each with its loads; where those of variants differ, with the variants."""
+    # Pace of the load, or what it is -> the limit's name -> the variants that have it.
+    limited: dict[tuple[str, bool], dict[str, list[str]]] = {}
+    several = len({entry.path for entry in entries}) > 1
+    differing = {
+        entry.cell.cell_id: [*([entry.path] if several else []), *entry.different]
+        for entry in entries
+    }
+    for place, cell, limit in _judged([entry.cell for entry in entries], cells):
+        if limit is not None:
+            named, variant = limits.subject(limit), cell.cell.variant or ""
+            of = variants.get(variant, variant) or " ".join(differing.get(cell.cell_id, []))
+            names = limited.setdefault(place, {}).setdefault(_WITHOUT.get(named, named), [])
+            names += [of] if of and of not in names else []
+    places: dict[str, list[tuple[str, bool]]] = {}
+    for place, own in limited.items():
+        text = formatting.listed(
+            [
+                f"{named} ({_listed(of, 'cells')})" if len(own) > 1 and of else named
+                for named, of in own.items()
+            ]
+        )
+        places.setdefault(text, []).append(place)
+    parts = [f"{_places(own)} {text}" for text, own in places.items()]
     return f"{formatting.sentence('; '.join(parts))}." if parts else ""
 
 
-def _places(loads: Sequence[Load]) -> str:
+def _judged(
+    own: Sequence[CellSummary], cells: Sequence[CellSummary]
+) -> Iterator[tuple[tuple[str, bool], CellSummary, CellLimit | None]]:
+    """Yield the place, cell and limit of each load; of the curves, of rates that reached one."""
+    for cell in own:
+        load = cell.cell.load
+        place = (labels.pace(load), True) if load.rate else ("in a closed loop", False)
+        yield ("in the ramp", False) if _is_ramp(load) else place, cell, cell.limit
+        yield ("in the closed loops", False), cell, cell.closed_loops_limit
+    for cell in cells:
+        is_judged = cell.purpose == "curve" and cell_outcome.valid(cell)
+        if is_judged and cell.limit and limits.subject(cell.limit) not in _WITHOUT:
+            yield ("above the highest rate", False), cell, cell.limit
+
+
+def _places(places: Sequence[tuple[str, bool]]) -> str:
     """Return the loads that have a limit: at 100/s and 200/s, and in a closed loop."""
-    rates = [labels.pace(load) for load in loads if load.rate]
+    rates = [text for text, is_rate in places if is_rate]
     parts = [f"at {_listed(rates, 'rates')}"] if rates else []
-    parts += ["in a closed loop"] if len(rates) < len(loads) else []
-    return " and ".join(parts)
+    return " and ".join([*parts, *(text for text, is_rate in places if not is_rate)])

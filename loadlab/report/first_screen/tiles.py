@@ -176,6 +176,9 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
         p99 = curves_section.p99(drawn, summary, drawn.within)
         remark = f"{', '.join(parts)}, of the rates measured{above}; p99 there {p99} ms"
         return Tile("highest rate", formatting.number(drawn.within), "requests/s", remark)
+    if statistics.knee and statistics.knee.value is not None:
+        remark = "up to which as many were answered as offered"
+        return Tile("knee", formatting.rate(statistics.knee.value), "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
         verified = f"{goodput} verified"
@@ -264,7 +267,11 @@ def misses(summary: Summary, entry: Entry) -> list[bool]:
 
 def _verdict(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     reps = entry.cell.repetitions
-    remark = f"{len(cell_outcome.valid(entry.cell))} valid of {len(reps)}"
+    valid = f"{len(cell_outcome.valid(entry.cell))} of {len(reps)}"
+    if headline.state == "closed" or entry.cell.statistics.knee:
+        # A closed loop and a ramp have nothing to hold.
+        return Tile("valid", valid, "", "measurements")
+    remark = valid.replace("of", "valid of")
     if judged := misses(summary, entry):
         remark += f"; {sum(judged)} of {len(judged)} within the objective"
         return Tile("verdict", headline.short, "", remark, "decided")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from loadlab.report.plots import svg
 from loadlab.run import formatting
@@ -163,8 +163,10 @@ def differences(
     pad = max(0.04 * (high - low), 0.05 if ratios else 0.5)
     axes.set_xlim(low - pad, high + pad)
     if ratios:
-        step = max(1, round((high - low) / 7))
-        svg.ticks(axes.xaxis, MultipleLocator(step), lambda x: f"{2**x:,.4g}")
+        step = round((high - low) / 7)
+        between = [octave + math.log2(1.5) for octave in range(-7, 8)] if high - low < 3 else []
+        whole = [float(octave) for octave in range(-7, 30, max(1, step))]
+        svg.ticks(axes.xaxis, FixedLocator([*whole, *between]), lambda x: f"{2**x:,.4g}")
     else:
         svg.ticks(axes.xaxis, MaxNLocator(7, steps=[1, 2, 5, 10]), _percent)
     band = [(AREA, svg.BAND, "noise floor")] if any(row.floor is not None for row in rows) else []

@@ -375,6 +375,11 @@ def _limit(limit: CellLimit | None) -> list[Block]:
     return present(Text(limits.whole(limit), css="limit"), _account(limit), _ruled_out(limit))
 
 
+def _closed_loops(limit: CellLimit | None) -> list[Block]:
+    """Return what limited the closed loops after a load of lanes."""
+    return [Text(f"In the closed loops: {limits.whole(limit)}", css="limit")] if limit else []
+
+
 def _account(limit: CellLimit) -> Table:
     """Return the table of the parts of a mean request's time."""
     whole = limit.mean_us
@@ -508,6 +513,7 @@ def framed(
         Text(headline.text, css=f"verdict {headline.state}", anchor=entry.anchor),
         *([Remarks(notes)] if notes else []),
         *_limit(cell.limit),
+        *_closed_loops(cell.closed_loops_limit),
         *([] if drawn else [missing]),
         *([Group(shown, "grid")] if shown else []),
         *rest,

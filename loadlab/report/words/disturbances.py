@@ -35,15 +35,19 @@ def spent(disturbance: Disturbance) -> str:
     return f"{_repeats(disturbance)}. From here on void measurements are not repeated"
 
 
-def whole(disturbance: Disturbance) -> str:
-    """Return what made measurements of a run void, what their repeats took, and the remedy."""
+def whole(disturbance: Disturbance, is_cause_named: bool = False) -> str:
+    """Return what made measurements of a run void, what their repeats took, and the remedy.
+
+    ``is_cause_named``: whether the answer of the run names the cause, so its code is enough.
+    """
     measured = formatting.plural(disturbance.measured, "measurement")
     text = f"{disturbance.void} of {measured} {'is' if disturbance.void == 1 else 'are'} void"
     if disturbance.outside:
         of = f"{disturbance.outside} of them "
         if disturbance.outside == disturbance.void:
             of = "all " if disturbance.void > 1 else ""
-        text += f", {of}because {_cause(disturbance)}"
+        because = f"for {disturbance.code}" if is_cause_named else f"because {_cause(disturbance)}"
+        text += f", {of}{because}"
     elif disturbance.code:
         text += f", the most frequent reason is {disturbance.code}"
     text += f". {_remedy(disturbance.code)}."

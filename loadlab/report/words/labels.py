@@ -292,10 +292,15 @@ def objective(slo: Mapping[str, float]) -> str:
 
 def load(load: Load) -> str:
     """Return the generator and what is asked of it: wrk2, 1,000/s."""
-    shape = [arrivals(load.arrivals)] if load.arrivals else []
-    shape += [replayed(load.replay)] if load.replay else []
-    shape += ["connections on demand"] if load.on_demand else []
-    return ", ".join([load.generator, pace(load), *shape])
+    return ", ".join([load.generator, pace(load), *shape(load)])
+
+
+def shape(load: Load) -> list[str]:
+    """Return how the requests of a rate come, where it is not at even intervals, and what opens
+    connections for them."""
+    words = [arrivals(load.arrivals)] if load.arrivals else []
+    words += [replayed(load.replay)] if load.replay else []
+    return words + (["connections on demand"] if load.on_demand else [])
 
 
 def pace(load: Load) -> str:

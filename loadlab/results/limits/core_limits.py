@@ -97,7 +97,10 @@ def _packets(evidence: Evidence, part: float) -> Check:
 
 
 def _cores(evidence: Evidence, parts: dict[str, float]) -> Check:
-    others = {"other_lanes": max(0.0, 1 - sum(parts.values()))} if evidence.cell.load.lanes else {}
+    load = evidence.cell.load
+    # In a closed loop, the lanes take turns.
+    together = load.lanes is not None and load.mode != "closed"
+    others = {"other_lanes": max(0.0, 1 - sum(parts.values()))} if together else {}
     return check(
         "cores_busy",
         evidence.full,
@@ -116,10 +119,11 @@ def _opened(evidence: Evidence) -> str | None:
     clients: the generator. http, uwsgi, fastcgi: the reverse proxy, to the application by that
     protocol.
     """
-    passive, answers = evidence.server.tcp.passive_opens, evidence.rep.responses
-    if passive is None or not answers or passive < _EACH * answers:
-        return None
     cell = evidence.cell
+    passive, answers = evidence.server.tcp.passive_opens, evidence.rep.responses
+    # The host counts those of all lanes.
+    if cell.load.lanes or passive is None or not answers or passive < _EACH * answers:
+        return None
     over_tcp = cell.transport == "tcp" and not (cell.direct or cell.upstream_keepalive)
     return cell.protocol if over_tcp and cell.load.keepalive is not False else "clients"
 

@@ -62,12 +62,49 @@ def _applies(row: LimitRow, evidence: Evidence) -> bool:
 
 
 def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
-    """Return the limit of a cell: that of most of its valid repetitions, or of all of them.
+    """Return the limit of a cell: that of most of its valid repetitions, or of all of them."""
+    return _of_most([judge(cell, rep) for rep in _valid(repetitions)])
+
+
+def of_closed_loops(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
+    """Return the limit of the closed loops after a load of lanes, which is looked for in the
+    server's cores alone; None where they have no record of these."""
+    return _of_most([_in_closed_loops(cell, rep) for rep in _valid(repetitions)])
+
+
+def _in_closed_loops(cell: Cell, rep: Repetition) -> CellLimit | None:
+    own = rep.saturated
+    if own is None or own.server is None or not own.started or not own.finished or not own.turns:
+        return None
+    length = own.finished - own.started
+    closed = replace(cell, load=replace(cell.load, mode="closed", rate=None))
+    answers = max(1, round(own.goodput * own.turns * length))
+    loop = replace(rep, rate_achieved=own.goodput, duration_s=length, responses=answers)
+    evidence = Evidence(closed, loop, own.server, own.server)
+    order = list(LIMITS)
+    checks = sorted(core_limits.full(evidence), key=lambda own: order.index(own.evidence.code))
+    hit = next((own.evidence for own in checks if own.is_limit), None)
+    return CellLimit(
+        limit=hit or check("unknown", True).evidence,
+        agree=1,
+        of=1,
+        ruled_out=[own.evidence for own in checks if not own.is_limit],
+        unrecorded=[],
+        mean_us=None,
+        account=[],
+    )
+
+
+def _valid(repetitions: Sequence[Repetition]) -> Sequence[Repetition]:
+    return [rep for rep in repetitions if rep.validity.valid] or repetitions
+
+
+def _of_most(limits: Sequence[CellLimit | None]) -> CellLimit | None:
+    """Return the limit of most repetitions.
 
     Its evidence is that of the repetition in the middle of those that agree.
     """
-    valid = [rep for rep in repetitions if rep.validity.valid]
-    judged = [limit for rep in valid or repetitions if (limit := judge(cell, rep)) is not None]
+    judged = [limit for limit in limits if limit is not None]
     if not judged:
         return None
     codes = Counter(own.limit.code for own in judged)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from loadlab.model import (
     Cell,
     Database,
@@ -77,8 +79,38 @@ class Evidence:
         return self.rep.opened.most if self.rep.opened else self.cell.load.connections
 
     @property
+    def turns(self) -> float:
+        """Part of the load's time in which the stack worked, fraction 0 to 1: below 1 in a closed
+        loop of lanes, which take turns."""
+        rep = self.rep
+        if self.cell.load.lanes is None or self.cell.load.mode != "closed":
+            return 1.0
+        time = (rep.rate_achieved or 0.0) * (rep.duration_s or 0.0)
+        return min(1.0, (rep.responses or 0) / time) if time and rep.responses else 1.0
+
+    @cached_property
     def services(self) -> ServiceProcesses | None:
-        return self.server.processes
+        """The server's services; what is a part of the time, of the stack's turns."""
+        recorded, turns = self.server.processes, self.turns
+        if recorded is None or turns == 1:
+            return recorded
+
+        def in_turns(used: Processes | None) -> Processes | None:
+            if used is None:
+                return None
+            return replace(
+                used,
+                cpu=used.cpu and used.cpu / turns,
+                busiest_process=used.busiest_process and used.busiest_process / turns,
+                busiest_thread=used.busiest_thread and used.busiest_thread / turns,
+                longest_wait=used.longest_wait and used.longest_wait / turns,
+            )
+
+        return ServiceProcesses(
+            reverse_proxy=in_turns(recorded.reverse_proxy),
+            application=in_turns(recorded.application),
+            postgresql=in_turns(recorded.postgresql),
+        )
 
     @property
     def database(self) -> Database | None:
@@ -160,7 +192,8 @@ class Evidence:
         queues = self.server.accept_queues
         if queues is None:
             return None
-        return sum(queue.mean_depth for queue in queues if queue.service == service)
+        depths = [queue.mean_depth for queue in queues if queue.service == service]
+        return sum(depths) / self.turns
 
     def waiting_seconds(self, service: str) -> float:
         """Return the part of the seconds in which a connection waited in a service's queues."""

@@ -1,7 +1,7 @@
 """Build result.json of one repetition from its raw files."""
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_fields
 from functools import cache
@@ -24,6 +24,7 @@ from loadlab.model import (
     RepetitionSetup,
     ResponseTime,
     Result,
+    Saturated,
     Telemetry,
     Validity,
 )
@@ -56,6 +57,7 @@ from loadlab.telemetry import (
     pyspy,
     services,
 )
+from loadlab.telemetry.recordings import Window
 
 # Fields that a result has from its setup under the same names.
 _IDENTITY = (
@@ -198,6 +200,7 @@ def _measured(
         started=first.started,
         reverse_proxy_requests=counted,
         kinds=_kinds(offered, whole, setup.cell.kinds) or None,
+        saturated=_saturated(repetition, first, server),
         telemetry=Telemetry(
             server=disturbance.marked(_with_processes(rep_dir, first), thresholds),
             # Of several clients, the one closest to its limit.
@@ -296,6 +299,19 @@ def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
         rep_dir, part.window, part.server.cores, host_telemetry.served(part.setup)
     )
     return replace(part.server, processes=used, database=database)
+
+
+def _saturated(
+    repetition: RepetitionDir, part: ClientPart, scrapes: Callable[[], list[node_exporter.Sample]]
+) -> Saturated | None:
+    """Return what the closed loops of lanes gave, with what the server did in them."""
+    own = part.measurement.saturated
+    if own is None or own.started is None or own.finished is None:
+        return own
+    ahead_s = part.window.start - part.started
+    window = Window(own.started + ahead_s, own.finished + ahead_s, warmed=False)
+    there = node_exporter.steady(scrapes())
+    return replace(own, server=host_telemetry.closed_loops(repetition, there, part.setup, window))
 
 
 def _together(

@@ -326,6 +326,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         cost=CellCost(),
         answers=answer_lengths.changed(first.cell.load, results),
         limit=limits.pooled(limits.of_cell(first.cell, results), statistics),
+        closed_loops_limit=limits.of_closed_loops(first.cell, results),
     )
     return replace(summary, cost=metrics.cost(summary))
 

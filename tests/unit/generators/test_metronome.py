@@ -126,6 +126,8 @@ def test_a_lane_of_a_closed_loop_has_its_goodput() -> None:
     assert head.seconds == pytest.approx(8 * 0.1, abs=0.01)
     assert head.goodput == pytest.approx(823 / 0.809353713)
     assert base.goodput > head.goodput
+    length = present(head.finished) - present(head.started)
+    assert present(head.turns) * length == pytest.approx(9 * 0.1, abs=0.01)
 
 
 def test_a_generator_that_limits_the_closed_loop_of_a_lane_says_so(tmp_path: Path) -> None:

@@ -161,8 +161,8 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
         [constant], loops, every, question="", caveats=shared, certificate="", variants={}
     )
     assert lines.facts == {
-        "Measured": "aiohttp on Gunicorn on /index: oha, 1,000/s; oha, closed loop, "
-        "64 connections, 5 s; beside it 1 rate of a curve.",
+        "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s (oha) and a closed loop "
+        "(oha), 64 connections, 5 s, 3 times each; then a curve of 1 rate.",
         "Trust": "With care: 3 of 3 measurements valid, but a cell has fewer than 3, too few for "
         "an interval and they share a machine.",
         "Limit": "At 1,000/s nothing; in a closed loop the server's 2 cores.",

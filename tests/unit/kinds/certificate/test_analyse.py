@@ -92,7 +92,7 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
         assert test.passed is passed
     certificate = Certificate(run_id="r", finished=None, tests=[test], noise=[], passed=False)
     assert words.sentence(certificate) == (
-        "Certificate r: the lab reported the truth in 0 of 1 test. It did not in stall. "
+        "The lab reported the truth in 0 of 1 test. It did not in stall. "
         "It withheld 1 percentile: too much was the generator's own part."
     )
 
@@ -172,7 +172,7 @@ def test_a_test_whose_rate_is_unknown_says_nothing_of_the_lab() -> None:
         "another machine took 20 % of the CPU"
     )
     assert words.sentence(built) == (
-        f"Certificate {FOUND.run_id}: the lab reported the truth in 0 of 1 test. "
+        "The lab reported the truth in 0 of 1 test. "
         "1 test without a valid measurement (saturation_not_valid, steal): twice."
     )
 

@@ -21,6 +21,7 @@ from loadlab.model import (
     Repetition,
     Replay,
     ReverseProxyLog,
+    Saturated,
     ServiceProcesses,
     Sessions,
     TcpConnections,
@@ -434,9 +435,32 @@ def test_a_replay_without_a_limit_is_next_played_faster() -> None:
 
 def test_most_of_a_core_that_several_lanes_fill_is_not_of_one() -> None:
     full = slow(server={**FULL, "processes": services(application=0.2, reverse_proxy=0.1)})
-    lanes = replace(CLOSED, generator="metronome", lanes=LaneTurns(slice_s=0.05))
-    told = words.sentence(limit(full, builders.cell(load=lanes)))
-    assert "busy; of that the stacks beside it " in told
+    lanes = builders.load(lanes=LaneTurns(slice_s=0.05))
+    sentence = words.sentence(limit(full, builders.cell(load=lanes)))
+    assert "busy; of that the stacks beside it " in sentence
+
+
+def test_lanes_that_take_turns_are_judged_by_their_own_turns() -> None:
+    """A quarter of the time is its own: 6,000 answers at 1,000/s of 24 s."""
+    used = services(application=(0.18, 0.24), reverse_proxy=0.06)
+    turns = replace(CLOSED, generator="metronome", lanes=LaneTurns(slice_s=0.05))
+    rep = slow(server={**FULL, "processes": used}, duration_s=24.0)
+    sentence = words.sentence(limit(rep, builders.cell(load=turns)))
+    assert "busy; of that the application 72 %, the reverse proxy 24 %" in sentence
+    # Cores are idle, and one thread works all of its turns.
+    idle = replace(rep, telemetry=slow(server={"processes": used}).telemetry)
+    assert limit(idle, builders.cell(load=turns)).limit.code == "worker_cpu"
+    rate = builders.cell(load=builders.load(lanes=LaneTurns(slice_s=0.05, closed_s=24)))
+    recorded = present(rep.telemetry).server
+    closed = Saturated(
+        goodput=1000.0, right=5900, slices=118, seconds=5.9, cut=0,
+        started=100.0, finished=124.0, turns=0.25, server=recorded,
+    )  # fmt: skip
+    reps = [slow(saturated=closed), slow(saturated=None)]
+    after = present(judge_limits.of_closed_loops(rate, reps))
+    assert (after.limit.code, after.agree, after.of) == ("cores_busy", 1, 1)
+    assert words.sentence(after) == sentence
+    assert judge_limits.of_closed_loops(rate, reps[1:]) is None
 
 
 def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
