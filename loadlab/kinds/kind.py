@@ -176,6 +176,10 @@ class Kind:
         """Return what the run asks; empty where its file asks nothing."""
         return ""
 
+    def beside(self, run: RunDir) -> str:
+        """Return what was measured beside the cells, before these; empty for nothing."""
+        return ""
+
     def headlines(self, run: RunDir) -> list[Headline]:
         """Return the sentences on the whole run, the first ones of the report."""
         return []

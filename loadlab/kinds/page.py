@@ -122,7 +122,7 @@ class _Builder:
         is_open = reference is None and not self._run.certificate.exists()
         return [
             *(["the hosts share a machine with others"] if shared else []),
-            *([manifest_section.NO_CERTIFICATE] if is_open else []),
+            *(["the lab's accuracy on hosts like these is not tested"] if is_open else []),
         ]
 
     def _certificate(self) -> str:
@@ -181,7 +181,7 @@ class _Builder:
         first = [*headlines, *stages_section.headlines(self._overloads)[: answer.MOST]]
         texts = {headline.text for headline in first}
         folded = [headline for headline in every if headline.text not in texts]
-        summary = f"Each part in a sentence ({len(folded)})"
+        summary = f"Every result in a sentence ({len(folded)})"
         disturbed = self._summary.disturbance
         is_named = not any(cell_outcome.valid(entry.cell) for entry in self._measured)
         nothing = Text("Nothing was measured yet.", css="verdict void")
@@ -194,6 +194,7 @@ class _Builder:
                 self._closed_loops,
                 self._summary.cells,
                 question=self._kind.question(self._run),
+                beside=self._kind.beside(self._run),
                 caveats=self._caveats(),
                 certificate=self._certificate(),
                 variants=self._kind.variants(self._run),
@@ -223,6 +224,8 @@ class _Builder:
     def _lead(self) -> str:
         """Return the stacks of the run, or their number, and when it was started."""
         stacks = sorted({labels.stack(entry.cell.cell) for entry in self._measured})
+        if len(stacks) > 1:
+            stacks = sorted({entry.name for entry in self._measured})
         named = "; ".join(stacks) if len(stacks) <= _NAMED_STACKS else f"{len(stacks)} stacks"
         started = f"started {formatting.minute(self._manifest.started)}" if self._manifest else ""
         return ", ".join(filter(None, [named, started]))

@@ -145,10 +145,10 @@ class Saturated(Record, kw_only=True, frozen=True):
     slices: Count  #: Number of slices.
     seconds: NotNegative  #: Their length together, seconds.
     cut: Count  #: Slices that were over before all of their requests.
-    #: started, finished: the closed loops of all stacks, unix seconds of the client's clock; absent
-    #: from an earlier lab, as is what follows.
+    #: When the closed loops of all stacks began, unix seconds of the client's clock; absent from an
+    #: earlier lab, as is what follows.
     started: NotNegative | None = None
-    finished: NotNegative | None = None
+    finished: NotNegative | None = None  #: When they ended, in the same way.
     #: Part of that time in its slices, with the first, which opens the connections; fraction 0 to
     #: 1.
     turns: Fraction | None = None

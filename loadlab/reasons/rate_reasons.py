@@ -149,7 +149,7 @@ KNEES: ReasonTable = {
         meaning="The answers stayed behind the rate for less than ten seconds, or varied too much.",
     ),
     "knee_unsteady": ReasonRow(
-        "while requests waited, {limit:,.0f} answers/s became {value:,.0f}",
+        "the answers went from {limit:,.0f} to {value:,.0f}/s while requests waited",
         "Measure it again, or with a lower ramp (-e ramp=)",
         meaning="The stack stalled above the knee, or answered more or fewer the longer requests "
         "waited.",

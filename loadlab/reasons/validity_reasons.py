@@ -330,7 +330,7 @@ VOID: ReasonTable = {
             *("foreign_cpu_heavy", "foreign_cpu_heavy_time_max"),
         ),
         cause="outside",
-        brief="other programs had a core for {:percent} of the load",
+        brief="other programs used a core for {:percent} of the time",
     ),
     "emulated": ReasonRow(
         "QEMU emulates the processors of {hosts:and}, without KVM",

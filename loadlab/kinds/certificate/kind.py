@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadlab.kinds.certificate import analyse, show
+from loadlab.kinds.certificate import analyse, show, words
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.model import Certificate, OptionValue, Record, Summary
 from loadlab.plan import plan_document
@@ -32,6 +32,14 @@ class CertificateKind(StudyKind):
         }
         certificate = analyse.build(summary, plan.study, generators, analyse.injected(run))
         return {**super().documents(run, plan, summary), run.certificate: certificate}
+
+    def beside(self, run: RunDir) -> str:
+        certificate = documents.read_or_none(run.certificate, Certificate)
+        return words.beside(certificate) if certificate else ""
+
+    def chosen(self, run: RunDir) -> set[str]:
+        # Its cell only has the noise floor.
+        return set()
 
     def headlines(self, run: RunDir) -> list[Headline]:
         certificate = documents.read_or_none(run.certificate, Certificate)

@@ -7,7 +7,7 @@ from loadlab.kinds.study import words as study_words
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest
 from loadlab.report import words
 from loadlab.report.words import quantities
-from loadlab.run.formatting import NONE, plural
+from loadlab.run.formatting import NONE, percent, plural
 
 # Of the server, by metric.
 _FIGURES = {"server_cpu_us": "CPU of an answer", "server_kernel_us": "kernel CPU of an answer"}
@@ -25,7 +25,7 @@ def sentence(certificate: Certificate) -> str:
     passed = f"{len(tests) - len(failed)} of" if failed else "all of"
     return " ".join(
         [
-            f"The lab reported the truth in {passed} {count}.",
+            f"The lab reported the truth in {passed} {count}{_furthest(tests)}.",
             *([f"It did not in {untrue}."] if untrue else []),
             *([_void(void)] if void else []),
             *([_withheld(withheld)] if withheld else []),
@@ -33,8 +33,29 @@ def sentence(certificate: Certificate) -> str:
     )
 
 
+def _furthest(tests: Sequence[CertifiedTest]) -> str:
+    """Return how far the latencies of passed tests were from the truth; empty without any."""
+    errors = [
+        abs(figure.reported / figure.true - 1)
+        for test in tests
+        if test.passed
+        for figure in test.figures
+        if figure.metric.startswith("latency_us.") and figure.reported and figure.true
+    ]
+    return f"; latencies were at most {percent(max(errors))} off" if errors else ""
+
+
+def beside(certificate: Certificate) -> str:
+    """Return how many known faults were measured, those beside the tests included."""
+    tests = len(certified(certificate))
+    others = len(certificate.tests) - tests
+    more = f" and {others} more with other generators" if others else ""
+    return f"{plural(tests, 'test')} with a known fault{more}; for the noise "
+
+
 def _withheld(count: int) -> str:
-    return f"It withheld {plural(count, 'percentile')}: too much was the generator's own part."
+    made = "as the generator itself made too much of it"
+    return f"It withheld {plural(count, 'percentile')}, {made}."
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:

@@ -129,10 +129,11 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
         ]
         beside = f"; {', '.join(parts)}" if parts else ""
         return f"{sides} of an earlier sitting: undecided{beside}."
-    decided = [row for row in head.rows if row.answer in ("slower", "faster")]
     parts = [
         f"{GATES[row.metric].label} {answer(row)}, {_against(row)}, {formatting.difference(row)}"
-        for row in sorted(decided, key=_size, reverse=True)
+        for shared in ("slower", "faster")
+        for row in sorted(head.rows, key=_size, reverse=True)
+        if row.answer == shared
     ]
     void = [_voids(head)] if any(count.void for count in head.voids) else []
     for shared in ("no difference", "undecided"):
@@ -172,7 +173,9 @@ def explained(verdict: Verdict) -> str:
         f"No difference: all of the interval is within {_margins(verdict)}. A metric is called "
         "slower or faster only if a wider interval excludes equality, too. So at most "
         f"{percent(verdict.error_rate)} of the runs of equal variants call any metric so. All else "
-        f"is undecided. The noise floor is the difference of the base from itself.{smoothed}"
+        "is undecided. Goodput is that of the closed loops, all else of the given load, at which a "
+        "request can cost more CPU. The noise floor is the difference of the base from "
+        f"itself.{smoothed}"
     )
 
 

@@ -98,7 +98,10 @@ def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> st
 
 
 # How the best compares with others, as a sentence names it.
-_OPENED = {"within the noise": "Within its noise", "undecided": "Undecided whether it beats"}
+_OPENED = {
+    "within the noise": "As good within the noise",
+    "undecided": "Undecided whether it beats",
+}
 
 
 def sentence(verdict: MatrixVerdict) -> str:

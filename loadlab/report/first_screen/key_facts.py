@@ -1,6 +1,7 @@
 """What was measured, whether to trust it, and what limited it: the lines below the answer."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from loadlab.model import CellLimit, CellSummary, Load
 from loadlab.report import words
@@ -14,6 +15,8 @@ from loadlab.stats.inference import LEAST
 
 # More stacks, paths or loads than this are counted, not named.
 _NAMED = 3
+# Pace of a load, or which load it is; and whether it is a pace.
+_Place: TypeAlias = tuple[str, bool]
 # Limits without a name of their own.
 _WITHOUT = {"none": "nothing", "unknown": "not known"}
 
@@ -24,6 +27,7 @@ def build(
     cells: Sequence[CellSummary],
     *,
     question: str,
+    beside: str,
     caveats: Iterable[str],
     certificate: str,
     variants: Mapping[str, str],
@@ -31,7 +35,8 @@ def build(
     """Return the lines; none where nothing was measured.
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
-    ``question``: what a study or lesson asks; empty without. ``caveats``: what the hosts cannot
+    ``question``: what a study or lesson asks; empty without. ``beside``: what else was measured,
+    before the cells. ``caveats``: what the hosts cannot
     promise. ``certificate``: what theirs says; empty without one. ``variants``: name of a variant
     -> as the user gave it.
     """
@@ -41,11 +46,18 @@ def build(
     verdict = _verdict(entries, doubts)
     turn = ", and " if verdict == "no" else ", but "
     trust = f"{verdict}: {turn.join(filter(None, [_valid(cells), formatting.listed(doubts)]))}"
+    nothing = verdict == "no"
     facts = {
         "Question": question,
-        "Measured": _measured([*entries, *closed_loops], cells),
-        "Trust": " ".join(f"{formatting.sentence(text)}." for text in (trust, certificate) if text),
-        "Limit": _limits([*entries, *closed_loops], cells, variants),
+        "Measured": beside + _measured([*entries, *closed_loops], cells),
+        "Trust": " ".join(
+            f"{formatting.sentence(text)}."
+            for text in (trust, "" if nothing else certificate)
+            if text
+        ),
+        "Limit": "Not known, as no measurement is valid."
+        if nothing
+        else _limits([*entries, *closed_loops], cells, variants),
     }
     return [Facts({name: text for name, text in facts.items() if text})]
 
@@ -74,14 +86,10 @@ def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
     beside = [
         *([f"a curve of {formatting.plural(curve, 'rate')}"] if curve else []),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
-        *(["closed loops in turns"] if any(map(_saturates, loads)) else []),
+        *(["closed loops in turns, for goodput"] if any(map(_saturates, loads)) else []),
     ]
     more = f"; then {formatting.listed(beside)}" if beside else ""
-    faults = [cell.cell.load.generator for cell in cells if cell.purpose == "injection"]
-    before = (
-        f"{len(faults)} loads with known faults ({formatting.listed([*dict.fromkeys(faults)])}); "
-    )
-    return f"{before if faults else ''}{_stacks(entries)} on {paths}: {', '.join(parts)}{more}."
+    return f"{_stacks(entries)} on {paths}: {', '.join(parts)}{more}."
 
 
 def _paced(load: Load) -> str:
@@ -94,6 +102,8 @@ def _paced(load: Load) -> str:
     else:
         words = ["a closed loop" if load.mode == "closed" else formatting.asked(load), *words]
     text = ", ".join(words)
+    if load.mode == "closed":
+        return f"{text} ({load.generator}: each connection sends when it has its answer)"
     return f"{text}{' for each' if load.lanes and load.rate else ''} ({load.generator})"
 
 
@@ -102,13 +112,14 @@ def _is_ramp(load: Load) -> bool:
 
 
 def _times(entries: Sequence[Entry]) -> list[str]:
-    """Return how often each load was measured, where that is the same for all."""
-    counts = {len(entry.cell.repetitions) for entry in entries}
+    """Return how often each load was measured."""
+    counts = sorted({len(entry.cell.repetitions) for entry in entries})
+    times = f"{counts[-1]} times"
+    if len(counts) == 1:
+        times = {1: "once", 2: "twice"}.get(counts[0], times)
     if len(counts) > 1:
-        return []
-    times = counts.pop()
-    often = {1: "once", 2: "twice"}.get(times, f"{times} times")
-    return [f"{often} each" if len(entries) > 1 else often]
+        times = f"{counts[0]} to {times}"
+    return [f"{times} each" if len(entries) > 1 else times]
 
 
 def _stacks(entries: Sequence[Entry]) -> str:
@@ -146,7 +157,8 @@ def _valid(cells: Sequence[CellSummary]) -> str:
     every = [rep for cell in own for rep in cell.repetitions]
     void = [reason for rep in every for reason in rep.validity.reasons]
     valid = sum(len(cell_outcome.valid(cell)) for cell in own)
-    counted = f"{valid} of {formatting.plural(len(every), 'measurement')} valid"
+    of = "all" if valid == len(every) > 2 else f"{valid} of"
+    counted = f"{of} {formatting.plural(len(every), 'measurement')} valid"
     # Where none is valid, the answer says it.
     return f"{counted} (void: {words.together(void)})" if void and valid else counted
 
@@ -155,42 +167,80 @@ def _few(entries: Sequence[Entry]) -> list[str]:
     """Return that repetitions are too few for intervals; none where nothing is valid."""
     valid = [len(cell_outcome.valid(entry.cell)) for entry in entries]
     few = any(valid) and min(valid) < LEAST
-    return [f"a cell has fewer than {LEAST}, too few for an interval"] if few else []
+    return [f"fewer than {LEAST} of a cell are too few for an interval"] if few else []
 
 
 def _limits(
     entries: Sequence[Entry], cells: Sequence[CellSummary], variants: Mapping[str, str]
 ) -> str:
     """Return the limits, each with its loads; where those of variants differ, with the variants."""
-    # Pace of the load, or what it is -> the limit's name -> the variants that have it.
-    limited: dict[tuple[str, bool], dict[str, list[str]]] = {}
-    several = len({entry.path for entry in entries}) > 1
-    differing = {
-        entry.cell.cell_id: [*([entry.path] if several else []), *entry.different]
-        for entry in entries
-    }
+    differing = _differing(entries, variants)
+    # Place -> the limit's name -> the stacks that have it.
+    limited: dict[_Place, dict[str, list[str]]] = {}
+    # How busy the server's cores were.
+    busy: dict[tuple[_Place, str], list[float]] = {}
     for place, cell, limit in _judged([entry.cell for entry in entries], cells):
         if limit is not None:
-            named, variant = limits.subject(limit), cell.cell.variant or ""
-            of = variants.get(variant, variant) or " ".join(differing.get(cell.cell_id, []))
-            names = limited.setdefault(place, {}).setdefault(_WITHOUT.get(named, named), [])
-            names += [of] if of and of not in names else []
-    places: dict[str, list[tuple[str, bool]]] = {}
+            named = limits.subject(limit)
+            named = _WITHOUT.get(named, named)
+            limited.setdefault(place, {}).setdefault(named, []).append(
+                differing.get(cell.cell_id, "")
+            )
+            busy.setdefault((place, named), []).extend(_busy(limit))
+    # The limits with their stacks, where these differ -> the places that have them.
+    alike: dict[tuple[tuple[str, str], ...], list[_Place]] = {}
     for place, own in limited.items():
-        text = formatting.listed(
-            [
-                f"{named} ({_listed(of, 'cells')})" if len(own) > 1 and of else named
-                for named, of in own.items()
-            ]
-        )
-        places.setdefault(text, []).append(place)
-    parts = [f"{_places(own)} {text}" for text, own in places.items()]
+        several = len(own) > 1
+        limits_of = ((named, _listed(of, "cells") if several else "") for named, of in own.items())
+        alike.setdefault(tuple(limits_of), []).append(place)
+    parts = []
+    for own_limits, places in alike.items():
+        texts = [
+            _limit(named, of, [part for place in places for part in busy[place, named]])
+            for named, of in own_limits
+        ]
+        parts.append(f"{_places(places)} {formatting.listed(texts)}")
     return f"{formatting.sentence('; '.join(parts))}." if parts else ""
+
+
+def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[str, str]:
+    """Return cell_id -> what tells the cell apart from the others: its variant, or its parts."""
+    several = len({entry.path for entry in entries}) > 1
+    differing = {}
+    for entry in entries:
+        cell = entry.cell.cell
+        parts = [f"tuning {part}" if part == cell.tuning else part for part in entry.different]
+        variant = variants.get(cell.variant or "", cell.variant)
+        differing[entry.cell.cell_id] = variant or " ".join([entry.path] * several + parts)
+    return differing
+
+
+def _limit(named: str, stacks: str, busy: Sequence[float]) -> str:
+    """Return a limit with the stacks that have it and how busy the server's cores were, where
+    these are known."""
+    cores = "the server's cores " if named == _WITHOUT["none"] else ""
+    inside = [stacks, f"{cores}{_between(busy)} busy" if busy else ""]
+    shown = ", ".join(filter(None, inside))
+    return f"{named} ({shown})" if shown else named
+
+
+def _busy(limit: CellLimit) -> list[float]:
+    """Return the busy part of the server's cores, where the limit is these or nothing."""
+    value = {"none": limit.limit.facts.get("busy"), "cores_busy": limit.limit.value}.get(
+        limit.limit.code
+    )
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+def _between(parts: Sequence[float]) -> str:
+    """Return the lowest and the highest of fractions in percent: 15 to 37 %."""
+    low, high = formatting.percent(min(parts)), formatting.percent(max(parts))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def _judged(
     own: Sequence[CellSummary], cells: Sequence[CellSummary]
-) -> Iterator[tuple[tuple[str, bool], CellSummary, CellLimit | None]]:
+) -> Iterator[tuple[_Place, CellSummary, CellLimit | None]]:
     """Yield the place, cell and limit of each load; of the curves, of rates that reached one."""
     for cell in own:
         load = cell.cell.load
@@ -203,7 +253,7 @@ def _judged(
             yield ("above the highest rate", False), cell, cell.limit
 
 
-def _places(places: Sequence[tuple[str, bool]]) -> str:
+def _places(places: Sequence[_Place]) -> str:
     """Return the loads that have a limit: at 100/s and 200/s, and in a closed loop."""
     rates = [text for text, is_rate in places if is_rate]
     parts = [f"at {_listed(rates, 'rates')}"] if rates else []

@@ -181,7 +181,7 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
         return Tile("knee", formatting.rate(statistics.knee.value), "requests/s", remark)
     goodput = formatting.rate(cell_outcome.median(statistics.goodput))
     if headline.state == "held":
-        verified = f"{goodput} verified"
+        verified = f"{goodput} right answers/s"
         return Tile("rate held", formatting.asked(load), formatting.unit(load), verified)
     visits = " visits/s" if load.session else ""
     remark = f"of {formatting.asked(load)}{visits} asked" if load.rate else "in a closed loop"
@@ -198,7 +198,8 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     meaning = "99 % of the answers came within it" if is_within else ""
     part = getattr(statistics.own_us, slowest.name, None)
     own = "" if not part else f"the generator added {formatting.ms(part)} ms"
-    parts = [_at(summary, entry), interval, own]
+    ramp = "over the whole ramp" if statistics.knee else ""
+    parts = [_at(summary, entry) or ramp, interval, own]
     remark = "; ".join(filter(None, [", ".join(filter(None, parts)), meaning]))
     return Tile(slowest.name, latency_columns.text(slowest), "ms", remark)
 
@@ -215,8 +216,21 @@ def _cpu(summary: Summary, entry: Entry) -> Tile:
     if used is None:
         return Tile("server CPU", cells_section.server_cpu(cell_outcome.valid(entry.cell)))
     # The kernel counts the server's busy time at its ticks, which miss short bursts at a low rate.
-    remark = ", ".join(filter(None, [_at(summary, entry), _known(summary, entry, "cpu", used)]))
+    parts = [_at(summary, entry), _known(summary, entry, "cpu", used)]
+    remark = "; ".join(
+        filter(None, [", ".join(filter(None, parts)), *_saturated_cpu(summary, entry)])
+    )
     return Tile("CPU", quantities.number("cpu", used.median), "µs/request", remark)
+
+
+def _saturated_cpu(summary: Summary, entry: Entry) -> list[str]:
+    """Return the CPU time of a request in the closed loop beside the cell."""
+    return [
+        f"{quantities.number('cpu', used.median)} in a closed loop"
+        for cell in summary.cells
+        if (cell.base, cell.purpose) == (entry.cell.cell_id, "closed_loop")
+        if (used := cell.cost.sample("cpu")) is not None
+    ]
 
 
 def _memory(summary: Summary, entry: Entry) -> Tile:
@@ -292,5 +306,6 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
         return Tile("noise floor", formatting.NONE)
     worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
-    where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"
-    return Tile("noise floor", shown, "", f"{worst.metric} {where}")
+    own_cell = worst.cell_id == entry.cell.cell_id
+    where = "it differed from itself" if own_cell else "another cell differed from itself"
+    return Tile("noise floor", shown, "", f"of {worst.metric}: by so much {where}")

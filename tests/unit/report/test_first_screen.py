@@ -158,14 +158,23 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     shared = ["they share a machine"]
     every = [*both.cells, replace(both.cells[0], cell_id="curve", purpose="curve")]
     (lines,) = key_facts.build(
-        [constant], loops, every, question="", caveats=shared, certificate="", variants={}
+        [constant],
+        loops,
+        every,
+        question="",
+        beside="2 tests; for the noise ",
+        caveats=shared,
+        certificate="",
+        variants={},
     )
     assert lines.facts == {
-        "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s (oha) and a closed loop "
-        "(oha), 64 connections, 5 s, 3 times each; then a curve of 1 rate.",
-        "Trust": "With care: 3 of 3 measurements valid, but a cell has fewer than 3, too few for "
+        "Measured": "2 tests; for the noise aiohttp on Gunicorn on /index: 1,000 requests/s (oha) "
+        "and a closed loop (oha: each connection sends when it has its answer), 64 connections, "
+        "5 s, once each; then a curve of 1 rate.",
+        "Trust": "With care: all 3 measurements valid, but fewer than 3 of a cell are too few for "
         "an interval and they share a machine.",
-        "Limit": "At 1,000/s nothing; in a closed loop the server's 2 cores.",
+        "Limit": "At 1,000/s nothing (the server's cores 40 % busy); in a closed loop the server's "
+        "2 cores (99 % busy).",
     }
 
 

@@ -351,7 +351,9 @@ def test_head_that_answers_nothing_in_the_closed_loop_is_slower() -> None:
     goodput = rows(found)["goodput"]
     assert (goodput.answer, goodput.value, goodput.head) == ("slower", -1, 0)
     assert goodput.base == pytest.approx(20_000, rel=0.05)
-    assert "goodput at saturation lower, -100 %" in words.sentence(found, found.heads[0])
+    assert "goodput at saturation lower, 0.0 against 20,173/s, -100 %" in words.sentence(
+        found, found.heads[0]
+    )
 
 
 def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:

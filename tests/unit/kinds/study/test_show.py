@@ -163,8 +163,8 @@ def test_the_headline_has_the_figures_that_decided(tmp_path: Path) -> None:
     assert (few.state, few.text) == (
         "void",
         "Study x, 3 claims: so: confirmed (1.96 times, interval 1.93 to 2.00, claimed at least "
-        "1.5); so: confirmed (52 to 102, claimed at least 10 and at most 1000); so: inconclusive "
-        "(no valid repetition of void).",
+        "1.5); so: confirmed (goodput 52 to 102, claimed at least 10 and at most 1000); so: "
+        "inconclusive (no valid repetition of void).",
     )
     many = section.headline(judged(order, order, order, order))
     assert many.text.startswith(

@@ -108,16 +108,16 @@ def halted(end: Numbers, begin: float, length: float) -> Numbers:
     [
         ("knee_early", "first rate already", lambda at: (queue(at, 80), None)),
         ("knee_late", "behind the rate for 5 s", lambda at: (queue(at, 1750), None)),
-        ("knee_unsteady", "answers/s became 0", lambda at: (halted(queue(at, 900), 30, 2), None)),
+        ("knee_unsteady", "to 0/s while", lambda at: (halted(queue(at, 900), 30, 2), None)),
         ("knee_errors", "2.0 % of the", lambda at: (queue(at, 900), np.arange(len(at)) % 50 == 0)),
         (
             "knee_unsteady",
-            "answers/s became 0",
+            "to 0/s while requests waited",
             lambda at: (np.where(at < 20, at, 100), None),
         ),
         (
             "knee_unsteady",
-            "while requests waited, 850 answers/s",
+            "the answers went from 850 to ",
             # Each request takes longer the longer the ramp lasts.
             lambda at: (at + queueing.response_times(at, (1 + (at / 40) ** 4) / 1000), None),
         ),
