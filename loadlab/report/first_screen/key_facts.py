@@ -36,28 +36,24 @@ def build(
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
     ``question``: what a study or lesson asks; empty without. ``beside``: what else was measured,
-    before the cells. ``caveats``: what the hosts cannot
-    promise. ``certificate``: what theirs says; empty without one. ``variants``: name of a variant
-    -> as the user gave it.
+    before the cells. ``caveats``: what the hosts cannot promise. ``certificate``: what theirs says;
+    empty without one. ``variants``: name of a variant -> as the user gave it.
     """
     if not entries:
         return []
     doubts = [*_few(entries), *caveats]
     verdict = _verdict(entries, doubts)
     turn = ", and " if verdict == "no" else ", but "
-    trust = f"{verdict}: {turn.join(filter(None, [_valid(cells), formatting.listed(doubts)]))}"
-    nothing = verdict == "no"
+    trust = [f"{verdict}: {turn.join(filter(None, [_valid(cells), formatting.listed(doubts)]))}"]
+    limit = "Not known, as no measurement is valid."
+    if verdict != "no":
+        trust += [certificate] if certificate else []
+        limit = _limits([*entries, *closed_loops], cells, variants)
     facts = {
         "Question": question,
         "Measured": beside + _measured([*entries, *closed_loops], cells),
-        "Trust": " ".join(
-            f"{formatting.sentence(text)}."
-            for text in (trust, "" if nothing else certificate)
-            if text
-        ),
-        "Limit": "Not known, as no measurement is valid."
-        if nothing
-        else _limits([*entries, *closed_loops], cells, variants),
+        "Trust": " ".join(f"{formatting.sentence(text)}." for text in trust),
+        "Limit": limit,
     }
     return [Facts({name: text for name, text in facts.items() if text})]
 
@@ -114,11 +110,8 @@ def _is_ramp(load: Load) -> bool:
 def _times(entries: Sequence[Entry]) -> list[str]:
     """Return how often each load was measured."""
     counts = sorted({len(entry.cell.repetitions) for entry in entries})
-    times = f"{counts[-1]} times"
-    if len(counts) == 1:
-        times = {1: "once", 2: "twice"}.get(counts[0], times)
-    if len(counts) > 1:
-        times = f"{counts[0]} to {times}"
+    often = [{1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts]
+    times = often[0] if len(counts) == 1 else f"{counts[0]} to {counts[-1]} times"
     return [f"{times} each" if len(entries) > 1 else times]
 
 
