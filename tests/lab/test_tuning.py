@@ -215,8 +215,9 @@ def test_taken_back_after_a_crash(found: dict[str, list[str]], moment: str) -> N
 def test_an_nginx_of_ones_own_is_put_back_also_after_a_crash(found: dict[str, list[str]]) -> None:
     def deployed() -> str:
         """What the next run would take for granted."""
-        script = (ROOT / "roles/host_check/files/probe.sh").read_text()
-        (line,) = [x for x in ssh(SERVER, script).splitlines() if x.startswith("deployed\t")]
+        script = (ROOT / "roles/host_check/files/in_use.sh").read_text()
+        lines = ssh(SERVER, f"MARK=/nowhere PATHS= PROXIES=; {script}").splitlines()
+        (line,) = [line for line in lines if line.startswith("deployed\t")]
         return line.partition("\t")[2]
 
     mine = "user www-data; events {} http { server { listen 127.0.0.1:80; return 204; } }"
