@@ -180,6 +180,9 @@ def _limits(
                 differing.get(cell.cell_id, "")
             )
             busy.setdefault((place, named), []).extend(_busy(limit))
+    loops = any(_saturates(entry.cell.cell.load) for entry in entries)
+    if loops and ("in the closed loops", False) not in limited:
+        limited["in the closed loops", False] = {_WITHOUT["unknown"]: []}
     # The limits with their stacks, where these differ -> the places that have them.
     alike: dict[tuple[tuple[str, str], ...], list[_Place]] = {}
     for place, own in limited.items():
@@ -189,7 +192,7 @@ def _limits(
     parts = []
     for own_limits, places in alike.items():
         texts = [
-            _limit(named, of, [part for place in places for part in busy[place, named]])
+            _limit(named, of, [part for place in places for part in busy.get((place, named), [])])
             for named, of in own_limits
         ]
         parts.append(f"{_places(places)} {formatting.listed(texts)}")

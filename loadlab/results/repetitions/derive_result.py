@@ -57,7 +57,7 @@ from loadlab.telemetry import (
     pyspy,
     services,
 )
-from loadlab.telemetry.recordings import Window
+from loadlab.telemetry.recordings import TelemetryError, Window
 
 # Fields that a result has from its setup under the same names.
 _IDENTITY = (
@@ -311,7 +311,12 @@ def _saturated(
     ahead_s = part.window.start - part.started
     window = Window(own.started + ahead_s, own.finished + ahead_s, warmed=False)
     there = node_exporter.steady(scrapes())
-    return replace(own, server=host_telemetry.closed_loops(repetition, there, part.setup, window))
+    try:
+        server = host_telemetry.closed_loops(repetition, there, part.setup, window)
+    except TelemetryError:
+        # The load before has its recording, and the goodput needs none.
+        return own
+    return replace(own, server=server)
 
 
 def _together(

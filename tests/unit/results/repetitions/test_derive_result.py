@@ -13,14 +13,15 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.generators import oha_database, wrk
-from loadlab.model import HostTelemetry, Reason, Result
+from loadlab.model import HostTelemetry, Reason, RepetitionSetup, Result, Saturated
 from loadlab.report import words
-from loadlab.results.repetitions import derive_result
+from loadlab.results.repetitions import client_part, derive_result
 from loadlab.results.summaries import summarize
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
-from loadlab.run.run_dir import CELL, QUEUES
+from loadlab.run.run_dir import CELL, QUEUES, RepetitionDir
 from loadlab.stats import histograms
+from loadlab.telemetry import node_exporter
 from tests.unit import builders
 from tests.unit.builders import present
 from tests.unit.results import recorded
@@ -93,6 +94,28 @@ def test_a_mix_has_a_result_of_each_kind(oha_dir: Path) -> None:
     assert kinds[2].latency_us.p99 is None
     assert kinds[1].goodput.median == slow.goodput
     assert present(summarize.short(found).kinds)[0].histogram is None
+
+
+def test_the_closed_loops_of_lanes_have_the_server_of_their_own_time(oha_dir: Path) -> None:
+    whole = present(build(oha_dir).telemetry).server
+    setup = documents.read(oha_dir / CELL, RepetitionSetup)
+    folder = RepetitionDir(oha_dir)
+    scrapes = node_exporter.read(folder.server_telemetry)
+    part = client_part.read(oha_dir, folder, setup, LIMITS, lambda: scrapes)
+
+    def saturated(started: float, finished: float) -> Saturated:
+        own = Saturated(
+            goodput=1.0, right=1, slices=1, seconds=1.0, cut=0, started=started, finished=finished
+        )
+        measurement = dataclasses.replace(part.measurement, saturated=own)
+        lane = dataclasses.replace(part, measurement=measurement)
+        return present(derive_result._saturated(folder, lane, lambda: scrapes))
+
+    during = present(saturated(part.started, part.finished).server)
+    assert during.cpu_busy == pytest.approx(whole.cpu_busy, abs=0.05)
+    assert during.per_second is None
+    # The recording had ended.
+    assert saturated(part.finished + 100, part.finished + 103).server is None
 
 
 def test_an_oha_repetition(oha_dir: Path) -> None:
