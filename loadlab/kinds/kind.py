@@ -189,7 +189,8 @@ class Kind:
         return []
 
     def variants(self, run: RunDir) -> Mapping[str, str]:
-        """Return name -> as the user gave it, of the variants of a comparison."""
+        """Return name -> as the user gave it, of the variants of a comparison; in a study, cell_id
+        -> its name there."""
         return {}
 
     def chosen(self, run: RunDir) -> set[str] | None:

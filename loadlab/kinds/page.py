@@ -125,6 +125,14 @@ class _Builder:
             *(["the lab's accuracy on hosts like these is not tested"] if is_open else []),
         ]
 
+    def _hosts(self) -> str:
+        """Return the cores of the hosts in a sentence; empty where they are not known."""
+        hosts = self._manifest.hosts if self._manifest else {}
+        order = sorted(hosts, key=lambda name: (hosts[name].role != "server", name))
+        cores = [f"{name} {formatting.plural(len(hosts[name].cpus), 'core')}" for name in order]
+        models = formatting.listed(sorted({own.cpu_model for own in hosts.values()}))
+        return f"Hosts: {', '.join(cores)} ({models})." if cores else ""
+
     def _certificate(self) -> str:
         """Return the newest certificate of the hosts; empty without, and where the run is one."""
         reference = self._manifest.certificate if self._manifest else None
@@ -195,6 +203,7 @@ class _Builder:
                 self._summary.cells,
                 question=self._kind.question(self._run),
                 beside=self._kind.beside(self._run),
+                hosts=self._hosts(),
                 caveats=self._caveats(),
                 certificate=self._certificate(),
                 variants=self._kind.variants(self._run),

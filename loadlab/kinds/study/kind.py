@@ -56,6 +56,11 @@ class StudyKind(Kind):
         assert plan.study is not None
         return {run.claims: analyse.build(summary, plan.study)}
 
+    def variants(self, run: RunDir) -> Mapping[str, str]:
+        study = plan_document.read(run.path).plan.study if run.plan.exists() else None
+        cells = study.cells if study else {}
+        return {cell_id: name for name, ids in cells.items() for cell_id in ids}
+
     def question(self, run: RunDir) -> str:
         document = documents.read_or_none(run.claims, Claims)
         return (document.question or document.description) if document else ""

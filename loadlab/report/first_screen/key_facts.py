@@ -28,6 +28,7 @@ def build(
     *,
     question: str,
     beside: str,
+    hosts: str,
     caveats: Iterable[str],
     certificate: str,
     variants: Mapping[str, str],
@@ -36,8 +37,9 @@ def build(
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
     ``question``: what a study or lesson asks; empty without. ``beside``: what else was measured,
-    before the cells. ``caveats``: what the hosts cannot promise. ``certificate``: what theirs says;
-    empty without one. ``variants``: name of a variant -> as the user gave it.
+    before the cells, which then only show the noise. ``hosts``: their cores; empty where unknown.
+    ``caveats``: what the hosts cannot promise. ``certificate``: what theirs says; empty without
+    one. ``variants``: name of a variant, or the cell_id -> as the user or the study names it.
     """
     if not entries:
         return []
@@ -48,10 +50,12 @@ def build(
     limit = "Not known, as no measurement is valid."
     if verdict != "no":
         trust += [certificate] if certificate else []
-        limit = _limits([*entries, *closed_loops], cells, variants)
+        limit = "" if beside else _limits([*entries, *closed_loops], cells, variants)
     facts = {
         "Question": question,
-        "Measured": beside + _measured([*entries, *closed_loops], cells),
+        "Measured": " ".join(
+            filter(None, [beside + _measured([*entries, *closed_loops], cells), hosts])
+        ),
         "Trust": " ".join(f"{formatting.sentence(text)}." for text in trust),
         "Limit": limit,
     }
@@ -192,7 +196,12 @@ def _limits(
     parts = []
     for own_limits, places in alike.items():
         texts = [
-            _limit(named, of, [part for place in places for part in busy.get((place, named), [])])
+            _limit(
+                named,
+                of,
+                [part for place in places for part in busy.get((place, named), [])],
+                loops,
+            )
             for named, of in own_limits
         ]
         parts.append(f"{_places(places)} {formatting.listed(texts)}")
@@ -206,15 +215,17 @@ def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[st
     for entry in entries:
         cell = entry.cell.cell
         parts = [f"tuning {part}" if part == cell.tuning else part for part in entry.different]
-        variant = variants.get(cell.variant or "", cell.variant)
+        variant = variants.get(cell.variant or entry.cell.cell_id, cell.variant)
         differing[entry.cell.cell_id] = variant or " ".join([entry.path] * several + parts)
     return differing
 
 
-def _limit(named: str, stacks: str, busy: Sequence[float]) -> str:
+def _limit(named: str, stacks: str, busy: Sequence[float], shared: bool) -> str:
     """Return a limit with the stacks that have it and how busy the server's cores were, where
-    these are known."""
+    these are known; ``shared``: whether by several stacks."""
     cores = "the server's cores " if named == _WITHOUT["none"] else ""
+    if cores and shared:
+        cores += "with all stacks "
     inside = [stacks, f"{cores}{_between(busy)} busy" if busy else ""]
     shown = ", ".join(filter(None, inside))
     return f"{named} ({shown})" if shown else named

@@ -118,7 +118,8 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
     headline = cell_outcome.headline(entry)
     figures = [
         _rate(summary, entry, headline),
-        _p99(summary, entry),
+        # Of a whole ramp it would be that of its overload.
+        *([] if entry.cell.statistics.knee else [_p99(summary, entry)]),
         _cpu(summary, entry),
         _memory(summary, entry),
         *_energy(summary, entry),
@@ -198,8 +199,7 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     meaning = "99 % of the answers came within it" if is_within else ""
     part = getattr(statistics.own_us, slowest.name, None)
     own = "" if not part else f"the generator added {formatting.ms(part)} ms"
-    ramp = "over the whole ramp" if statistics.knee else ""
-    parts = [_at(summary, entry) or ramp, interval, own]
+    parts = [_at(summary, entry), interval, own]
     remark = "; ".join(filter(None, [", ".join(filter(None, parts)), meaning]))
     return Tile(slowest.name, latency_columns.text(slowest), "ms", remark)
 
@@ -294,10 +294,11 @@ def _verdict(summary: Summary, entry: Entry, headline: Headline) -> Tile:
 
 def _noise(summary: Summary, entry: Entry) -> Tile:
     """Return the noise floor of the cell, or of the run's cells, for the main metric."""
+    metrics = ("goodput",) if entry.cell.cell.load.mode == "closed" else SPEEDS
     floors = [
         floor
         for floor in summary.noise_floor
-        if floor.noise_floor is not None and floor.metric in SPEEDS
+        if floor.noise_floor is not None and floor.metric in metrics
     ]
     own = [
         noise_floor for noise_floor in floors if noise_floor.cell_id == entry.cell.cell_id

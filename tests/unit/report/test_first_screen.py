@@ -162,15 +162,16 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
         loops,
         every,
         question="",
-        beside="2 tests; for the noise ",
+        beside="",
+        hosts="Hosts: server 2 cores.",
         caveats=shared,
         certificate="",
         variants={},
     )
     assert lines.facts == {
-        "Measured": "2 tests; for the noise aiohttp on Gunicorn on /index: 1,000 requests/s (oha) "
-        "and a closed loop (oha: each connection sends when it has its answer), 64 connections, "
-        "5 s, once each; then a curve of 1 rate.",
+        "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s (oha) and a closed loop "
+        "(oha: each connection sends when it has its answer), 64 connections, 5 s, once each; then "
+        "a curve of 1 rate. Hosts: server 2 cores.",
         "Trust": "With care: all 3 measurements valid, but fewer than 3 of a cell are too few for "
         "an interval and they share a machine.",
         "Limit": "At 1,000/s nothing (the server's cores 40 % busy); in a closed loop the server's "
