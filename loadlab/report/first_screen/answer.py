@@ -36,16 +36,15 @@ def build(
     ] or [
         *curves_section.within(summary, paths),
         *stages_section.knees(entries),
-        *_cells(
-            summary,
-            [
-                entry
-                for entry in entries
-                if not entry.is_client and entry.cell.statistics.knee is None
-            ],
-        ),
+        *_cells(summary, [entry for entry in entries if not (entry.is_client or _has_knee(entry))]),
     ]
     return sentences[:MOST]
+
+
+def _has_knee(entry: Entry) -> bool:
+    """Return whether the knee of a ramp answers in place of a held rate."""
+    knee = entry.cell.statistics.knee
+    return knee is not None and knee.value is not None
 
 
 def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
