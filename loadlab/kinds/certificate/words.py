@@ -54,8 +54,9 @@ def beside(certificate: Certificate) -> str:
 
 
 def _withheld(count: int) -> str:
-    made = "as the generator itself made too much of it"
-    return f"It withheld {plural(count, 'percentile')}, {made}."
+    return (
+        f"It withheld {plural(count, 'percentile')}, as the generator itself made too much of it."
+    )
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:

@@ -190,8 +190,8 @@ def _limits(
     # The limits with their stacks, where these differ -> the places that have them.
     alike: dict[tuple[tuple[str, str], ...], list[_Place]] = {}
     for place, own in limited.items():
-        several = len(own) > 1
-        limits_of = ((named, _listed(of, "cells") if several else "") for named, of in own.items())
+        is_alone = len(own) == 1
+        limits_of = ((named, "" if is_alone else _listed(of, "cells")) for named, of in own.items())
         alike.setdefault(tuple(limits_of), []).append(place)
     parts = []
     for own_limits, places in alike.items():
@@ -210,13 +210,13 @@ def _limits(
 
 def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[str, str]:
     """Return cell_id -> what tells the cell apart from the others: its variant, or its parts."""
-    several = len({entry.path for entry in entries}) > 1
+    is_named = len({entry.path for entry in entries}) > 1
     differing = {}
     for entry in entries:
         cell = entry.cell.cell
         parts = [f"tuning {part}" if part == cell.tuning else part for part in entry.different]
         variant = variants.get(cell.variant or entry.cell.cell_id, cell.variant)
-        differing[entry.cell.cell_id] = variant or " ".join([entry.path] * several + parts)
+        differing[entry.cell.cell_id] = variant or " ".join([entry.path] * is_named + parts)
     return differing
 
 

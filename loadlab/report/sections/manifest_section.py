@@ -28,7 +28,6 @@ from loadlab.report.words import cost_words, labels
 from loadlab.run import formatting
 from loadlab.run.run_dir import MANIFEST, RESULT, RunDir
 
-NO_CERTIFICATE = "hosts like these have no certificate"
 # Programs whose versions are listed first; the full list has the others.
 PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
             "prometheus-node-exporter", "openssl", "libc6", "systemd")  # fmt: skip
@@ -79,8 +78,8 @@ def certificate(reference: CertificateReference | None) -> str:
     """Return the newest certificate of a run's hosts in words."""
     if reference is None:
         return (
-            f"{NO_CERTIFICATE} (ansible-playbook playbooks/certify.yml makes one in about ten "
-            "minutes)"
+            "hosts like these have no certificate (ansible-playbook playbooks/certify.yml makes "
+            "one in about ten minutes)"
         )
     count = formatting.plural(reference.tests, "test")
     untrue = [name for name in reference.failed if name not in reference.void]

@@ -310,9 +310,9 @@ def _saturated(
         return own
     ahead_s = part.window.start - part.started
     window = Window(own.started + ahead_s, own.finished + ahead_s, warmed=False)
-    there = node_exporter.steady(scrapes())
+    steady = node_exporter.steady(scrapes())
     try:
-        server = host_telemetry.closed_loops(repetition, there, part.setup, window)
+        server = host_telemetry.closed_loops(repetition, steady, part.setup, window)
     except TelemetryError:
         # The load before has its recording, and the goodput needs none.
         return own
