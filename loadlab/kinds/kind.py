@@ -22,7 +22,7 @@ from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
 from loadlab.reasons.row import ReasonPart
-from loadlab.report.html import Headline, Section
+from loadlab.report.html import Block, Headline, Section
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import labels
 from loadlab.run.run_dir import RunDir
@@ -192,6 +192,10 @@ class Kind:
         """Return name -> as the user gave it, of the variants of a comparison; in a study, cell_id
         -> its name there."""
         return {}
+
+    def first_blocks(self, run: RunDir) -> list[Block]:
+        """Return what the first screen has below the lines on trust and limit, before tiles."""
+        return []
 
     def chosen(self, run: RunDir) -> set[str] | None:
         """Return the cell_ids that have tiles; None where all may have."""

@@ -41,6 +41,10 @@ from loadlab.run.run_dir import MANIFEST, RunDir
 from loadlab.stacks.contract import Contracts
 
 _NAMED_STACKS = 3
+_SHARED = (
+    "the hosts share a machine with others: compare within this report, as figures differ elsewhere"
+)
+_UNTESTED = "how exact the lab is here is not tested (playbooks/certify.yml)"
 # More cells than this are folded, each behind its sentence.
 _OPEN_CELLS = 4
 # More repetitions than this are not all drawn over time, or the page would be too large.
@@ -114,15 +118,16 @@ class _Builder:
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
     def _caveats(self) -> list[str]:
-        """Return what the hosts cannot promise: a machine of their own, a certificate."""
+        """Return sentences on what the hosts cannot promise: a machine of their own, a
+        certificate."""
         if self._manifest is None:
             return []
         shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
         reference = self._manifest.certificate
         is_open = reference is None and not self._run.certificate.exists()
         return [
-            *(["the hosts share a machine with others"] if shared else []),
-            *(["the lab's accuracy on hosts like these is not tested"] if is_open else []),
+            *([_SHARED] if shared else []),
+            *([_UNTESTED] if is_open else []),
         ]
 
     def _hosts(self) -> str:
@@ -166,6 +171,7 @@ class _Builder:
             headlines=headlines,
             answer=[
                 *self._answer(headlines, [*whole, *single]),
+                *self._kind.first_blocks(self._run),
                 *tiles.build(summary, self._chosen(stacks), prices),
             ],
             sections=[
@@ -191,7 +197,8 @@ class _Builder:
         folded = [headline for headline in every if headline.text not in texts]
         summary = f"Every result in a sentence ({len(folded)})"
         disturbed = self._summary.disturbance
-        is_named = not any(cell_outcome.valid(entry.cell) for entry in self._measured)
+        # By the answer of a run without a kind of its own.
+        is_named = any(headline.text.startswith(answer.VOID) for headline in headlines)
         nothing = Text("Nothing was measured yet.", css="verdict void")
         return [
             *first,

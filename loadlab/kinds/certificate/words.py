@@ -54,9 +54,8 @@ def beside(certificate: Certificate) -> str:
 
 
 def _withheld(count: int) -> str:
-    return (
-        f"It withheld {plural(count, 'percentile')}, as the generator itself made too much of it."
-    )
+    subject = "1 percentile is" if count == 1 else f"{count} percentiles are"
+    return f"{subject} not shown, as the generator's own delay was too large a part."
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:

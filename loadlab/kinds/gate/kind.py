@@ -17,7 +17,7 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
-from loadlab.report.html import Headline, Section
+from loadlab.report.html import Block, Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.stats import sequential
@@ -84,6 +84,10 @@ class GateKind(StudyKind):
 
     def question(self, run: RunDir) -> str:
         return ""
+
+    def first_blocks(self, run: RunDir) -> list[Block]:
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        return [show.overview(verdict)] if verdict else []
 
     def headlines(self, run: RunDir) -> list[Headline]:
         verdict = documents.read_or_none(run.verdict, Verdict)

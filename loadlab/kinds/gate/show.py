@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 
 from loadlab.kinds.gate import words
-from loadlab.model import Verdict, VerdictRow
+from loadlab.model import HeadVerdict, Verdict, VerdictRow
 from loadlab.model.metric_rows import GATES
-from loadlab.report.html import Column, Figure, Group, Number, Section, Text, link, table
+from loadlab.report.html import (
+    Column,
+    Figure,
+    Group,
+    Number,
+    Section,
+    Table,
+    TableCell,
+    Text,
+    link,
+    table,
+)
 from loadlab.report.sections import comparison_section
 from loadlab.report.words import quantities
 from loadlab.run import formatting
@@ -29,6 +40,38 @@ def section(verdict: Verdict) -> Section:
     ]
     blocks = [Group([_figure(verdict), Text(words.explained(verdict))], "grid"), *tables]
     return Section("Head against base", blocks, "verdict", "Head against base")
+
+
+def overview(verdict: Verdict) -> Table:
+    """Return the table of the first screen: a row for each metric, a column for each variant."""
+    names = words.definitions(verdict)
+
+    def base(metric: str) -> str:
+        return quantities.with_unit(metric, _row(verdict.heads[0], metric).base)
+
+    def column(head: HeadVerdict) -> Column[str]:
+        return Number(names[head.name], lambda metric: _against_base(_row(head, metric)))
+
+    return table(
+        "",
+        [
+            Column("metric", lambda metric: GATES[metric].label),
+            Number(f"{names[verdict.base.name]} (base)", base),
+            *map(column, verdict.heads),
+        ],
+        [row.metric for row in verdict.heads[0].rows],
+    )
+
+
+def _row(head: HeadVerdict, metric: str) -> VerdictRow:
+    return next(row for row in head.rows if row.metric == metric)
+
+
+def _against_base(row: VerdictRow) -> TableCell:
+    """Return a head's value, and its difference from the base or why there is none."""
+    css = {"faster": "better", "slower": "worse", "undecided": "inconclusive"}.get(row.answer, "")
+    shown = formatting.difference(row) if css in ("better", "worse") else row.answer
+    return TableCell(f"{quantities.with_unit(row.metric, row.head)}, {shown}", css=css)
 
 
 def _figure(verdict: Verdict) -> Figure:

@@ -24,6 +24,9 @@ _MARKS: dict[Answer, str] = {
     "no difference": "✅",
 }
 
+# In a sentence on several metrics, for which slower and faster are too narrow.
+_DECIDED: dict[Answer, str] = {"slower": "worse", "faster": "better"}
+
 # The folders before the last part of an absolute path.
 _FOLDERS = re.compile(r"(?<==)/(?:[^/,]+/)+")
 
@@ -129,17 +132,24 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
         ]
         beside = f"; {', '.join(parts)}" if parts else ""
         return f"{sides} of an earlier sitting: undecided{beside}."
-    parts = [
-        f"{GATES[row.metric].label} {answer(row)}, {_against(row)}, {formatting.difference(row)}"
-        for shared in ("slower", "faster")
-        for row in sorted(head.rows, key=_size, reverse=True)
-        if row.answer == shared
-    ]
+    rows = sorted(head.rows, key=_size, reverse=True)
+    # The larger differences first, be they better or worse.
+    decided = list(dict.fromkeys(row.answer for row in rows if row.answer in _DECIDED))
+    # Where there is none to name, what is equal.
+    equal: list[Answer] = [] if decided else ["no difference"]
+    parts = []
+    for shared in (*decided, *equal, "undecided"):
+        own = rows if shared in _DECIDED else head.rows
+        names = [_named(row) for row in own if row.answer == shared]
+        parts += [f"{_DECIDED.get(shared, shared)} in {formatting.listed(names)}"] if names else []
     void = [_voids(head)] if any(count.void for count in head.voids) else []
-    for shared in ("no difference", "undecided"):
-        names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
-        parts += [f"{shared} in {', '.join(names)}"] if names else []
     return " ".join([f"{sides}: {'; '.join(parts)}.", *void])
+
+
+def _named(row: VerdictRow) -> str:
+    """Return a metric with its difference, where one is decided: memory (+7.2 %)."""
+    label = GATES[row.metric].label
+    return f"{label} ({_difference(row)})" if row.answer in _DECIDED else label
 
 
 def _size(row: VerdictRow) -> float:
@@ -147,13 +157,6 @@ def _size(row: VerdictRow) -> float:
     if not row.relative or row.value is None or row.value <= -1:
         return math.inf
     return abs(math.log1p(row.value))
-
-
-def _against(row: VerdictRow) -> str:
-    """Return both values: 3,756 against 2,450/s."""
-    return f"{quantities.number(row.metric, row.head)} against " + quantities.with_unit(
-        row.metric, row.base
-    )
 
 
 def compared(verdict: Verdict, head: HeadVerdict) -> str:

@@ -99,7 +99,7 @@ def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> st
 
 # How the best compares with others, as a sentence names it.
 _OPENED = {
-    "within the noise": "As good within the noise",
+    "within the noise": "Not measurably worse",
     "undecided": "Undecided whether it beats",
 }
 
@@ -113,7 +113,7 @@ def sentence(verdict: MatrixVerdict) -> str:
         f"{_gain(lead)} {reference} ({title(rows[lead.name])})"
         for reference, lead in (
             ("its server's own default", verdict.over_own_default),
-            ("2n+1 workers", verdict.over_rule),
+            ("the rule of 2 x cores + 1 workers", verdict.over_rule),
         )
         if lead is not None
     )

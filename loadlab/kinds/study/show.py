@@ -97,17 +97,23 @@ def _text(document: Claims, outcomes: Sequence[str], worst: str) -> str:
         own = [claim for claim in document.claims if claim.outcome == worst]
         some = f"for example: {_named(own[0])}"
         shown += f"; {some if len(own) > _NAMED else '; '.join(map(_named, own))}"
+    subject = f"{document.kind.capitalize()} {document.name}"
     claims = plural(len(outcomes), "claim")
-    text = f"{document.kind.capitalize()} {document.name}, {claims}: {shown}."
+    text = f"{subject}, {claims}: {shown}."
+    if 1 < len(outcomes) <= _NAMED and len(set(outcomes)) == 1:
+        named = "; ".join(_named(claim, has_outcome=False) for claim in document.claims)
+        text = f"{subject}, all {claims} {worst}: {named}."
     if document.unmeasured:
         cells = ", ".join(one_line(words.unmeasured(cell)) for cell in document.unmeasured)
         text += f" No valid repetition of {cells}."
     return text
 
 
-def _named(claim: Claim) -> str:
+def _named(claim: Claim, *, has_outcome: bool = True) -> str:
+    """Return a claim with its figure; ``has_outcome``: not where the sentence has it."""
     figure = words.figure(claim)
-    return f"{claim.statement}: {claim.outcome}{f' ({figure})' if figure else ''}"
+    text = f"{claim.statement}: {claim.outcome}" if has_outcome else claim.statement
+    return f"{text} ({figure})" if figure else text
 
 
 def _claims(document: Claims) -> Table:

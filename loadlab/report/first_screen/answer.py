@@ -18,6 +18,8 @@ from loadlab.report.words.labels import Entry, Paths
 from loadlab.run import formatting
 
 MOST = 2
+# Begins the sentence on a run without a valid measurement.
+VOID = "Void: "
 
 
 def build(
@@ -53,7 +55,7 @@ def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
     if entries and not any(cell_outcome.valid(entry.cell) for entry in entries):
         # Of every measurement, as the line on trust below.
         lost = cell_outcome.lost(key_facts.judged(summary.cells))
-        return [Headline("void", f"Void: {lost}.", anchor="results")]
+        return [Headline("void", f"{VOID}{lost}.", anchor="results")]
     alike: dict[tuple[str, ...], list[Entry]] = {}
     for own in labels.by_path(entries).values():
         best, remark = tiles.best(summary, own)

@@ -38,18 +38,18 @@ def build(
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
     ``question``: what a study or lesson asks; empty without. ``beside``: what else was measured,
     before the cells, which then only show the noise. ``hosts``: their cores; empty where unknown.
-    ``caveats``: what the hosts cannot promise. ``certificate``: what theirs says; empty without
-    one. ``variants``: name of a variant, or the cell_id -> as the user or the study names it.
+    ``caveats``: sentences on what the hosts cannot promise. ``certificate``: what theirs says;
+    empty without one. ``variants``: name of a variant, or the cell_id -> as the user or the study
+    names it.
     """
     if not entries:
         return []
     doubts = [*_few(entries), *caveats]
     verdict = _verdict(entries, doubts)
-    turn = ", and " if verdict == "no" else ", but "
-    trust = [f"{verdict}: {turn.join(filter(None, [_valid(cells), formatting.listed(doubts)]))}"]
+    trust = [verdict, _valid(cells)]
     limit = "Not known, as no measurement is valid."
     if verdict != "no":
-        trust += [certificate] if certificate else []
+        trust += [*doubts, *([certificate] if certificate else [])]
         limit = "" if beside else _limits([*entries, *closed_loops], cells, variants)
     facts = {
         "Question": question,
@@ -86,25 +86,28 @@ def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
     beside = [
         *([f"a curve of {formatting.plural(curve, 'rate')}"] if curve else []),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
-        *(["closed loops in turns, for goodput"] if any(map(_saturates, loads)) else []),
+        *(
+            ["in turns as many as each answers (closed loop)"]
+            if any(map(_saturates, loads))
+            else []
+        ),
     ]
     more = f"; then {formatting.listed(beside)}" if beside else ""
     return f"{_stacks(entries)} on {paths}: {', '.join(parts)}{more}."
 
 
 def _paced(load: Load) -> str:
-    """Return what a load asks, and its generator: 500 requests/s (metronome)."""
+    """Return what a load asks: 500 requests/s, as many requests as it answers (closed loop)."""
     words = labels.shape(load)
     if _is_ramp(load):
         words = [f"{', '.join(words)} {formatting.unit(load)}"]
     elif load.mode == "constant":
         words = [f"{formatting.asked(load)} {formatting.unit(load)}", *words]
     else:
-        words = ["a closed loop" if load.mode == "closed" else formatting.asked(load), *words]
+        closed = "as many requests as it answers (closed loop)"
+        words = [closed if load.mode == "closed" else formatting.asked(load), *words]
     text = ", ".join(words)
-    if load.mode == "closed":
-        return f"{text} ({load.generator}: each connection sends when it has its answer)"
-    return f"{text}{' for each' if load.lanes and load.rate else ''} ({load.generator})"
+    return f"{text} to each, side by side" if load.lanes and load.rate else text
 
 
 def _is_ramp(load: Load) -> bool:
@@ -155,7 +158,8 @@ def _valid(cells: Sequence[CellSummary]) -> str:
     void = [reason for rep in every for reason in rep.validity.reasons]
     valid = sum(len(cell_outcome.valid(cell)) for cell in own)
     of = "all" if valid == len(every) > 2 else f"{valid} of"
-    counted = f"{of} {formatting.plural(len(every), 'measurement')} valid"
+    verb = "is" if len(every) == 1 else "are"
+    counted = f"{of} {formatting.plural(len(every), 'measurement')} {verb} valid"
     # Where none is valid, the answer says it.
     return f"{counted} (void: {words.together(void)})" if void and valid else counted
 
@@ -164,7 +168,7 @@ def _few(entries: Sequence[Entry]) -> list[str]:
     """Return that repetitions are too few for intervals; none where nothing is valid."""
     valid = [len(cell_outcome.valid(entry.cell)) for entry in entries]
     few = any(valid) and min(valid) < LEAST
-    return [f"fewer than {LEAST} of a cell are too few for an interval"] if few else []
+    return [f"fewer than {LEAST} of a kind have no interval"] if few else []
 
 
 def _limits(
@@ -193,7 +197,7 @@ def _limits(
         is_alone = len(own) == 1
         limits_of = ((named, "" if is_alone else _listed(of, "cells")) for named, of in own.items())
         alike.setdefault(tuple(limits_of), []).append(place)
-    parts = []
+    parts: list[str] = []
     for own_limits, places in alike.items():
         texts = [
             _limit(
@@ -204,7 +208,9 @@ def _limits(
             )
             for named, of in own_limits
         ]
-        parts.append(f"{_places(places)} {formatting.listed(texts)}")
+        text = f"{formatting.listed(texts)} {_places(places)}"
+        # A limit that was reached comes before the loads without one.
+        parts.insert(len(parts) if own_limits[0][0] == _WITHOUT["none"] else 0, text)
     return f"{formatting.sentence('; '.join(parts))}." if parts else ""
 
 

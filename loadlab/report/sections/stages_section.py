@@ -198,15 +198,15 @@ def _knee(knees: Sequence[Knee], median: Median | None) -> str:
     if len(unknown) == len(knees):
         return f"The knee of the ramp is not known: {unknown[0]}."
     of = f"of {formatting.plural(len(knees), 'repetition')}"
-    rest = f" In {len(unknown)} {of} it is not known: {unknown[0]}." if unknown else ""
+    rest = f" {len(unknown)} {of} showed no clear knee: {unknown[0]}." if unknown else ""
     if median is not None and median.value is not None:
         interval = located[0] if len(located) == 1 else median
         bounds = ""
         if interval.low is not None and interval.high is not None:
             bounds = f" ({formatting.between([interval.low, interval.high])})"
         return (
-            "The knee of the ramp, up to which the stack answered as many requests as were "
-            f"offered, is at {formatting.rate(median.value)} requests/s{bounds}.{rest}"
+            f"Up to {formatting.rate(median.value)} requests/s{bounds} the stack answered all that "
+            f"was offered (the knee of the ramp).{rest}"
         )
     none = f"no knee up to {formatting.rate(min(ends, default=None))} requests/s"
     if not rates:

@@ -351,9 +351,7 @@ def test_head_that_answers_nothing_in_the_closed_loop_is_slower() -> None:
     goodput = rows(found)["goodput"]
     assert (goodput.answer, goodput.value, goodput.head) == ("slower", -1, 0)
     assert goodput.base == pytest.approx(20_000, rel=0.05)
-    assert "goodput at saturation lower, 0.0 against 20,173/s, -100 %" in words.sentence(
-        found, found.heads[0]
-    )
+    assert "worse in goodput at saturation (-100 %)" in words.sentence(found, found.heads[0])
 
 
 def test_equal_percentiles_of_a_crowded_load_show_nothing() -> None:
@@ -523,8 +521,11 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert head.startswith("head against base")
     assert cpu.startswith("CPU per request")
     sentence = words.sentence(found, found.heads[0])
-    (more,) = re.findall(r"^workers=2 against workers=1: CPU per request more, (.*?);", sentence)
-    assert re.fullmatch(r"[\d.]+ against [\d.]+ µs, \+10 % \(.*\)", more)
+    assert sentence.startswith("workers=2 against workers=1: worse in CPU per request (+10 %)")
+    (first,) = [row for row in show.overview(found).rows if row.cells[0].text == "CPU per request"]
+    assert re.fullmatch(r"[\d.]+ µs", first.cells[1].text)
+    assert re.fullmatch(r"[\d.]+ µs, \+10 % \(.*\)", first.cells[2].text)
+    assert "worse" in first.cells[2].css
     group, answers_table = show.section(found).blocks
     assert "workers=2 against workers=1: CPU +" in str(group)
     assert "more" in str(group)
@@ -550,10 +551,16 @@ def test_only_a_worse_time_is_called_slower(changed: dict[str, float], heading: 
     assert words.comment(verdict, None).startswith(f"### Load test: {heading}\n")
 
 
-def test_what_is_worse_is_told_before_what_is_better() -> None:
-    verdict = Machine(plan(), {"cpu": 0.7, "memory": 1.3}).run()
-    sentence = words.sentence(verdict, verdict.heads[0])
-    assert sentence.index("memory more, ") < sentence.index("CPU per request less, ")
+@pytest.mark.parametrize(
+    ("cpu", "memory", "expected"),
+    [
+        (0.7, 1.3, "better in CPU per request (-30 %); worse in memory (+30 %)"),
+        (0.9, 1.3, "worse in memory (+30 %); better in CPU per request (-9.9 %)"),
+    ],
+)
+def test_the_larger_difference_comes_first(cpu: float, memory: float, expected: str) -> None:
+    verdict = Machine(plan(), {"cpu": cpu, "memory": memory}).run()
+    assert expected in words.sentence(verdict, verdict.heads[0])
 
 
 def test_reason_of_several_metrics_is_told_once() -> None:
