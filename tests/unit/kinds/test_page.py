@@ -550,19 +550,17 @@ def test_an_overload_in_which_too_many_fail_has_no_p99(run: Path) -> None:
 
 KNEE = {"rate": 1002.4, "low": 980, "high": 1024}
 UNKNOWN = {"reason": {"code": "knee_early"}}
-UP_TO = (
-    "The knee of the ramp, up to which the stack answered as many requests as were offered, is at"
-)
+ALL = "the stack answered all that was offered (the knee of the ramp)."
 
 
 @pytest.mark.parametrize(
     ("knees", "shown"),
     [
-        ([KNEE], f"{UP_TO} 1,002 requests/s (980 to 1,024)."),
+        ([KNEE], f"Up to 1,002 requests/s (980 to 1,024) {ALL}"),
         (
             [KNEE, KNEE | {"rate": 900}, KNEE | {"rate": 1010}, UNKNOWN],
-            f"{UP_TO} 1,002 requests/s (900 to 1,010). In 1 of 4 repetitions it is not known: the "
-            "answers stayed behind the first rate already.",
+            f"Up to 1,002 requests/s (900 to 1,010) {ALL} 1 of 4 repetitions showed no clear knee: "
+            "the answers stayed behind the first rate already.",
         ),
         ([{"above": 1950}], "The ramp has no knee up to 1,950 requests/s."),
         (
