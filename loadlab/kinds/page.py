@@ -42,7 +42,8 @@ from loadlab.stacks.contract import Contracts
 
 _NAMED_STACKS = 3
 _SHARED = (
-    "the hosts share a machine with others: compare within this report, as figures differ elsewhere"
+    "the hosts share a machine with others: compare figures of this machine only, and quote none "
+    "for another"
 )
 _UNTESTED = "how exact the lab is here is not tested (playbooks/certify.yml)"
 # More cells than this are folded, each behind its sentence.
@@ -124,9 +125,11 @@ class _Builder:
             return []
         shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
         reference = self._manifest.certificate
-        is_open = reference is None and not self._run.certificate.exists()
+        # A certificate is of its hosts alone.
+        is_certificate = self._run.certificate.exists()
+        is_open = reference is None and not is_certificate
         return [
-            *([_SHARED] if shared else []),
+            *([_SHARED] if shared and not is_certificate else []),
             *([_UNTESTED] if is_open else []),
         ]
 

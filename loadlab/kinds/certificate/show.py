@@ -70,7 +70,7 @@ def _figures(certificate: Certificate) -> Table:
             _TEST,
             _FAULT,
             *_ERROR,
-            Number("largest error", lambda row: words.value(row.figure.metric, row.figure.limit)),
+            Number("allowed error", lambda row: words.value(row.figure.metric, row.figure.limit)),
             Column("result", lambda row: _of_figure(row.figure)),
         ],
         _figures_of(certified(certificate)),

@@ -18,7 +18,7 @@ from loadlab.report.html import (
     table,
 )
 from loadlab.report.sections import comparison_section
-from loadlab.report.words import quantities
+from loadlab.report.words import labels, quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import VERDICT
 
@@ -46,6 +46,11 @@ def overview(verdict: Verdict) -> Table:
     """Return the table of the first screen: a row for each metric, a column for each variant."""
     names = words.definitions(verdict)
 
+    def at(metric: str) -> str:
+        """Return the rate at which a metric was measured; goodput is of the closed loop."""
+        load = verdict.cell.load if verdict.cell else None
+        return f" at {labels.pace(load)}" if load and load.rate and metric != "goodput" else ""
+
     def base(metric: str) -> str:
         return quantities.with_unit(metric, _row(verdict.heads[0], metric).base)
 
@@ -55,7 +60,7 @@ def overview(verdict: Verdict) -> Table:
     return table(
         "",
         [
-            Column("metric", lambda metric: GATES[metric].label),
+            Column("metric", lambda metric: f"{GATES[metric].label}{at(metric)}"),
             Number(f"{names[verdict.base.name]} (base)", base),
             *map(column, verdict.heads),
         ],
@@ -70,7 +75,11 @@ def _row(head: HeadVerdict, metric: str) -> VerdictRow:
 def _against_base(row: VerdictRow) -> TableCell:
     """Return a head's value, and its difference from the base or why there is none."""
     css = {"faster": "better", "slower": "worse", "undecided": "inconclusive"}.get(row.answer, "")
-    shown = formatting.difference(row) if css in ("better", "worse") else row.answer
+    shown: str = row.answer
+    if css in ("better", "worse"):
+        shown = formatting.difference(row)
+    elif row.answer == "no difference" and row.relative:
+        shown += f" beyond {formatting.percent(row.margin)}"
     return TableCell(f"{quantities.with_unit(row.metric, row.head)}, {shown}", css=css)
 
 

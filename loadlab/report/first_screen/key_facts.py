@@ -84,7 +84,7 @@ def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
     ]
     curve = len({cell.cell.load.rate for cell in cells if cell.purpose == "curve"})
     beside = [
-        *([f"a curve of {formatting.plural(curve, 'rate')}"] if curve else []),
+        *([f"{formatting.plural(curve, 'rate')} for a curve"] if curve else []),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
         *(
             ["in turns as many as each answers (closed loop)"]
@@ -168,7 +168,7 @@ def _few(entries: Sequence[Entry]) -> list[str]:
     """Return that repetitions are too few for intervals; none where nothing is valid."""
     valid = [len(cell_outcome.valid(entry.cell)) for entry in entries]
     few = any(valid) and min(valid) < LEAST
-    return [f"fewer than {LEAST} of a kind have no interval"] if few else []
+    return [f"what was measured fewer than {LEAST} times has no interval"] if few else []
 
 
 def _limits(

@@ -308,5 +308,6 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
     worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     own_cell = worst.cell_id == entry.cell.cell_id
-    where = "it differed from itself" if own_cell else "another cell differed from itself"
-    return Tile("noise floor", shown, "", f"of {worst.metric}: by so much {where}")
+    same = "the same" if own_cell else "another cell"
+    remark = f"of {worst.metric}: measured twice, {same} differed by so much"
+    return Tile("noise floor", shown, "", remark)
