@@ -49,8 +49,8 @@ def beside(certificate: Certificate) -> str:
     """Return how many known faults were measured, those beside the tests included."""
     tests = len(certified(certificate))
     others = len(certificate.tests) - tests
-    more = f" and {others} more with other generators" if others else ""
-    return f"{plural(tests, 'test')} with a known fault{more}; for the noise "
+    more = f", and {others} more with other generators" if others else ""
+    return f"{plural(tests, 'test')}, each with a fault of known size{more}; and to see the noise, "
 
 
 def _withheld(count: int) -> str:
