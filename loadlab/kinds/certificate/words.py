@@ -50,7 +50,7 @@ def beside(certificate: Certificate) -> str:
     tests = len(certified(certificate))
     others = len(certificate.tests) - tests
     more = f", and {others} more with other generators" if others else ""
-    return f"{plural(tests, 'test')}, each with a fault of known size{more}; and to see the noise, "
+    return f"{plural(tests, 'test')} with a fault of known size{more}; and to see the noise, "
 
 
 def _withheld(count: int) -> str:

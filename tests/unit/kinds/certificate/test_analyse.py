@@ -95,6 +95,8 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
         "The lab reported the truth in 0 of 1 test. It did not in stall. "
         "1 percentile is not shown, as the generator's own delay was too large a part."
     )
+    measured = "1 test with a fault of known size; and to see the noise, "
+    assert words.beside(certificate) == measured
 
 
 def test_a_figure_without_a_log_fails_and_has_no_true_value() -> None:

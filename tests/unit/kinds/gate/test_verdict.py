@@ -522,7 +522,9 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert cpu.startswith("CPU per request")
     sentence = words.sentence(found, found.heads[0])
     assert sentence.startswith("workers=2 against workers=1: worse in CPU per request (+10 %)")
-    (first,) = [row for row in show.overview(found).rows if row.cells[0].text == "CPU per request"]
+    first, second, *_ = show.overview(found).rows
+    assert re.fullmatch(r"CPU per request at [\d.,]+/s", first.cells[0].text)
+    assert second.cells[0].text == "goodput at saturation"
     assert re.fullmatch(r"[\d.]+ µs", first.cells[1].text)
     assert re.fullmatch(r"[\d.]+ µs, \+10 % \(.*\)", first.cells[2].text)
     assert "worse" in first.cells[2].css
