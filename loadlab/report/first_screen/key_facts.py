@@ -197,7 +197,8 @@ def _limits(
         is_alone = len(own) == 1
         limits_of = ((named, "" if is_alone else _listed(of, "cells")) for named, of in own.items())
         alike.setdefault(tuple(limits_of), []).append(place)
-    parts: list[str] = []
+    reached: list[str] = []
+    without: list[str] = []
     for own_limits, places in alike.items():
         texts = [
             _limit(
@@ -209,9 +210,8 @@ def _limits(
             for named, of in own_limits
         ]
         text = f"{formatting.listed(texts)} {_places(places)}"
-        # A limit that was reached comes before the loads without one.
-        parts.insert(len(parts) if own_limits[0][0] == _WITHOUT["none"] else 0, text)
-    return f"{formatting.sentence('; '.join(parts))}." if parts else ""
+        (without if own_limits[0][0] == _WITHOUT["none"] else reached).append(text)
+    return f"{formatting.sentence('; '.join([*reached, *without]))}." if alike else ""
 
 
 def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[str, str]:
