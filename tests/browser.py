@@ -141,7 +141,8 @@ class Browser:
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Start a browser, and end it."""
-    with tempfile.TemporaryDirectory() as profile:
+    # Chromium's helper processes may write into the profile a little longer than it runs.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         reads, to = os.pipe()
         back, writes = os.pipe()
         process = subprocess.Popen(
