@@ -42,10 +42,12 @@ from loadlab.stacks.contract import Contracts
 
 _NAMED_STACKS = 3
 _SHARED = (
-    "the hosts share a machine with others: compare figures of this machine only, and quote none "
-    "for another"
+    "other workloads share the physical machine: compare figures that were measured on it, but do "
+    "not quote them for other hardware"
 )
-_UNTESTED = "how exact the lab is here is not tested (playbooks/certify.yml)"
+_UNTESTED = (
+    "the lab's own accuracy on these hosts is not tested yet: playbooks/certify.yml tests it"
+)
 # More cells than this are folded, each behind its sentence.
 _OPEN_CELLS = 4
 # More repetitions than this are not all drawn over time, or the page would be too large.

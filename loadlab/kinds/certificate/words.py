@@ -7,8 +7,11 @@ from loadlab.kinds.study import words as study_words
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest
 from loadlab.report import words
 from loadlab.report.words import quantities
-from loadlab.run.formatting import NONE, percent, plural
+from loadlab.run import formatting
+from loadlab.run.formatting import NONE, listed, percent, plural
 
+# More withheld percentiles than this are counted, not named.
+_NAMED = 2
 # Of the server, by metric.
 _FIGURES = {"server_cpu_us": "CPU of an answer", "server_kernel_us": "kernel CPU of an answer"}
 
@@ -21,7 +24,12 @@ def sentence(certificate: Certificate) -> str:
     failed = [test for test in tests if not test.passed]
     void = [test for test in failed if is_void(test)]
     untrue = ", ".join(test.name for test in failed if test not in void)
-    withheld = sum(figure.withheld for test in tests for figure in test.figures)
+    withheld = [
+        f"the {figure(own.metric)} of {test.name}"
+        for test in tests
+        for own in test.figures
+        if own.withheld
+    ]
     passed = f"{len(tests) - len(failed)} of" if failed else "all of"
     return " ".join(
         [
@@ -50,11 +58,16 @@ def beside(certificate: Certificate) -> str:
     tests = len(certified(certificate))
     others = len(certificate.tests) - tests
     more = f", and {others} more with other generators" if others else ""
-    return f"{plural(tests, 'test')} with a fault of known size{more}; and to see the noise, "
+    return (
+        f"{plural(tests, 'test')} with a delay, an error or a load of known size{more}; and to see "
+        "the noise, "
+    )
 
 
-def _withheld(count: int) -> str:
-    subject = "1 percentile is" if count == 1 else f"{count} percentiles are"
+def _withheld(figures: Sequence[str]) -> str:
+    subject = f"{len(figures)} percentiles are"
+    if len(figures) <= _NAMED:
+        subject = formatting.sentence(listed(figures)) + (" is" if len(figures) == 1 else " are")
     return f"{subject} not shown, as the generator's own delay was too large a part."
 
 

@@ -39,7 +39,8 @@ def section(verdict: Verdict) -> Section:
         for head in verdict.heads
     ]
     blocks = [Group([_figure(verdict), Text(words.explained(verdict))], "grid"), *tables]
-    return Section("Head against base", blocks, "verdict", "Head against base")
+    title = "Each variant against the base"
+    return Section(title, blocks, "verdict", title)
 
 
 def overview(verdict: Verdict) -> Table:
@@ -57,8 +58,15 @@ def overview(verdict: Verdict) -> Table:
     def column(head: HeadVerdict) -> Column[str]:
         return Number(names[head.name], lambda metric: _against_base(_row(head, metric)))
 
+    same = ", ".join(words.shared(verdict))
+    caption = [
+        *([f"All variants have {same}."] if same else []),
+        *(["Each is compared with the base, none with another."] * (len(verdict.heads) > 1)),
+        "In brackets: the 95 % interval of the difference. Undecided: it includes none and goes "
+        "beyond the margin.",
+    ]
     return table(
-        "",
+        " ".join(caption),
         [
             Column("metric", lambda metric: f"{GATES[metric].label}{at(metric)}"),
             Number(f"{names[verdict.base.name]} (base)", base),
@@ -78,6 +86,8 @@ def _against_base(row: VerdictRow) -> TableCell:
     shown: str = row.answer
     if css in ("better", "worse"):
         shown = formatting.difference(row)
+    elif css == "inconclusive" and row.value is not None:
+        shown = f"undecided: {formatting.difference(row)}"
     elif row.answer == "no difference" and row.relative:
         shown += f" beyond {formatting.percent(row.margin)}"
     return TableCell(f"{quantities.with_unit(row.metric, row.head)}, {shown}", css=css)

@@ -183,7 +183,24 @@ def explained(verdict: Verdict) -> str:
 
 
 def definitions(verdict: Verdict) -> dict[str, str]:
-    """Return name -> as the user gave it, of each variant; without folders where that is enough."""
+    """Return name -> as the user gave it, of each variant, without the options that all have;
+    without folders where that is enough."""
+    same = shared(verdict)
+    return {
+        name: ",".join(part for part in text.split(",") if part not in same)
+        for name, text in _given(verdict).items()
+    }
+
+
+def shared(verdict: Verdict) -> list[str]:
+    """Return the options that all variants have, workers=4; none where one has no others."""
+    options = [text.split(",") for text in _given(verdict).values()]
+    same = [part for part in options[0] if all(part in own for own in options)]
+    return same if all(len(own) > len(same) for own in options) else []
+
+
+def _given(verdict: Verdict) -> dict[str, str]:
+    """Return name -> as the user gave it; without folders where that is enough."""
     variants = [verdict.base, *verdict.heads]
     brief = {variant.name: _short(variant) for variant in variants}
     if len(set(brief.values())) == len(variants):
@@ -192,7 +209,7 @@ def definitions(verdict: Verdict) -> dict[str, str]:
 
 
 def _sides(verdict: Verdict, head: HeadVerdict) -> str:
-    own, base = (definitions(verdict)[variant.name] for variant in (head, verdict.base))
+    own, base = (_given(verdict)[variant.name] for variant in (head, verdict.base))
     subject = "The head" if head.name == "head" else formatting.sentence(_name(head))
     return f"{subject} ({own}) against the base ({base})"
 

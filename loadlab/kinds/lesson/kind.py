@@ -9,6 +9,7 @@ from loadlab.kinds.lesson import plan as stages
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.kinds.study.study_files import FOLDERS
 from loadlab.model import GivenOptions, OptionValue, Reader, Record, Study, Summary
+from loadlab.plan import plan_document
 from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.user_options import Request
@@ -59,6 +60,14 @@ class LessonKind(StudyKind):
         assert plan.study is not None
         result = analyse.build(summary, plan.study, reader.read(run.path))
         return {**super().documents(run, plan, summary), run.lesson: result}
+
+    def variants(self, run: RunDir) -> Mapping[str, str]:
+        """Return cell_id -> the cell's name and its heading in the lesson's table."""
+        study = plan_document.read(run.path).plan.study if run.plan.exists() else None
+        columns = study.lesson.columns if study and study.lesson else []
+        headings = {column.cell: f"{column.cell}: {column.heading}" for column in columns}
+        named = super().variants(run)
+        return {cell_id: headings.get(name, name) for cell_id, name in named.items()}
 
     def resume_command(self, run_dir: Path) -> str:
         # The reader was asked already.

@@ -17,6 +17,7 @@ from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline, Section
+from loadlab.report.words import labels
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 
@@ -79,6 +80,11 @@ class MatrixKind(StudyKind):
         return [show.section(verdict, documents.read(run.summary, Summary))]
 
     def question(self, run: RunDir) -> str:
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        rows = verdict.candidates if verdict else []
+        servers = {labels.server_name(str(row.options["server"])) for row in rows}
+        if len(servers) == 1:
+            return f"How many workers and threads of {servers.pop()} serve the application best?"
         return "Which server, workers and threads serve the application best?"
 
     def chosen(self, run: RunDir) -> set[str] | None:

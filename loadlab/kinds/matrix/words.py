@@ -99,7 +99,7 @@ def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> st
 
 # How the best compares with others, as a sentence names it.
 _OPENED = {
-    "within the noise": "Not measurably worse",
+    "within the noise": "Tied with it, within the noise",
     "undecided": "Undecided whether it beats",
 }
 

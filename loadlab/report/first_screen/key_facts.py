@@ -19,6 +19,8 @@ _NAMED = 3
 _Place: TypeAlias = tuple[str, bool]
 # Limits without a name of their own.
 _WITHOUT = {"none": "nothing", "unknown": "not known"}
+# Purposes of cells whose measurements the line on what was measured names.
+_OWN = ("measure", "closed_loop")
 
 
 def build(
@@ -54,7 +56,7 @@ def build(
     facts = {
         "Question": question,
         "Measured": " ".join(
-            filter(None, [beside + _measured([*entries, *closed_loops], cells), hosts])
+            filter(None, [beside + _measured([*entries, *closed_loops], cells, variants), hosts])
         ),
         "Trust": " ".join(f"{formatting.sentence(text)}." for text in trust),
         "Limit": limit,
@@ -70,7 +72,9 @@ def _verdict(entries: Sequence[Entry], doubts: Sequence[str]) -> str:
     return "with care" if doubts or not all(valid) else "yes"
 
 
-def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
+def _measured(
+    entries: Sequence[Entry], cells: Sequence[CellSummary], variants: Mapping[str, str]
+) -> str:
     loads = [entry.cell.cell.load for entry in entries]
     paced = list(dict.fromkeys(map(_paced, loads)))
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
@@ -80,20 +84,26 @@ def _measured(entries: Sequence[Entry], cells: Sequence[CellSummary]) -> str:
         formatting.listed(paced) if len(paced) <= _NAMED else f"{len(paced)} loads",
         *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
-        *_times(entries),
+        f"{_times(entries)}{_counted(cells, *_OWN)}",
     ]
     curve = len({cell.cell.load.rate for cell in cells if cell.purpose == "curve"})
+    again = any(cell.purpose == "aa_control" for cell in cells)
     beside = [
-        *([f"{formatting.plural(curve, 'rate')} for a curve"] if curve else []),
+        *(
+            [f"{formatting.plural(curve, 'rate')} for a curve{_counted(cells, 'curve')}"]
+            if curve
+            else []
+        ),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
         *(
-            ["in turns as many as each answers (closed loop)"]
+            ["one after the other as many requests as each answers (closed loop)"]
             if any(map(_saturates, loads))
             else []
         ),
+        *([f"one twice in each block, for the noise{_counted(cells, 'aa_control')}"] * again),
     ]
     more = f"; then {formatting.listed(beside)}" if beside else ""
-    return f"{_stacks(entries)} on {paths}: {', '.join(parts)}{more}."
+    return f"{_stacks(entries, variants)} on {paths}: {', '.join(parts)}{more}."
 
 
 def _paced(load: Load) -> str:
@@ -107,24 +117,38 @@ def _paced(load: Load) -> str:
         closed = "as many requests as it answers (closed loop)"
         words = [closed if load.mode == "closed" else formatting.asked(load), *words]
     text = ", ".join(words)
-    return f"{text} to each, side by side" if load.lanes and load.rate else text
+    return f"{text} to each, all at the same time" if load.lanes and load.rate else text
 
 
 def _is_ramp(load: Load) -> bool:
     return load.arrivals is not None and bool(load.arrivals.ramp)
 
 
-def _times(entries: Sequence[Entry]) -> list[str]:
+def _counted(cells: Sequence[CellSummary], *purposes: str) -> str:
+    """Return how many measurements cells of these purposes have; empty where the run has no
+    others."""
+    counts = [(cell.purpose, len(cell.repetitions)) for cell in judged(cells)]
+    own = sum(count for purpose, count in counts if purpose in purposes)
+    is_all = own == sum(count for _, count in counts)
+    return "" if is_all else f" ({formatting.plural(own, 'measurement')})"
+
+
+def _times(entries: Sequence[Entry]) -> str:
     """Return how often each load was measured."""
     counts = sorted({len(entry.cell.repetitions) for entry in entries})
     often = [{1: "once", 2: "twice"}.get(count, f"{count} times") for count in counts]
     times = often[0] if len(counts) == 1 else f"{counts[0]} to {counts[-1]} times"
-    return [f"{times} each" if len(entries) > 1 else times]
+    return f"{times} each" if len(entries) > 1 else times
 
 
-def _stacks(entries: Sequence[Entry]) -> str:
-    """Return the stacks; of many their number, and in which parts they differ."""
+def _stacks(entries: Sequence[Entry], variants: Mapping[str, str]) -> str:
+    """Return the stacks, with the variants of one; of many their number, and in which parts they
+    differ."""
     names = list(dict.fromkeys(entry.name for entry in entries))
+    ids = [entry.cell.cell.variant or entry.cell.cell_id for entry in entries]
+    different = list(dict.fromkeys(variants.get(name, "") for name in ids))
+    if len(names) == 1 and 1 < len(different) <= _NAMED and all(different):
+        return f"{names[0]} ({'; '.join(different)})"
     if len(names) <= _NAMED:
         return formatting.listed(names)
     own = [entry.cell.cell for entry in entries]
@@ -199,6 +223,7 @@ def _limits(
         alike.setdefault(tuple(limits_of), []).append(place)
     reached: list[str] = []
     without: list[str] = []
+    nothing = _WITHOUT["none"]
     for own_limits, places in alike.items():
         texts = [
             _limit(
@@ -209,9 +234,13 @@ def _limits(
             )
             for named, of in own_limits
         ]
-        text = f"{formatting.listed(texts)} {_places(places)}"
-        (without if own_limits[0][0] == _WITHOUT["none"] else reached).append(text)
-    return f"{formatting.sentence('; '.join([*reached, *without]))}." if alike else ""
+        at, shown = _places(places), formatting.listed(texts)
+        if len(texts) == 1 and own_limits[0][0] == nothing:
+            without.append(f"{at} {nothing} was at its limit{shown.removeprefix(nothing)}")
+        else:
+            (without if own_limits[0][0] == nothing else reached).append(f"{shown} {at}")
+    sentences = ["; ".join(reached), *without]
+    return " ".join(f"{formatting.sentence(text)}." for text in sentences if text)
 
 
 def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[str, str]:
@@ -263,7 +292,7 @@ def _judged(
     for cell in cells:
         is_judged = cell.purpose == "curve" and cell_outcome.valid(cell)
         if is_judged and cell.limit and limits.subject(cell.limit) not in _WITHOUT:
-            yield ("above the highest rate", False), cell, cell.limit
+            yield ("at the upper rates of the curve", False), cell, cell.limit
 
 
 def _places(places: Sequence[_Place]) -> str:

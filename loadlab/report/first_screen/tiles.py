@@ -172,10 +172,9 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
             f"with {objective}",
         )
     if drawn and drawn.within:
-        above = "; higher ones not judged" if curves_section.is_open_above(drawn) else ""
         parts = [f"with {labels.objective(drawn.slo)}", *curves_section.met(drawn)]
         p99 = curves_section.p99(drawn, summary, drawn.within)
-        remark = f"{', '.join(parts)}, of the rates measured{above}; p99 there {p99} ms"
+        remark = f"{', '.join(parts)}; p99 there {p99} ms; {curves_section.above(drawn)}"
         return Tile("highest rate", formatting.number(drawn.within), "requests/s", remark)
     if statistics.knee and statistics.knee.value is not None:
         remark = "up to which as many were answered as offered"
@@ -196,11 +195,11 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     if slowest.name == "p99":
         interval = quantities.interval(statistics.latency_interval_us.p99)
     is_within = slowest.name == "p99" and slowest.bound != "at_least"
-    meaning = "99 % of the answers came within it" if is_within else ""
+    meaning = "99 % of the answers took no longer" if is_within else ""
     part = getattr(statistics.own_us, slowest.name, None)
-    own = "" if not part else f"the generator added {formatting.ms(part)} ms"
-    parts = [_at(summary, entry), interval, own]
-    remark = "; ".join(filter(None, [", ".join(filter(None, parts)), meaning]))
+    own = "" if not part else f"{formatting.ms(part)} ms of it is the generator's own delay"
+    parts = [", ".join(filter(None, [_at(summary, entry), interval])), meaning, own]
+    remark = "; ".join(filter(None, parts))
     return Tile(slowest.name, latency_columns.text(slowest), "ms", remark)
 
 
@@ -308,6 +307,6 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
     worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     own_cell = worst.cell_id == entry.cell.cell_id
-    same = "the same" if own_cell else "another cell"
-    remark = f"of {worst.metric}: measured twice, {same} differed by so much"
+    same = "the same cell" if own_cell else "another cell of this run"
+    remark = f"of {worst.metric}: {same}, measured twice, differed by this much"
     return Tile("noise floor", shown, "", remark)

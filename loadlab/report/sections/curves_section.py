@@ -95,6 +95,15 @@ def is_open_above(curve: CurveSummary) -> bool:
     return any(rate > (curve.within or 0.0) for rate in curve.undecided)
 
 
+def above(curve: CurveSummary) -> str:
+    """Return what is known above the highest rate that met the objective."""
+    if is_open_above(curve):
+        return "higher rates not judged"
+    if curve.missed is None:
+        return "no higher rate was measured"
+    return f"missed at {formatting.number(curve.missed)}, the next rate measured"
+
+
 def lines(summary: Summary, paths: Paths) -> list[str]:
     """Return a line for each curve: p99 by rate, or why there is none."""
     return [

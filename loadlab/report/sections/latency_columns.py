@@ -23,6 +23,8 @@ from loadlab.stats import histograms, inference, percentiles
 T = TypeVar("T")
 
 _NO_ANSWERS = "no answers"
+# Of more places than this, the least and the most.
+_NAMED = 3
 COLUMNS = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
 NO_VALUE = (
     f" A percentile with fewer than {inference.ABOVE} answers above it is shown as -. A p99 with ≤ "
@@ -84,7 +86,7 @@ def text(latency: Tail) -> str:
 
 def slowest(latencies: Sequence[tuple[str, Statistics]]) -> str:
     """Return the p99 of cells, each with the name of its place, and the slowest answer of those
-    that have none: p99 1.27 ms on /agents, max 4.20 ms on /index. Of some the least and most."""
+    that have none: p99 1.27 ms on /agents, max 4.20 ms on /index. Of many the least and most."""
     by_name: dict[str, list[tuple[str, Tail]]] = {}
     for place, statistics in latencies:
         own = tail.slowest(statistics)
@@ -93,6 +95,10 @@ def slowest(latencies: Sequence[tuple[str, Statistics]]) -> str:
     for name, placed in by_name.items():
         ordered = sorted((own for _, own in placed), key=lambda own: own.us or 0.0)
         least, most = text(ordered[0]), text(ordered[-1])
+        if name != _NO_ANSWERS and least != most and len(placed) <= _NAMED:
+            figures = [f"{text(own)} ms on {place}" for place, own in placed]
+            parts.append(f"{name} {formatting.listed(figures)}")
+            continue
         span = most if least == most else f"{least} to {most}"
         figure = name if name == _NO_ANSWERS else f"{name} {span} ms"
         where = f" on {formatting.listed([place for place, _ in placed])}"

@@ -199,6 +199,7 @@ def _knee(knees: Sequence[Knee], median: Median | None) -> str:
         return f"The knee of the ramp is not known: {unknown[0]}."
     of = f"of {formatting.plural(len(knees), 'repetition')}"
     rest = f" {len(unknown)} {of} showed no clear knee: {unknown[0]}." if unknown else ""
+    others = f" It is the median of the other {len(located)}." if rest and located[1:] else ""
     if median is not None and median.value is not None:
         interval = located[0] if len(located) == 1 else median
         bounds = ""
@@ -206,7 +207,7 @@ def _knee(knees: Sequence[Knee], median: Median | None) -> str:
             bounds = f" ({formatting.between([interval.low, interval.high])})"
         return (
             f"Up to {formatting.rate(median.value)} requests/s{bounds} the stack answered all that "
-            f"was offered (the knee of the ramp).{rest}"
+            f"was offered (the knee of the ramp).{rest}{others}"
         )
     none = f"no knee up to {formatting.rate(min(ends, default=None))} requests/s"
     if not rates:

@@ -52,8 +52,8 @@ def whole(disturbance: Disturbance, is_cause_named: bool = False) -> str:
         text += f", the most frequent reason is {disturbance.code}"
     text += f". {_remedy(disturbance.code)}."
     if disturbance.withheld:
-        left = formatting.plural(disturbance.withheld, "void measurement")
-        text += f" {_repeats(disturbance)}. Not repeated: {left}."
+        verb = "was" if disturbance.withheld == 1 else "were"
+        text += f" {_repeats(disturbance)}; {disturbance.withheld} {verb} not repeated."
     return text
 
 
@@ -118,8 +118,8 @@ def _cause(disturbance: Disturbance) -> str:
 def _repeats(disturbance: Disturbance) -> str:
     took, most = map(formatting.lasting, (disturbance.repeats_s, disturbance.repeats_max_s))
     return (
-        f"Repeats of void measurements took {took} of load, of at most {most} (half of the "
-        "planned load)"
+        f"The lab repeated void measurements for {took}, of at most {most} (half of the planned "
+        "load)"
     )
 
 

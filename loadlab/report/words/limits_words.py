@@ -28,7 +28,7 @@ def sentence(limit: CellLimit) -> str:
     words = _word(reason, lambda entry: entry.words)
     some = f" ({limit.agree} of {limit.of} repetitions)" if limit.agree < limit.of else ""
     if reason.code == "none":
-        return f"No limit was reached{some}: {words}."
+        return f"Nothing was at its limit{some}: {words}."
     if reason.code == "unknown":
         # That the objective was met is no limit.
         others = (other for other in limit.ruled_out if other.code != "none")

@@ -560,7 +560,7 @@ ALL = "the stack answered all that was offered (the knee of the ramp)."
         (
             [KNEE, KNEE | {"rate": 900}, KNEE | {"rate": 1010}, UNKNOWN],
             f"Up to 1,002 requests/s (900 to 1,010) {ALL} 1 of 4 repetitions showed no clear knee: "
-            "the answers stayed behind the first rate already.",
+            "the answers stayed behind the first rate already. It is the median of the other 3.",
         ),
         ([{"above": 1950}], "The ramp has no knee up to 1,950 requests/s."),
         (

@@ -93,9 +93,7 @@ def test_what_was_left_void_is_counted_and_told() -> None:
     assert (disturbance.measured, disturbance.void, disturbance.outside) == (18, 14, 14)
     assert (disturbance.repeats_s, disturbance.repeats_max_s, disturbance.withheld) == (60, 60, 5)
     assert repeats.is_notable(disturbance)
-    took = (
-        "Repeats of void measurements took 60 s of load, of at most 60 s (half of the planned load)"
-    )
+    took = "The lab repeated void measurements for 60 s, of at most 60 s (half of the planned load)"
     assert (
         disturbances.spent(disturbance)
         == f"{took}. From here on void measurements are not repeated"
@@ -103,7 +101,7 @@ def test_what_was_left_void_is_counted_and_told() -> None:
     advice = VOID["steal"].remedy
     assert disturbances.whole(disturbance) == (
         "14 of 18 measurements are void, all because another machine takes 20 % of the "
-        f"client's CPU (steal). {advice}. {QUIET}. {took}. Not repeated: 5 void measurements."
+        f"client's CPU (steal). {advice}. {QUIET}. {took}; 5 were not repeated."
     )
 
 
@@ -116,7 +114,7 @@ def test_without_anything_from_outside_the_most_frequent_reason_is_told() -> Non
         "6 of 6 measurements are void, the most frequent reason is generator_late. "
         f"{VOID['generator_late'].remedy}. {QUIET}. "
     )
-    assert sentence.endswith("Not repeated: 3 void measurements.")
+    assert sentence.endswith("; 3 were not repeated.")
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,8 @@ def test_the_tile_names_the_highest_rate_of_the_curve(page: report.Page) -> None
     shown = {one.name: one for one in board.tiles}
     assert shown["highest rate"].value == "1,200"
     assert shown["highest rate"].remark == (
-        "with p99 up to 100 ms and no errors, of the rates measured; p99 there 1.84 ms"
+        "with p99 up to 100 ms and no errors; p99 there 1.84 ms; missed at 1,300, the next rate "
+        "measured"
     )
     assert shown["p99"].remark.startswith("at 1,300 requests/s")
     assert shown["p99"].remark.endswith("; 99 % of the answers came within it")
@@ -222,7 +223,7 @@ def test_the_highest_rate_is_not_said_to_be_the_highest_where_higher_ones_are_vo
     assert (told.state, mixed.state) == ("held", "inconclusive")
     measured = labels.entries([one for one in void.cells if one.purpose == "measure"], {})
     (board,) = tiles.build(void, measured, {})
-    assert board.tiles[0].remark.endswith("; higher ones not judged; p99 there 1.84 ms")
+    assert board.tiles[0].remark.endswith("; p99 there 1.84 ms; higher rates not judged")
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     loop = replace(cell, cell_id="loop", base=cell.cell_id, purpose="closed_loop", limit=full)
     both = replace(summary, cells=[replace(cell, limit=own), loop])
     (board,) = tiles.build(both, entries(both), {})
-    assert board.limit.startswith("No limit was reached: ")
+    assert board.limit.startswith("Nothing was at its limit: ")
     assert " In a closed loop, limited by the server's 2 cores: 99 % busy. Next: " in board.limit
     load = replace(loop.cell.load, mode="closed", rate=None)
     loop = replace(loop, cell=replace(loop.cell, load=load))
@@ -170,12 +170,12 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     )
     assert lines.facts == {
         "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s and as many requests as "
-        "it answers (closed loop), 64 connections, 5 s, once each; then 1 rate for a curve. "
-        "Hosts: server 2 cores.",
+        "it answers (closed loop), 64 connections, 5 s, once each (2 measurements); then 1 rate for "
+        "a curve (1 measurement). Hosts: server 2 cores.",
         "Trust": "With care. All 3 measurements are valid. What was measured fewer than 3 times "
         "has no interval. They share a machine.",
-        "Limit": "The server's 2 cores (99 % busy) in a closed loop; nothing (the server's cores "
-        "40 % busy) at 1,000/s.",
+        "Limit": "The server's 2 cores (99 % busy) in a closed loop. At 1,000/s nothing was at its "
+        "limit (the server's cores 40 % busy).",
     }
 
 

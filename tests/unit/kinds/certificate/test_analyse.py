@@ -93,7 +93,7 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
     certificate = Certificate(run_id="r", finished=None, tests=[test], noise=[], passed=False)
     assert words.sentence(certificate) == (
         "The lab reported the truth in 0 of 1 test. It did not in stall. "
-        "1 percentile is not shown, as the generator's own delay was too large a part."
+        "The p99 latency of stall is not shown, as the generator's own delay was too large a part."
     )
     measured = "1 test with a fault of known size; and to see the noise, "
     assert words.beside(certificate) == measured

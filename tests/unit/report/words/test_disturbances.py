@@ -16,7 +16,7 @@ def test_one_void_measurement_is_told_as_one() -> None:
         Disturbance(measured=4, void=1, outside=0, repeats_s=9, repeats_max_s=9, withheld=1)
     )
     assert whole.startswith("1 of 4 measurements is void. ")
-    assert whole.endswith("planned load). Not repeated: 1 void measurement.")
+    assert whole.endswith("planned load); 1 was not repeated.")
 
 
 def test_accidents_of_machines_are_told_with_their_remedy() -> None:

@@ -52,8 +52,8 @@ LESSON = "Lesson: ansible-playbook playbooks/lesson.yml -e lesson="
         (limit("memory", 0.02, 0.1, killed=3),
          ["Limited by memory: the kernel killed a process 3 times because none"], "", "core"),
         (limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0, failed=2),
-         ["No limit was reached: 1,000 requests/s came back with p99 1.90 ms, within 100 ms, and 2 "
-          "failed requests;"], "", "Limited by"),
+         ["Nothing was at its limit: 1,000 requests/s came back with p99 1.90 ms, within 100 ms, "
+          "and 2 failed requests;"], "", "Limited by"),
     ],
 )  # fmt: skip
 def test_a_limit_is_told_with_its_evidence_and_its_cure(
