@@ -205,7 +205,7 @@ def test_the_tile_names_the_highest_rate_of_the_curve(page: report.Page) -> None
         "measured"
     )
     assert shown["p99"].remark.startswith("at 1,300 requests/s")
-    assert shown["p99"].remark.endswith("; 99 % of the answers came within it")
+    assert shown["p99"].remark.endswith("; 99 % of the answers took no longer")
 
 
 def test_the_highest_rate_is_not_said_to_be_the_highest_where_higher_ones_are_void(
