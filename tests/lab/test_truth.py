@@ -29,7 +29,8 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, cell: str)
 # What is true of a constant rate for 10 s when the server stands still for 2 s, in µs: 20 % of the
 # requests wait for 0 to 2 s, evenly.
 TRUTH = {"p95": 1.5e6, "p99": 1.9e6, "max": 2.0e6, "mean": 0.2e6}
-
+# The most: what piled up is answered within half a second, the first that waited first.
+MOST = {"p95": 1.65e6, "p99": 2.0e6, "max": 2.1e6, "mean": 0.26e6}
 
 # Connections of 500 requests/s that are due in these 2 s.
 STALLED = 1000
@@ -68,7 +69,7 @@ def test_stalled_server(run_id: str) -> None:
         # Never less than the truth: no stall is hidden, on whatever machine.
         assert all(latency[key] >= 0.95 * TRUTH[key] for key in TRUTH), latency
         with figures():
-            assert latency == pytest.approx(TRUTH, rel=0.05)
+            assert all(latency[key] <= MOST[key] for key in MOST), latency
     assert opened["opened"]["most"] >= 0.95 * STALLED
     assert opened["opened"]["waited"] == 0
     with figures():
