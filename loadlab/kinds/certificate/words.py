@@ -72,10 +72,12 @@ def _withheld(figures: Sequence[str]) -> str:
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:
-    codes = sorted({reason.code for test in tests for reason in test.reasons})
-    names = ", ".join(test.name for test in tests)
-    because = f" ({', '.join(codes)})" if codes else ""
-    return f"{plural(len(tests), 'test')} without a valid measurement{because}: {names}."
+    causes = study_words.void_reasons(reason for test in tests for reason in test.reasons)
+    because = f": {causes}" if causes else ""
+    count = plural(len(tests), "test")
+    subject = count if len(tests) > _NAMED else f"{count} ({listed([own.name for own in tests])})"
+    verb = "has" if len(tests) == 1 else "have"
+    return f"{subject} {verb} no valid measurement{because}."
 
 
 def expected(test: CertifiedTest) -> str:

@@ -62,8 +62,8 @@ def overview(verdict: Verdict) -> Table:
     caption = [
         *([f"All variants have {same}."] if same else []),
         *(["Each is compared with the base, none with another."] * (len(verdict.heads) > 1)),
-        "In brackets: the 95 % interval of the difference. Undecided: it includes none and goes "
-        "beyond the margin.",
+        "In brackets: the 95 % interval of the difference. Undecided: not sure enough yet; the "
+        "tables below say why.",
     ]
     return table(
         " ".join(caption),

@@ -142,7 +142,8 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
         own = rows if shared in _DECIDED else head.rows
         names = [_named(row) for row in own if row.answer == shared]
         parts += [f"{_DECIDED.get(shared, shared)} in {formatting.listed(names)}"] if names else []
-    void = [_voids(head)] if any(count.void for count in head.voids) else []
+    # Where all sides lost as many, the line on trust is enough.
+    void = [_voids(head)] if len(set(_void_counts(head).values())) > 1 else []
     return " ".join([f"{sides}: {'; '.join(parts)}.", *void])
 
 
@@ -221,12 +222,18 @@ def _after(verdict: Verdict) -> str:
 
 def _voids(head: HeadVerdict) -> str:
     """Return how many repetitions of each side are void, at both loads together."""
-    parts = []
-    for side, name in _SIDES.items():
-        own = [count for count in head.voids if count.side == side]
-        void, measured = (sum(getattr(count, of) for count in own) for of in ("void", "measured"))
-        parts += [f"{name} {void} of {measured}"] if own else []
+    counts = _void_counts(head).items()
+    parts = [f"{_SIDES[side]} {void} of {measured}" for side, (void, measured) in counts]
     return f"Void repetitions: {', '.join(parts)}."
+
+
+def _void_counts(head: HeadVerdict) -> dict[str, tuple[int, int]]:
+    """Return side -> how many of its repetitions are void, and how many there are."""
+    return {
+        side: (sum(count.void for count in own), sum(count.measured for count in own))
+        for side in _SIDES
+        if (own := [count for count in head.voids if count.side == side])
+    }
 
 
 def _short(variant: Variant) -> str:

@@ -42,7 +42,9 @@ _FILES = {"loadlab-app.service": "unit", "reverse_proxy.conf": "reverse proxy"}
 
 def headline(verdict: MatrixVerdict) -> Headline:
     """Return the answer."""
-    state = "decided" if verdict.chosen else "void"
+    state = "void"
+    if verdict.chosen:
+        state = "inconclusive" if words.is_open(verdict) else "decided"
     return Headline(state, words.sentence(verdict), anchor="matrix")
 
 

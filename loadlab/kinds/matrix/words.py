@@ -99,7 +99,7 @@ def after_block(plan: Plan, block: int, now: Standing, compared: Compared) -> st
 
 # How the best compares with others, as a sentence names it.
 _OPENED = {
-    "within the noise": "Tied with it, within the noise",
+    "within the noise": "Too close to call",
     "undecided": "Undecided whether it beats",
 }
 
@@ -117,12 +117,16 @@ def sentence(verdict: MatrixVerdict) -> str:
         )
         if lead is not None
     )
-    best = f"the best of {plural(len(rows), 'candidate')}"
+    open_yet = is_open(verdict)
+    best = f"the best {'so far ' * open_yet}of {plural(len(rows), 'candidate')}"
     is_best = verdict.chosen == verdict.best
     taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
     goodput = rows[verdict.chosen].goodput
     served = f"goodput {formatting.rate(goodput)}/s" if goodput is not None else ""
-    sentences = [f"Take {taken}: {', '.join(filter(None, [served, gains]))}."]
+    figures = ", ".join(filter(None, [served, gains]))
+    sentences = [f"Take {taken}: {figures}."]
+    if open_yet:
+        sentences = [f"Undecided: none is certainly slower. For now take {taken}: {figures}."]
     if not is_best:
         sentences.append(f"{formatting.sentence(best)}: {title(rows[verdict.best])}.")
     for answer in ("within the noise", "undecided"):
@@ -139,6 +143,11 @@ def sentence(verdict: MatrixVerdict) -> str:
             else "No block compared the contenders."
         )
     return " ".join(sentences)
+
+
+def is_open(verdict: MatrixVerdict) -> bool:
+    """Return whether no candidate is shown to be slower than the best."""
+    return bool(verdict.leads) and all(standing(lead) != "slower" for lead in verdict.leads)
 
 
 def _gain(lead: MatrixLead) -> str:

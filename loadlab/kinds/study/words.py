@@ -100,7 +100,7 @@ def void_reasons(reasons: Iterable[Reason]) -> str:
     every = list(reasons)
     own = [words.reason(reason, REASONS.rows) for reason in every if reason.code in REASONS.rows]
     void = words.together(reason for reason in every if reason.code not in REASONS.rows)
-    return "; ".join(filter(None, [*own, void]))
+    return "; ".join(filter(None, [*dict.fromkeys(own), void]))
 
 
 def lines(claims: Claims) -> list[str]:

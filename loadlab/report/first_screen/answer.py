@@ -40,7 +40,9 @@ def build(
         *stages_section.knees(entries),
         *_cells(summary, [entry for entry in entries if not (entry.is_client or _has_knee(entry))]),
     ]
-    return sentences[:MOST]
+    # Without a valid measurement of the load, what its curve shows is no answer.
+    void = [sentence for sentence in sentences if sentence.text.startswith(VOID)]
+    return (void or sentences)[:MOST]
 
 
 def _has_knee(entry: Entry) -> bool:

@@ -47,16 +47,19 @@ def build(
     if not entries:
         return []
     doubts = [*_few(entries), *caveats]
+    # Beside others, they are few of the run's.
+    shown = [entry.cell for entry in entries] if beside else cells
     verdict = _verdict(entries, doubts)
-    trust = [verdict, _valid(cells)]
-    limit = "Not known, as no measurement is valid."
+    trust = [verdict, _valid(cells, has_causes=verdict != "no")]
+    is_any = any(cell_outcome.valid(cell) for cell in judged(cells))
+    limit = f"Not known, as no measurement{' of this load' if is_any else ''} is valid."
     if verdict != "no":
         trust += [*doubts, *([certificate] if certificate else [])]
         limit = "" if beside else _limits([*entries, *closed_loops], cells, variants)
     facts = {
         "Question": question,
         "Measured": " ".join(
-            filter(None, [beside + _measured([*entries, *closed_loops], cells, variants), hosts])
+            filter(None, [beside + _measured([*entries, *closed_loops], shown, variants), hosts])
         ),
         "Trust": " ".join(f"{formatting.sentence(text)}." for text in trust),
         "Limit": limit,
@@ -87,7 +90,6 @@ def _measured(
         f"{_times(entries)}{_counted(cells, *_OWN)}",
     ]
     curve = len({cell.cell.load.rate for cell in cells if cell.purpose == "curve"})
-    again = any(cell.purpose == "aa_control" for cell in cells)
     beside = [
         *(
             [f"{formatting.plural(curve, 'rate')} for a curve{_counted(cells, 'curve')}"]
@@ -100,10 +102,14 @@ def _measured(
             if any(map(_saturates, loads))
             else []
         ),
-        *([f"one twice in each block, for the noise{_counted(cells, 'aa_control')}"] * again),
     ]
     more = f"; then {formatting.listed(beside)}" if beside else ""
-    return f"{_stacks(entries, variants)} on {paths}: {', '.join(parts)}{more}."
+    again = _counted(cells, "aa_control")
+    noise = f" One of them was measured twice in each block, to see the noise{again}."
+    has_control = any(cell.purpose == "aa_control" for cell in cells)
+    return (
+        f"{_stacks(entries, variants)} on {paths}: {', '.join(parts)}{more}.{noise * has_control}"
+    )
 
 
 def _paced(load: Load) -> str:
@@ -175,17 +181,17 @@ def judged(cells: Sequence[CellSummary]) -> Sequence[CellSummary]:
     return [cell for cell in cells if cell.cell.load.injection is None] or cells
 
 
-def _valid(cells: Sequence[CellSummary]) -> str:
-    """Return how many measurements are valid, and what made the others void."""
+def _valid(cells: Sequence[CellSummary], *, has_causes: bool) -> str:
+    """Return how many measurements are valid, and what made the others void, except where the
+    answer says it."""
     own = judged(cells)
     every = [rep for cell in own for rep in cell.repetitions]
     void = [reason for rep in every for reason in rep.validity.reasons]
     valid = sum(len(cell_outcome.valid(cell)) for cell in own)
     of = "all" if valid == len(every) > 2 else f"{valid} of"
-    verb = "is" if len(every) == 1 else "are"
+    verb = "is" if 1 in (valid, len(every)) else "are"
     counted = f"{of} {formatting.plural(len(every), 'measurement')} {verb} valid"
-    # Where none is valid, the answer says it.
-    return f"{counted} (void: {words.together(void)})" if void and valid else counted
+    return f"{counted} (void: {words.together(void)})" if void and has_causes else counted
 
 
 def _few(entries: Sequence[Entry]) -> list[str]:

@@ -84,7 +84,7 @@ def certificate(reference: CertificateReference | None) -> str:
     count = formatting.plural(reference.tests, "test")
     untrue = [name for name in reference.failed if name not in reference.void]
     parts = [
-        f", {len(names)} {word}: {', '.join(names)}"
+        f", {len(names)} {word}" + (f": {', '.join(names)}" if len(names) <= _NAMED else "")
         for names, word in ((untrue, "failed"), (reference.void, "without a valid measurement"))
         if names
     ]
@@ -94,6 +94,9 @@ def certificate(reference: CertificateReference | None) -> str:
         f"{''.join(parts) or ', all passed'}"
     )
 
+
+# More tests than this are counted, not named.
+_NAMED = 3
 
 # A property of the hosts, such as their kernel: its name, and what shows it.
 Property: TypeAlias = tuple[str, Callable[[ManifestHost], str]]

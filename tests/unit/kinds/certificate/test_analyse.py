@@ -175,7 +175,8 @@ def test_a_test_whose_rate_is_unknown_says_nothing_of_the_lab() -> None:
     )
     assert words.sentence(built) == (
         "The lab reported the truth in 0 of 1 test. "
-        "1 test without a valid measurement (saturation_not_valid, steal): twice."
+        "1 test (twice) has no valid measurement: its rate is a fraction of a closed loop that was "
+        "not valid: twice; another machine took 20 % of the CPU."
     )
 
 
