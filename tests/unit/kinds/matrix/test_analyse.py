@@ -79,6 +79,14 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
     assert " %) over the rule of 2 x cores + 1 workers (Gunicorn gthread, 3 workers)." in sentence
 
 
+def test_where_no_candidate_is_slower_none_is_said_to_have_won() -> None:
+    made = plan(budget="1h")
+    found = Machine(made, equal(made, 500.0)).run()
+    assert matrix_words.is_open(found)
+    assert matrix_words.sentence(found).startswith("Undecided: none is certainly slower. For now ")
+    assert " so far of " in matrix_words.sentence(found)
+
+
 def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:
     made = plan(budget="30m")
     failing = ("granian-1x1", "waitress-1x4")

@@ -107,3 +107,14 @@ def test_a_reason_without_words_or_values_is_an_error() -> None:
     for cause in (reason("unheard_of"), reason("few_repetitions")):
         with pytest.raises(ResultError, match=cause.code):
             words.reason(cause)
+
+
+def test_of_many_causes_the_most_frequent_are_named_and_the_others_counted() -> None:
+    codes = ("swapping", "steal", "link_down", "link", "steal")
+    causes = [reason(code, 0.2) for code in codes]
+    assert words.together(causes[:3]) == (
+        "a host swapped memory, and another machine took 20 % of the CPU, and the test link was "
+        "down"
+    )
+    assert words.together(causes).startswith("another machine took 20 % of the CPU, and a host ")
+    assert words.together(causes).endswith(", and 2 other reasons")
