@@ -424,7 +424,7 @@ VOID: ReasonTable = {
         "requests, the requests of a second, or the counts of a mix. Waits for the server do not "
         "count.",
         thresholds=("gap_error_max_us", "gap_error_max", "second_off_max", "second_off_least"),
-        brief="the generator did not keep the arrivals",
+        brief="the generator did not send on time",
     ),
     "own_median": ReasonRow(
         _OWN_PART,
