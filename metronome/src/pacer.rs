@@ -423,10 +423,13 @@ impl<'a> Pacer<'a> {
             return;
         }
         if cause != Cause::OwnWork {
-            if from > self.disturbed_until + LEAST_GAP {
-                self.disturbed_from = from;
-            }
-            self.disturbed_until = self.now;
+            // A late wake is noted when its event is read, maybe after a gap that came later.
+            self.disturbed_from = if from > self.disturbed_until + LEAST_GAP {
+                from
+            } else {
+                self.disturbed_from.min(from)
+            };
+            self.disturbed_until = self.disturbed_until.max(self.now);
         }
         let at = self.relative(from);
         let length = self.now - from.max(self.start);
