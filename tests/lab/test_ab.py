@@ -66,7 +66,10 @@ def test_equal_variants_side_by_side_cost_the_same(run_id: str) -> None:
         places.append(json.loads((repetition / "cell.json").read_text())["lane"]["place"])
         assert result.get("error") is None
         # 600 requests/s in all for 8 s, but for a round of slices.
-        assert result["ok"] == result["scheduled"] == pytest.approx(1600, abs=40)
+        assert result["scheduled"] == pytest.approx(1600, abs=40)
+        # A machine that stands still at the end leaves a few unsent.
+        assert result["scheduled"] >= result["ok"] >= 0.95 * result["scheduled"]
+        assert result["ok"] == result["requests"]
         assert result["reverse_proxy_requests"] == result["requests"]
         agents, index = (kind["scheduled"] for kind in result["kinds"])
         assert agents + index == result["scheduled"]
