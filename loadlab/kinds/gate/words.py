@@ -143,7 +143,8 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
         names = [_named(row) for row in own if row.answer == shared]
         parts += [f"{_DECIDED.get(shared, shared)} in {formatting.listed(names)}"] if names else []
     # Where all sides lost as many, the line on trust is enough.
-    void = [_voids(head)] if len(set(_void_counts(head).values())) > 1 else []
+    lost = {void for void, _ in _void_counts(head).values()}
+    void = [_voids(head)] if len(lost) > 1 else []
     return " ".join([f"{sides}: {'; '.join(parts)}.", *void])
 
 
