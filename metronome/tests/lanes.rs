@@ -122,12 +122,10 @@ fn delayed(microseconds: u64) -> Server {
     })
 }
 
-/// How many requests were sent: on a busy machine not the last.
+/// How many requests of a lane were sent.
 fn sent(measured: &Measured, scheduled: u64) -> u64 {
-    assert_eq!(measured.number(&["scheduled"]) as u64, scheduled);
-    let sent = measured.rows.len() as u64;
-    assert_eq!(measured.number(&["sent"]) as u64, sent);
-    assert!(sent >= scheduled * 9 / 10, "{sent} of {scheduled}");
+    let sent = measured.sent(scheduled);
+    assert_eq!(measured.rows.len() as u64, sent);
     for row in &measured.rows {
         assert!(row.due <= row.sent && row.sent <= row.first);
     }
@@ -151,7 +149,7 @@ fn each_lane_is_measured_as_its_server_is() {
         numbers.extend(lane.rows.iter().map(|row| row.number));
     }
     numbers.sort_unstable();
-    assert_eq!(numbers[..360], (0..360).collect::<Vec<u64>>());
+    assert_eq!(numbers[..300], (0..300).collect::<Vec<u64>>());
     // A busy machine makes answers later, but not the fastest of 200.
     let fastest = [0, 1].map(|lane| quantile(&measured[lane].rows, 0.0, common::Row::latency));
     assert!((300_000..600_000).contains(&fastest[0]) && fastest[1] >= 600_000);
@@ -245,7 +243,7 @@ fn histograms_by_second() {
             assert_eq!(sums, [right, 0, right, right, right]);
         }
         assert_eq!([(); 4].map(|()| number()), [1, 200, 5, all_right]);
-        assert!(all_right >= 270);
+        assert!(all_right >= 225);
         assert_eq!(by_second, [200, 100]);
     }
 }

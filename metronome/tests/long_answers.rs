@@ -18,7 +18,7 @@ fn a_long_answer_delays_no_other_request() {
         exchange.answer(if is_long { &long } else { HELLO })
     });
     let measured = load(&server.url()).play();
-    assert_eq!(measured.outcome("right"), 400);
+    assert_eq!(measured.outcome("right"), measured.sent(400));
     // To the end of an answer it takes three times as long.
     let longest = measured.number(&["gaps", "causes", "own_work", "longest_s"]);
     assert!(longest < 0.03, "{longest}");

