@@ -172,7 +172,7 @@ def _softirq(reason: Reason) -> str:
 LIMITS: dict[str, LimitRow] = {
     "neighbour": LimitRow(
         by("cause", {
-            "steal": "another machine on the hardware of the {host}: its hypervisor took CPU time",
+            "steal": "CPU time of the {host}, which another machine on the same hardware took",
         }, by("host", {
             "server": _OTHERS + "[; a request's threads waited {wait_us:ms} ms for a core]",
         }, _OTHERS)),

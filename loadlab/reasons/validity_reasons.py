@@ -320,9 +320,9 @@ VOID: ReasonTable = {
         brief="another machine took {:percent} of the CPU",
     ),
     "foreign_cpu": ReasonRow(
-        "processes that are not the lab's had a core of the {host} for {value:part} of the "
-        "load, limit {limit:part}, in seconds with more than {second_max:two} cores; "
-        "{worst:two} cores in the worst second, {mean:percent} of its CPU on average",
+        "other programs used a core of the {host} for {value:part} of the load, limit "
+        "{limit:part}. Counted are the seconds in which they used more than {second_max:two} "
+        "cores: {worst:two} in the worst, {mean:percent} of its CPU on average",
         "Stop what else runs on the host; with local hosts, on the controller",
         meaning="Processes that are not the lab's used the cores of a host.",
         thresholds=(
@@ -413,7 +413,7 @@ VOID: ReasonTable = {
         "Stop other work on the client's machine, give it more cores, or ask for less",
         meaning="The generator stood still for too much of the load.",
         thresholds=("stops_max",),
-        brief="the generator stood still for {:percent} of the load",
+        brief="the generator stood still for {:percent} of the time",
     ),
     "shape": ReasonRow(
         "the p99 of the inter-arrival error was {value:us}, limit {limit:us}[; "

@@ -154,9 +154,11 @@ class Code(Block):
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Names with their values."""
+    """Names with their values. Where there are ``details``, name -> what follows its value in a
+    lighter colour, the values are in bold."""
 
     facts: Mapping[str, str]
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def test_a_disturbed_run_is_told_once_and_its_repeats_end(
     notices = [line for line in run.printed if not line.startswith("[")]
     assert [line.split("; ")[-1].split(". ")[0].split(" (")[0] for line in notices] == [
         "6 of the first 6 measurements are void for that, and results will be few",
-        "The lab repeated void measurements for 80 s, of at most 80 s",
+        "Repeats of void measurements took 80 s, the most that they may take",
     ]
     assert (last["left"], documents.load(tmp_path / "progress.json")["total"]) == (0, 24)
 

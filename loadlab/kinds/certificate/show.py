@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from loadlab.kinds.certificate import words
-from loadlab.kinds.certificate.analyse import certified
+from loadlab.kinds.certificate.analyse import certified, is_void
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest, NoiseFloor
 from loadlab.report.html import (
     Column,
@@ -27,7 +27,9 @@ _STATES = {True: "held", False: "missed"}
 
 def headline(certificate: Certificate) -> Headline:
     """Return whether the lab reported the truth."""
-    return Headline(_STATES[certificate.passed], words.sentence(certificate), anchor="certificate")
+    failed = [test for test in certified(certificate) if not test.passed]
+    state = "inconclusive" if failed and all(map(is_void, failed)) else _STATES[certificate.passed]
+    return Headline(state, words.sentence(certificate), anchor="certificate")
 
 
 def section(certificate: Certificate) -> Section:

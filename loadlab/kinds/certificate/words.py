@@ -30,11 +30,11 @@ def sentence(certificate: Certificate) -> str:
         for own in test.figures
         if own.withheld
     ]
-    passed = f"{len(tests) - len(failed)} of" if failed else "all of"
+    passed = f"{len(tests) - len(failed)} of" if failed else "all"
     return " ".join(
         [
             f"The lab reported the truth in {passed} {count}{_furthest(tests)}.",
-            *([f"It did not in {untrue}."] if untrue else []),
+            *([f"It was wrong in {untrue or 'none'}."] if failed else []),
             *([_void(void)] if void else []),
             *([_withheld(withheld)] if withheld else []),
         ]

@@ -22,6 +22,13 @@ from loadlab.report.words import labels, quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import VERDICT
 
+# Why an interval without 0 decides nothing.
+_OPEN = {"looks_not_sure": ", may be chance", "looks_within_noise": ", within the noise"}
+_NOT_SURE = (
+    "May be chance: the interval excludes 0, but among so many metrics one can do so without a "
+    "cause."
+)
+_LOW_RATE = "A request costs more CPU at a low rate than at saturation."
 _COLUMNS: Sequence[Column[VerdictRow]] = [
     Column("metric", lambda row: GATES[row.metric].label),
     Number("base", lambda row: quantities.with_unit(row.metric, row.base)),
@@ -59,11 +66,14 @@ def overview(verdict: Verdict) -> Table:
         return Number(names[head.name], lambda metric: _against_base(_row(head, metric)))
 
     same = ", ".join(words.shared(verdict))
+    rows = [row for head in verdict.heads for row in head.rows]
+    rated = verdict.cell is not None and verdict.cell.load.rate is not None
     caption = [
         *([f"All variants have {same}."] if same else []),
         *(["Each is compared with the base, none with another."] * (len(verdict.heads) > 1)),
-        "In brackets: the 95 % interval of the difference. Undecided: not sure enough yet; the "
-        "tables below say why.",
+        "In brackets: the 95 % interval of the difference. Undecided: more blocks would tell.",
+        *([_NOT_SURE] if any(row.reason.code == "looks_not_sure" for row in rows) else []),
+        *([_LOW_RATE] if rated else []),
     ]
     return table(
         " ".join(caption),
@@ -87,7 +97,7 @@ def _against_base(row: VerdictRow) -> TableCell:
     if css in ("better", "worse"):
         shown = formatting.difference(row)
     elif css == "inconclusive" and row.value is not None:
-        shown = f"undecided: {formatting.difference(row)}"
+        shown = f"undecided: {formatting.difference(row)}{_OPEN.get(row.reason.code, '')}"
     elif row.answer == "no difference" and row.relative:
         shown += f" beyond {formatting.percent(row.margin)}"
     return TableCell(f"{quantities.with_unit(row.metric, row.head)}, {shown}", css=css)

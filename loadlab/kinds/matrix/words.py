@@ -45,10 +45,11 @@ REASONS = ReasonPart(
 
 
 def title(candidate: Candidate) -> str:
-    """Return a candidate in words: Gunicorn gthread, 2 workers of 4 threads."""
+    """Return a candidate in words: Gunicorn gthread, 2 workers with 4 threads each."""
     server = labels.server_name(str(candidate.options["server"]))
     kind = str(candidate.options.get("worker_class") or "").split(".")[-1]
-    threads = f" of {candidate.threads} threads" if candidate.threads > 1 else ""
+    threads = f" with {candidate.threads} threads" if candidate.threads > 1 else ""
+    threads += " each" if threads and candidate.workers > 1 else ""
     return (
         f"{' '.join(filter(None, [server, kind]))}, {plural(candidate.workers, 'worker')}{threads}"
     )
@@ -105,7 +106,7 @@ _OPENED = {
 
 
 def sentence(verdict: MatrixVerdict) -> str:
-    """Return the answer in a few sentences."""
+    """Return the answer, with how many others are not certainly slower."""
     rows = {row.name: row for row in verdict.candidates}
     if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement with right answers."
@@ -117,24 +118,26 @@ def sentence(verdict: MatrixVerdict) -> str:
         )
         if lead is not None
     )
-    open_yet = is_open(verdict)
-    best = f"the best {'so far ' * open_yet}of {plural(len(rows), 'candidate')}"
+    best = f"the best of {plural(len(rows), 'candidate')}"
     is_best = verdict.chosen == verdict.best
     taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
     goodput = rows[verdict.chosen].goodput
     served = f"goodput {formatting.rate(goodput)}/s" if goodput is not None else ""
     figures = ", ".join(filter(None, [served, gains]))
+    near = sum(standing(lead) != "slower" for lead in verdict.leads)
+    if is_open(verdict):
+        taken = title(rows[verdict.chosen])
+        return (
+            f"Undecided: none of the {len(rows)} candidates is certainly the best. For now take "
+            f"{taken}: {figures}."
+        )
     sentences = [f"Take {taken}: {figures}."]
-    if open_yet:
-        sentences = [f"Undecided: none is certainly slower. For now take {taken}: {figures}."]
     if not is_best:
         sentences.append(f"{formatting.sentence(best)}: {title(rows[verdict.best])}.")
-    for answer in ("within the noise", "undecided"):
-        names = [lead.name for lead in verdict.leads if standing(lead) == answer]
-        if names:
-            sentences.append(
-                f"{_OPENED[answer]}: {'; '.join(title(rows[name]) for name in names)}."
-            )
+    if near:
+        of = plural(len(verdict.leads), "candidate")
+        verb = "is" if near == 1 else "are"
+        sentences.append(f"{near} of {of} compared with the best {verb} not certainly slower.")
     if not verdict.leads:
         alone = sum(row.contends for row in verdict.candidates) == 1
         sentences.append(
@@ -143,6 +146,16 @@ def sentence(verdict: MatrixVerdict) -> str:
             else "No block compared the contenders."
         )
     return " ".join(sentences)
+
+
+def _near(verdict: MatrixVerdict) -> list[str]:
+    """Return the names of candidates that are not certainly slower than the best."""
+    rows = {row.name: row for row in verdict.candidates}
+    sentences = []
+    for answer, begin in _OPENED.items():
+        names = [title(rows[lead.name]) for lead in verdict.leads if standing(lead) == answer]
+        sentences += [f"{begin}: {'; '.join(names)}."] if names else []
+    return sentences
 
 
 def is_open(verdict: MatrixVerdict) -> bool:
@@ -192,7 +205,7 @@ def lines(verdict: MatrixVerdict) -> list[str]:
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
         *(f"Dropped: {title(row)}: {left_out(row)}" for row in lost),
         f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "
-        f"{sentence(verdict)}",
+        f"{' '.join([sentence(verdict), *_near(verdict)])}",
         *([f"Its files as measured: {files(rows[verdict.chosen])}"] if verdict.chosen else []),
     ]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RATES = (
     "Each plot is {}; all have the same axes, and latency counts from the intended send time. "
-    "The band is the 95 % interval of the p99. The diamond is the highest rate {}. Hatched: the "
+    "A band is the 95 % interval of the p99. The diamond is the highest rate {}. Hatched: the "
     "client, the link or a neighbour was the limit, so the stack's p99 is not known there."
 )
 OBJECTIVE = " Dashed: the objective, {}."
@@ -40,8 +40,8 @@ BOUNDS: Mapping[Bound, str] = {
 }
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
 ONCE = (
-    " Each rate of a curve was measured once, for {}, so it has no interval. A rate that missed "
-    "was measured again: the second measurement decides, and the p99 is of both."
+    " A rate of a curve was measured once, for {}, so it has no band. Only a rate that "
+    "missed was measured twice: the second measurement decides, and the p99 is of both."
 )
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (

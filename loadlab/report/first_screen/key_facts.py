@@ -15,12 +15,22 @@ from loadlab.stats.inference import LEAST
 
 # More stacks, paths or loads than this are counted, not named.
 _NAMED = 3
+_CLOSED = "as fast as each can answer (closed loop)"
+# Purposes of cells beside those that the run asks for, in a sentence each.
+_BESIDE = {
+    "aa_control": "one of them was measured twice in each block, to see the noise",
+    "saturation": "a closed loop before them showed which rate they can take",
+}
 # Pace of a load, or which load it is; and whether it is a pace.
 _Place: TypeAlias = tuple[str, bool]
 # Limits without a name of their own.
 _WITHOUT = {"none": "nothing", "unknown": "not known"}
 # Purposes of cells whose measurements the line on what was measured names.
 _OWN = ("measure", "closed_loop")
+# In place of the limit of what has no valid measurement.
+_INVALID = "not known, as no measurement is valid"
+# Below this part of valid measurements, the others may have been the lucky ones.
+_MOST_VOID = 0.5
 
 
 def build(
@@ -49,42 +59,77 @@ def build(
     doubts = [*_few(entries), *caveats]
     # Beside others, they are few of the run's.
     shown = [entry.cell for entry in entries] if beside else cells
-    verdict = _verdict(entries, doubts)
-    trust = [verdict, _valid(cells, has_causes=verdict != "no")]
-    is_any = any(cell_outcome.valid(cell) for cell in judged(cells))
-    limit = f"Not known, as no measurement{' of this load' if is_any else ''} is valid."
-    if verdict != "no":
-        trust += [*doubts, *([certificate] if certificate else [])]
-        limit = "" if beside else _limits([*entries, *closed_loops], cells, variants)
+    measured, more = _measured([*entries, *closed_loops], shown, variants)
+    trust, causes = _trust(entries, cells, doubts)
+    limit, without = "Not known, as none of these measurements is valid.", ""
+    details = [*causes, *doubts, *([certificate] if certificate else [])]
+    if any(cell_outcome.valid(entry.cell) for entry in entries):
+        limit, without = _limits([*entries, *closed_loops], cells, variants)
+    else:
+        details = causes
+    if beside:
+        limit, without = "Not looked for: these tests are of the lab, not of the server.", ""
     facts = {
-        "Question": question,
-        "Measured": " ".join(
-            filter(None, [beside + _measured([*entries, *closed_loops], shown, variants), hosts])
-        ),
-        "Trust": " ".join(f"{formatting.sentence(text)}." for text in trust),
-        "Limit": limit,
+        "Question": ("", question),
+        "Measured": (beside + measured, " ".join(filter(None, [more, hosts]))),
+        "Trust": (trust, _sentences(details)),
+        "Limit": (limit, without),
     }
-    return [Facts({name: text for name, text in facts.items() if text})]
+    shown_facts = {name: texts for name, texts in facts.items() if any(texts)}
+    return [
+        Facts(
+            {name: text for name, (text, _) in shown_facts.items()},
+            {name: detail for name, (_, detail) in shown_facts.items()},
+        )
+    ]
 
 
-def _verdict(entries: Sequence[Entry], doubts: Sequence[str]) -> str:
-    """Return in a word whether to trust the figures."""
-    valid = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
-    if not any(valid):
-        return "no"
-    return "with care" if doubts or not all(valid) else "yes"
+def _sentences(texts: Iterable[str]) -> str:
+    return " ".join(f"{formatting.sentence(text)}." for text in texts)
+
+
+def _trust(
+    entries: Sequence[Entry], cells: Sequence[CellSummary], doubts: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return in a sentence whether to trust the figures, and what made measurements void, except
+    where the answer says it."""
+    own = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
+    every = [rep for cell in judged(cells) for rep in cell.repetitions]
+    valid = sum(rep.validity.valid for rep in every)
+    counted = _valid(valid, len(every))
+    if not any(own):
+        beside = [f"with all that was measured beside it, {counted}"] * (len(every) > len(own))
+        return f"No: {_valid(0, len(own))}.", beside
+    void = [reason for rep in every for reason in rep.validity.reasons]
+    causes = [f"void: {words.together(void)}"] if void else []
+    verdict = "With care" if doubts or not all(own) else "Yes"
+    if valid < _MOST_VOID * len(every):
+        verdict = "With much care"
+    return f"{verdict}: {counted}.", causes
+
+
+def _valid(valid: int, measured: int) -> str:
+    """Return how many measurements are valid."""
+    if not valid and measured > 1:
+        return f"none of the {measured} measurements is valid"
+    if valid == measured == 2:
+        return "both measurements are valid"
+    of = "all" if valid == measured > 2 else f"{valid} of"
+    verb = "is" if 1 in (valid, measured) else "are"
+    return f"{of} {formatting.plural(measured, 'measurement')} {verb} valid"
 
 
 def _measured(
     entries: Sequence[Entry], cells: Sequence[CellSummary], variants: Mapping[str, str]
-) -> str:
+) -> tuple[str, str]:
+    """Return what was measured; then how often, and what else was."""
     loads = [entry.cell.cell.load for entry in entries]
     paced = list(dict.fromkeys(map(_paced, loads)))
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
     connections = list(dict.fromkeys(map(labels.connections, loads)))
     paths = _listed([entry.path for entry in entries], "endpoints")
+    asked = formatting.listed(paced) if len(paced) <= _NAMED else f"{len(paced)} loads"
     parts = [
-        formatting.listed(paced) if len(paced) <= _NAMED else f"{len(paced)} loads",
         *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
         f"{_times(entries)}{_counted(cells, *_OWN)}",
@@ -97,31 +142,27 @@ def _measured(
             else []
         ),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
-        *(
-            ["one after the other as many requests as each answers (closed loop)"]
-            if any(map(_saturates, loads))
-            else []
-        ),
+        *([f"one after the other {_CLOSED}"] if any(map(_saturates, loads)) else []),
     ]
-    more = f"; then {formatting.listed(beside)}" if beside else ""
-    again = _counted(cells, "aa_control")
-    noise = f" One of them was measured twice in each block, to see the noise{again}."
-    has_control = any(cell.purpose == "aa_control" for cell in cells)
-    return (
-        f"{_stacks(entries, variants)} on {paths}: {', '.join(parts)}{more}.{noise * has_control}"
-    )
+    more = [", ".join(parts) + (f"; then {formatting.listed(beside)}" if beside else "")]
+    purposes = {cell.purpose for cell in cells}
+    more += [
+        f"{text}{_counted(cells, purpose)}"
+        for purpose, text in _BESIDE.items()
+        if purpose in purposes
+    ]
+    return f"{_stacks(entries, variants)} on {paths}: {asked}.", _sentences(more)
 
 
 def _paced(load: Load) -> str:
-    """Return what a load asks: 500 requests/s, as many requests as it answers (closed loop)."""
+    """Return what a load asks: 500 requests/s, as fast as each can answer (closed loop)."""
     words = labels.shape(load)
     if _is_ramp(load):
         words = [f"{', '.join(words)} {formatting.unit(load)}"]
     elif load.mode == "constant":
         words = [f"{formatting.asked(load)} {formatting.unit(load)}", *words]
     else:
-        closed = "as many requests as it answers (closed loop)"
-        words = [closed if load.mode == "closed" else formatting.asked(load), *words]
+        words = [_CLOSED if load.mode == "closed" else formatting.asked(load), *words]
     text = ", ".join(words)
     return f"{text} to each, all at the same time" if load.lanes and load.rate else text
 
@@ -155,9 +196,13 @@ def _stacks(entries: Sequence[Entry], variants: Mapping[str, str]) -> str:
     different = list(dict.fromkeys(variants.get(name, "") for name in ids))
     if len(names) == 1 and 1 < len(different) <= _NAMED and all(different):
         return f"{names[0]} ({'; '.join(different)})"
-    if len(names) <= _NAMED:
-        return formatting.listed(names)
     own = [entry.cell.cell for entry in entries]
+    if len(names) <= _NAMED:
+        shared = {f"{cell.framework} on " for cell in own}
+        begin = shared.pop() if len(shared) == 1 else ""
+        if all(name.startswith(begin) for name in names):
+            names = [names[0], *(name.removeprefix(begin) for name in names[1:])]
+        return formatting.listed(names)
     parts = {part: {labels.part(cell, part) for cell in own} for part in labels.STACK_PARTS}
     differ = [part.replace("_", " ") for part, words in parts.items() if len(words) > 1]
     same = list(dict.fromkeys(map(labels.name, own)))
@@ -181,19 +226,6 @@ def judged(cells: Sequence[CellSummary]) -> Sequence[CellSummary]:
     return [cell for cell in cells if cell.cell.load.injection is None] or cells
 
 
-def _valid(cells: Sequence[CellSummary], *, has_causes: bool) -> str:
-    """Return how many measurements are valid, and what made the others void, except where the
-    answer says it."""
-    own = judged(cells)
-    every = [rep for cell in own for rep in cell.repetitions]
-    void = [reason for rep in every for reason in rep.validity.reasons]
-    valid = sum(len(cell_outcome.valid(cell)) for cell in own)
-    of = "all" if valid == len(every) > 2 else f"{valid} of"
-    verb = "is" if 1 in (valid, len(every)) else "are"
-    counted = f"{of} {formatting.plural(len(every), 'measurement')} {verb} valid"
-    return f"{counted} (void: {words.together(void)})" if void and has_causes else counted
-
-
 def _few(entries: Sequence[Entry]) -> list[str]:
     """Return that repetitions are too few for intervals; none where nothing is valid."""
     valid = [len(cell_outcome.valid(entry.cell)) for entry in entries]
@@ -203,8 +235,9 @@ def _few(entries: Sequence[Entry]) -> list[str]:
 
 def _limits(
     entries: Sequence[Entry], cells: Sequence[CellSummary], variants: Mapping[str, str]
-) -> str:
-    """Return the limits, each with its loads; where those of variants differ, with the variants."""
+) -> tuple[str, str]:
+    """Return the limits, each with its loads, and with the variants where theirs differ; then the
+    loads at which nothing was at its limit."""
     differing = _differing(entries, variants)
     # Place -> the limit's name -> the stacks that have it.
     limited: dict[_Place, dict[str, list[str]]] = {}
@@ -212,7 +245,7 @@ def _limits(
     busy: dict[tuple[_Place, str], list[float]] = {}
     for place, cell, limit in _judged([entry.cell for entry in entries], cells):
         if limit is not None:
-            named = limits.subject(limit)
+            named = limits.subject(limit) if cell_outcome.valid(cell) else _INVALID
             named = _WITHOUT.get(named, named)
             limited.setdefault(place, {}).setdefault(named, []).append(
                 differing.get(cell.cell_id, "")
@@ -240,13 +273,12 @@ def _limits(
             )
             for named, of in own_limits
         ]
-        at, shown = _places(places), formatting.listed(texts)
+        at, shown = _places(places), "; ".join(texts)
         if len(texts) == 1 and own_limits[0][0] == nothing:
             without.append(f"{at} {nothing} was at its limit{shown.removeprefix(nothing)}")
         else:
-            (without if own_limits[0][0] == nothing else reached).append(f"{shown} {at}")
-    sentences = ["; ".join(reached), *without]
-    return " ".join(f"{formatting.sentence(text)}." for text in sentences if text)
+            reached.append(f"{at}: {shown}")
+    return (_sentences(reached), _sentences(without)) if reached else (_sentences(without), "")
 
 
 def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[str, str]:

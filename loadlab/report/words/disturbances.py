@@ -9,8 +9,8 @@ from loadlab.report import words
 from loadlab.run import formatting
 
 _TAKEN_BY = {
-    "steal": "another machine takes",
-    "foreign_cpu": "programs that are not the lab's take",
+    "steal": "another machine took",
+    "foreign_cpu": "programs that are not the lab's took",
 }
 _QUIET = "Run again in a quieter hour"
 # Reasons that the hosts have at any hour.
@@ -38,16 +38,18 @@ def spent(disturbance: Disturbance) -> str:
 def whole(disturbance: Disturbance, is_cause_named: bool = False) -> str:
     """Return what made measurements of a run void, what their repeats took, and the remedy.
 
-    ``is_cause_named``: whether the answer of the run names the cause, so its code is enough.
+    ``is_cause_named``: whether the answer of the run names the cause.
     """
     measured = formatting.plural(disturbance.measured, "measurement")
     text = f"{disturbance.void} of {measured} {'is' if disturbance.void == 1 else 'are'} void"
     if disturbance.outside:
-        of = f"{disturbance.outside} of them "
-        if disturbance.outside == disturbance.void:
-            of = "all " if disturbance.void > 1 else ""
-        because = f"for {disturbance.code}" if is_cause_named else f"because {_cause(disturbance)}"
-        text += f", {of}{because}"
+        is_whole = disturbance.outside == disturbance.void
+        of = {1: "", 2: "both "}.get(disturbance.void, "all ")
+        of = of if is_whole else f"{disturbance.outside} of them "
+        if not is_cause_named:
+            text += f", {of}because {_cause(disturbance)}"
+        elif not is_whole:
+            text += f", {of}for that"
     elif disturbance.code:
         text += f", the most frequent reason is {disturbance.code}"
     text += f". {_remedy(disturbance.code)}."
@@ -117,10 +119,8 @@ def _cause(disturbance: Disturbance) -> str:
 
 def _repeats(disturbance: Disturbance) -> str:
     took, most = map(formatting.lasting, (disturbance.repeats_s, disturbance.repeats_max_s))
-    return (
-        f"The lab repeated void measurements for {took}, of at most {most} (half of the planned "
-        "load)"
-    )
+    of = "the most that they may take" if took == most else f"at most {most}"
+    return f"Repeats of void measurements took {took}, {of} (half of the planned load)"
 
 
 def _remedy(code: str | None) -> str:

@@ -623,7 +623,7 @@ def test_a_sentence_without_a_section_links_nowhere(run: Path) -> None:
     disturbed = replace(summary(run), disturbance=disturbance)
     documents.write(run / "summary.json", documents.encode(disturbed))
     shown = page(run)
-    assert "2 of 4 measurements are void, all because another machine takes 10\u00a0%" in shown
+    assert "2 of 4 measurements are void, both because another machine took 10\u00a0%" in shown
     assert 'href="#"' not in shown
 
 

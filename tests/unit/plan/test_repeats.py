@@ -93,14 +93,17 @@ def test_what_was_left_void_is_counted_and_told() -> None:
     assert (disturbance.measured, disturbance.void, disturbance.outside) == (18, 14, 14)
     assert (disturbance.repeats_s, disturbance.repeats_max_s, disturbance.withheld) == (60, 60, 5)
     assert repeats.is_notable(disturbance)
-    took = "The lab repeated void measurements for 60 s, of at most 60 s (half of the planned load)"
+    took = (
+        "Repeats of void measurements took 60 s, the most that they may take (half of the planned "
+        "load)"
+    )
     assert (
         disturbances.spent(disturbance)
         == f"{took}. From here on void measurements are not repeated"
     )
     advice = VOID["steal"].remedy
     assert disturbances.whole(disturbance) == (
-        "14 of 18 measurements are void, all because another machine takes 20 % of the "
+        "14 of 18 measurements are void, all because another machine took 20 % of the "
         f"client's CPU (steal). {advice}. {QUIET}. {took}; 5 were not repeated."
     )
 
@@ -138,8 +141,8 @@ def test_a_disturbed_run_is_told_early(voids: list[Reason], early: bool) -> None
         kind = voids[0].code
         sentence = disturbances.early(disturbance)
         assert sentence == {
-            "steal": "Another machine takes 20 % of the client's CPU (steal)",
-            "foreign_cpu": "Programs that are not the lab's take 35 % of the server's CPU "
+            "steal": "Another machine took 20 % of the client's CPU (steal)",
+            "foreign_cpu": "Programs that are not the lab's took 35 % of the server's CPU "
             "(foreign_cpu)",
         }[kind] + (
             "; 5 of the first 12 measurements are void for that, and results will be few. "

@@ -109,7 +109,7 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(page: report.Pa
     caption = blocks.find(Text, section)[0].text
     assert "Dashed: the objective, p99 up to 100 ms." in caption
     assert (
-        "was measured once, for 5 s, so it has no interval. A rate that missed was measured"
+        "was measured once, for 5 s, so it has no band. Only a rate that missed was measured twice"
         in caption
     )
 

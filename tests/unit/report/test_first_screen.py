@@ -169,13 +169,16 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
         variants={},
     )
     assert lines.facts == {
-        "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s and as many requests as "
-        "it answers (closed loop), 64 connections, 5 s, once each (2 measurements); then 1 rate "
-        "for a curve (1 measurement). Hosts: server 2 cores.",
-        "Trust": "With care. All 3 measurements are valid. What was measured fewer than 3 times "
-        "has no interval. They share a machine.",
-        "Limit": "The server's 2 cores (99 % busy) in a closed loop. At 1,000/s nothing was at its "
-        "limit (the server's cores 40 % busy).",
+        "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s and as fast as each can "
+        "answer (closed loop).",
+        "Trust": "With care: all 3 measurements are valid.",
+        "Limit": "In a closed loop: the server's 2 cores (99 % busy).",
+    }
+    assert lines.details == {
+        "Measured": "64 connections, 5 s, once each (2 measurements); then 1 rate for a curve "
+        "(1 measurement). Hosts: server 2 cores.",
+        "Trust": "What was measured fewer than 3 times has no interval. They share a machine.",
+        "Limit": "At 1,000/s nothing was at its limit (the server's cores 40 % busy).",
     }
 
 

@@ -92,7 +92,7 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
         assert test.passed is passed
     certificate = Certificate(run_id="r", finished=None, tests=[test], noise=[], passed=False)
     assert words.sentence(certificate) == (
-        "The lab reported the truth in 0 of 1 test. It did not in stall. "
+        "The lab reported the truth in 0 of 1 test. It was wrong in stall. "
         "The p99 latency of stall is not shown, as the generator's own delay was too large a part."
     )
     measured = "1 test with a delay, an error or a load of known size; and to see the noise, "
@@ -174,7 +174,7 @@ def test_a_test_whose_rate_is_unknown_says_nothing_of_the_lab() -> None:
         "another machine took 20 % of the CPU"
     )
     assert words.sentence(built) == (
-        "The lab reported the truth in 0 of 1 test. "
+        "The lab reported the truth in 0 of 1 test. It was wrong in none. "
         "1 test (twice) has no valid measurement: its rate is a fraction of a closed loop that was "
         "not valid: twice; another machine took 20 % of the CPU."
     )

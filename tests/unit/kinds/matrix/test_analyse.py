@@ -71,7 +71,7 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
     for lead, true in ((default, 1.0), (rule, 0.25)):
         assert present(lead.low) < true < present(lead.high)
         assert lead.answer == "faster"
-    taken = f"Take Gunicorn gthread, 1 worker of 4 threads, the best of {len(found.candidates)} "
+    taken = f"Take Gunicorn gthread, 1 worker with 4 threads, the best of {len(found.candidates)} "
     sentence = matrix_words.sentence(found)
     assert re.match(rf"{re.escape(taken)}candidates: goodput \d+/s, 2\.", sentence)
     assert " times (" in sentence
@@ -83,8 +83,9 @@ def test_where_no_candidate_is_slower_none_is_said_to_have_won() -> None:
     made = plan(budget="1h")
     found = Machine(made, equal(made, 500.0)).run()
     assert matrix_words.is_open(found)
-    assert matrix_words.sentence(found).startswith("Undecided: none is certainly slower. For now ")
-    assert " so far of " in matrix_words.sentence(found)
+    undecided = f"Undecided: none of the {len(found.candidates)} candidates is certainly the best. "
+    assert matrix_words.sentence(found).startswith(f"{undecided}For now take ")
+    assert "Too close to call: " in " ".join(matrix_words.lines(found))
 
 
 def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:
@@ -250,7 +251,7 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert rows[found.chosen].memory_bytes == 50_000_000
     built = page.build(tmp_path)
     headline = blocks.find(Headline, *built.answer)[0]
-    assert headline.text.startswith("Take Gunicorn gthread, 1 worker of 4 threads")
+    assert headline.text.startswith("Take Gunicorn gthread, 1 worker with 4 threads")
     text = render(ROOT / "roles/report/templates/report.html.j2", built).decode()
     assert 'id="matrix"' in text
     assert f"stacks/{rows[found.chosen].stack}/reverse_proxy.conf" in text
