@@ -128,7 +128,7 @@ def _measured(
     seconds = [load.duration_s for load in loads if load.duration_s is not None]
     connections = list(dict.fromkeys(map(labels.connections, loads)))
     paths = _listed([entry.path for entry in entries], "endpoints")
-    asked = formatting.listed(paced) if len(paced) <= _NAMED else f"{len(paced)} loads"
+    pace = formatting.listed(paced) if len(paced) <= _NAMED else f"{len(paced)} loads"
     parts = [
         *(connections if len(connections) == 1 else []),
         *([labels.seconds(seconds)] if seconds else []),
@@ -151,7 +151,7 @@ def _measured(
         for purpose, text in _BESIDE.items()
         if purpose in purposes
     ]
-    return f"{_stacks(entries, variants)} on {paths}: {asked}.", _sentences(more)
+    return f"{_stacks(entries, variants)} on {paths}: {pace}.", _sentences(more)
 
 
 def _paced(load: Load) -> str:

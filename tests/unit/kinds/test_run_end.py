@@ -83,7 +83,7 @@ def test_what_made_results_few_is_told_before_the_next_commands_and_on_the_page(
     summary = replace(documents.read(run.path / "summary.json", Summary), disturbance=disturbance)
     documents.write(run.path / "summary.json", documents.encode(summary))
     told = (
-        "9 of 12 measurements are void, all because programs that are not the lab's take 35 % of "
+        "9 of 12 measurements are void, all because programs that are not the lab's took 35 % of "
         "the server's CPU (foreign_cpu). Stop what else runs on the host; with local hosts, on the "
         "controller. Run again in a quieter hour."
     )

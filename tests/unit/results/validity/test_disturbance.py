@@ -64,8 +64,8 @@ def test_foreign_cpu_voids_by_the_core_time_of_disturbed_seconds(role: str) -> N
         assert reason.code == "foreign_cpu"
         assert reason.value == pytest.approx(0.05)
     text = words.reason(of(2, some(10, 0.3)).reasons[0])
-    assert f"had a core of the {role} for 30 % of the load, limit 0.50 %" in text
-    assert "0.60 cores in the worst second, 15 % of its CPU on average" in text
+    assert f"used a core of the {role} for 30 % of the load, limit 0.50 %" in text
+    assert "cores: 0.60 in the worst, 15 % of its CPU on average" in text
 
 
 @pytest.mark.parametrize(("foreign", "of", "valid"), [(0.3, 90, True), (0.3, 30, False)])
