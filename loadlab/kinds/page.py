@@ -120,20 +120,18 @@ class _Builder:
         self._curves = curves_section.headlines(self._summary, self._paths)
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
-    def _caveats(self) -> list[str]:
-        """Return sentences on what the hosts cannot promise: a machine of their own, a
-        certificate."""
+    def _caveats(self) -> dict[str, str]:
+        """Return what the hosts cannot promise: a machine of their own, a certificate; in a few
+        words -> in a sentence."""
         if self._manifest is None:
-            return []
+            return {}
         shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
         reference = self._manifest.certificate
         # A certificate is of its hosts alone.
         is_certificate = self._run.certificate.exists()
         is_open = reference is None and not is_certificate
-        return [
-            *([_SHARED] if shared and not is_certificate else []),
-            *([_UNTESTED] if is_open else []),
-        ]
+        caveats = {"shared hardware": _SHARED} if shared and not is_certificate else {}
+        return caveats | ({"accuracy not tested": _UNTESTED} if is_open else {})
 
     def _hosts(self) -> str:
         """Return the cores of the hosts in a sentence; empty where they are not known."""

@@ -19,7 +19,7 @@ from loadlab.run import formatting
 
 MOST = 2
 # Begins the sentence on a run without a valid measurement.
-VOID = "Void: "
+VOID = "No valid result: "
 
 
 def build(

@@ -41,7 +41,7 @@ def build(
     question: str,
     beside: str,
     hosts: str,
-    caveats: Iterable[str],
+    caveats: Mapping[str, str],
     certificate: str,
     variants: Mapping[str, str],
 ) -> list[Facts]:
@@ -50,19 +50,19 @@ def build(
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
     ``question``: what a study or lesson asks; empty without. ``beside``: what else was measured,
     before the cells, which then only show the noise. ``hosts``: their cores; empty where unknown.
-    ``caveats``: sentences on what the hosts cannot promise. ``certificate``: what theirs says;
-    empty without one. ``variants``: name of a variant, or the cell_id -> as the user or the study
-    names it.
+    ``caveats``: what the hosts cannot promise, in a few words -> in a sentence. ``certificate``:
+    what theirs says; empty without one. ``variants``: name of a variant, or the cell_id -> as the
+    user or the study names it.
     """
     if not entries:
         return []
-    doubts = [*_few(entries), *caveats]
+    doubts = {**_few(entries), **caveats}
     # Beside others, they are few of the run's.
     shown = [entry.cell for entry in entries] if beside else cells
     measured, more = _measured([*entries, *closed_loops], shown, variants)
     trust, causes = _trust(entries, cells, doubts)
     limit, without = "Not known, as none of these measurements is valid.", ""
-    details = [*causes, *doubts, *([certificate] if certificate else [])]
+    details = [*causes, *doubts.values(), *([certificate] if certificate else [])]
     if any(cell_outcome.valid(entry.cell) for entry in entries):
         limit, without = _limits([*entries, *closed_loops], cells, variants)
     else:
@@ -89,23 +89,25 @@ def _sentences(texts: Iterable[str]) -> str:
 
 
 def _trust(
-    entries: Sequence[Entry], cells: Sequence[CellSummary], doubts: Sequence[str]
+    entries: Sequence[Entry], cells: Sequence[CellSummary], doubts: Iterable[str]
 ) -> tuple[str, list[str]]:
-    """Return in a sentence whether to trust the figures, and what made measurements void, except
-    where the answer says it."""
+    """Return in a sentence whether to trust the figures, with the doubts, and what made
+    measurements void, except where the answer says it."""
     own = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
     every = [rep for cell in judged(cells) for rep in cell.repetitions]
     valid = sum(rep.validity.valid for rep in every)
     counted = _valid(valid, len(every))
     if not any(own):
-        beside = [f"with all that was measured beside it, {counted}"] * (len(every) > len(own))
+        others = len(every) - len(own)
+        beside = [f"of what was measured beside it, {_valid(valid, others)}"] if others else []
         return f"No: {_valid(0, len(own))}.", beside
     void = [reason for rep in every for reason in rep.validity.reasons]
     causes = [f"void: {words.together(void)}"] if void else []
-    verdict = "With care" if doubts or not all(own) else "Yes"
+    named = ", ".join(doubts)
+    verdict = "With care" if named or not all(own) else "Yes"
     if valid < _MOST_VOID * len(every):
         verdict = "With much care"
-    return f"{verdict}: {counted}.", causes
+    return f"{verdict}{f' ({named})' if named else ''}: {counted}.", causes
 
 
 def _valid(valid: int, measured: int) -> str:
@@ -226,11 +228,12 @@ def judged(cells: Sequence[CellSummary]) -> Sequence[CellSummary]:
     return [cell for cell in cells if cell.cell.load.injection is None] or cells
 
 
-def _few(entries: Sequence[Entry]) -> list[str]:
+def _few(entries: Sequence[Entry]) -> dict[str, str]:
     """Return that repetitions are too few for intervals; none where nothing is valid."""
     valid = [len(cell_outcome.valid(entry.cell)) for entry in entries]
     few = any(valid) and min(valid) < LEAST
-    return [f"what was measured fewer than {LEAST} times has no interval"] if few else []
+    sentence = f"what was measured fewer than {LEAST} times has no interval"
+    return {"few measurements": sentence} if few else {}
 
 
 def _limits(

@@ -83,7 +83,8 @@ def certificate(reference: CertificateReference | None) -> str:
         )
     count = formatting.plural(reference.tests, "test")
     untrue = [name for name in reference.failed if name not in reference.void]
-    parts = [
+    parts = [f", {reference.tests - len(reference.failed)} passed"] if reference.failed else []
+    parts += [
         f", {len(names)} {word}" + (f": {', '.join(names)}" if len(names) <= _NAMED else "")
         for names, word in ((untrue, "failed"), (reference.void, "without a valid measurement"))
         if names

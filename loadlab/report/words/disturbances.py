@@ -9,8 +9,8 @@ from loadlab.report import words
 from loadlab.run import formatting
 
 _TAKEN_BY = {
-    "steal": "another machine took",
-    "foreign_cpu": "programs that are not the lab's took",
+    "steal": "another machine",
+    "foreign_cpu": "programs that are not the lab's",
 }
 _QUIET = "Run again in a quieter hour"
 # Reasons that the hosts have at any hour.
@@ -49,7 +49,7 @@ def whole(disturbance: Disturbance, is_cause_named: bool = False) -> str:
         if not is_cause_named:
             text += f", {of}because {_cause(disturbance)}"
         elif not is_whole:
-            text += f", {of}for that"
+            text += f", {of}because of {_TAKEN_BY[str(disturbance.code)]}"
     elif disturbance.code:
         text += f", the most frequent reason is {disturbance.code}"
     text += f". {_remedy(disturbance.code)}."
@@ -112,7 +112,7 @@ def instead_of_repeating(reasons: Iterable[Reason]) -> str | None:
 def _cause(disturbance: Disturbance) -> str:
     part = "a part" if disturbance.part is None else formatting.percent(disturbance.part)
     return (
-        f"{_TAKEN_BY[str(disturbance.code)]} {part} of the {disturbance.host}'s CPU "
+        f"{_TAKEN_BY[str(disturbance.code)]} took {part} of the {disturbance.host}'s CPU "
         f"({disturbance.code})"
     )
 

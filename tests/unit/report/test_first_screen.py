@@ -155,7 +155,7 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     load = replace(loop.cell.load, mode="closed", rate=None)
     loop = replace(loop, cell=replace(loop.cell, load=load))
     (constant, *loops) = labels.entries([both.cells[0], loop], {})
-    shared = ["they share a machine"]
+    shared = {"a shared machine": "they share a machine"}
     every = [*both.cells, replace(both.cells[0], cell_id="curve", purpose="curve")]
     (lines,) = key_facts.build(
         [constant],
@@ -171,7 +171,7 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     assert lines.facts == {
         "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s and as fast as each can "
         "answer (closed loop).",
-        "Trust": "With care: all 3 measurements are valid.",
+        "Trust": "With care (few measurements, a shared machine): all 3 measurements are valid.",
         "Limit": "In a closed loop: the server's 2 cores (99 % busy).",
     }
     assert lines.details == {
@@ -241,7 +241,8 @@ def test_one_stack_on_several_endpoints_is_one_sentence_and_a_void_run_says_why(
     void[1] = replace(void[1], validity=replace(void[1].validity, reasons=reasons))
     runs.write(tmp_path / "void", void)
     page = report.build(tmp_path / "void")
-    assert page.headlines[0].text == "Void: another machine took 5.0 to 20 % of the CPU."
+    no_result = "No valid result: another machine took 5.0 to 20 % of the CPU."
+    assert page.headlines[0].text == no_result
     assert not blocks.find(tiles.Board, *page.answer)
 
 
