@@ -95,17 +95,19 @@ def _trust(
     measurements void, except where the answer says it."""
     own = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
     every = [rep for cell in judged(cells) for rep in cell.repetitions]
-    valid = sum(rep.validity.valid for rep in every)
-    counted = _valid(valid, len(every))
+    valid = [rep for rep in every if rep.validity.valid]
     if not any(own):
-        others = len(every) - len(own)
-        beside = [f"of what was measured beside it, {_valid(valid, others)}"] if others else []
+        ids = {entry.cell.cell_id for entry in entries}
+        others = [cell for cell in judged(cells) if cell.cell_id not in ids]
+        number = sum(len(cell.repetitions) for cell in others)
+        beside = [f"of what was measured beside it, {_valid(len(valid), number)}"] * bool(others)
         return f"No: {_valid(0, len(own))}.", beside
+    counted = _valid(len(valid), len(every))
     void = [reason for rep in every for reason in rep.validity.reasons]
     causes = [f"void: {words.together(void)}"] if void else []
     named = ", ".join(doubts)
     verdict = "With care" if named or not all(own) else "Yes"
-    if valid < _MOST_VOID * len(every):
+    if len(valid) < _MOST_VOID * len(every):
         verdict = "With much care"
     return f"{verdict}{f' ({named})' if named else ''}: {counted}.", causes
 
@@ -253,7 +255,8 @@ def _limits(
             limited.setdefault(place, {}).setdefault(named, []).append(
                 differing.get(cell.cell_id, "")
             )
-            busy.setdefault((place, named), []).extend(_busy(limit))
+            if named != _INVALID:
+                busy.setdefault((place, named), []).extend(_busy(limit))
     loops = any(_saturates(entry.cell.cell.load) for entry in entries)
     if loops and ("in the closed loops", False) not in limited:
         limited["in the closed loops", False] = {_WITHOUT["unknown"]: []}

@@ -17,7 +17,7 @@ from loadlab.model import (
     Summary,
 )
 from loadlab.report.first_screen import figure, first_results, key_facts, tiles
-from loadlab.report.html import Figure, Fold, Headline, Text
+from loadlab.report.html import Facts, Figure, Fold, Headline, Text
 from loadlab.report.sections import cell_outcome
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import labels, limits_words
@@ -244,6 +244,39 @@ def test_one_stack_on_several_endpoints_is_one_sentence_and_a_void_run_says_why(
     no_result = "No valid result: another machine took 5.0 to 20 % of the CPU."
     assert page.headlines[0].text == no_result
     assert not blocks.find(tiles.Board, *page.answer)
+
+
+def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: Path) -> None:
+    stacks = runs.STACKS[:3]
+    results = [runs.result(stack, "index", 500, 1, 5) for stack in stacks]
+    some = runs.write(tmp_path / "some", [results[0], *map(runs.voided, results[1:])])
+    full = CellLimit(
+        limit=Reason(code="cores_busy", value=0.99, limit=0.9, facts={"cores": 2}),
+        agree=1, of=1, ruled_out=[], unrecorded=[], mean_us=None, account=[],
+    )  # fmt: skip
+    some = replace(some, cells=[replace(one, limit=full) for one in some.cells])
+
+    def lines(summary: Summary, shown: list[Entry]) -> Facts:
+        (found,) = key_facts.build(
+            shown, [], summary.cells, question="", beside="", hosts="", caveats={},
+            certificate="", variants={},
+        )  # fmt: skip
+        return found
+
+    found = lines(some, entries(some))
+    assert found.facts["Trust"].endswith(": 1 of 3 measurements is valid.")
+    assert found.facts["Trust"].startswith("With much care (")
+    assert found.facts["Limit"].startswith("At 500/s: ")
+    assert "the server's 2 cores (" in found.facts["Limit"]
+    assert (
+        "not known, as no measurement is valid (flask gunicorn and flask uwsgi)."
+        in found.facts["Limit"]
+    )
+    shown = [one for one in entries(some) if not cell_outcome.valid(one.cell)]
+    found = lines(some, shown)
+    assert found.facts["Trust"] == "No: none of the 2 measurements is valid."
+    assert found.details["Trust"] == "Of what was measured beside it, 1 of 1 measurement is valid."
+    assert found.facts["Limit"] == "Not known, as none of these measurements is valid."
 
 
 def test_a_withheld_p99_is_the_same_bound_everywhere_and_no_maximum_passes_for_one(
