@@ -16,7 +16,7 @@ from loadlab.stats.inference import LEAST
 # More stacks, paths or loads than this are counted, not named.
 _NAMED = 3
 _CLOSED = "as fast as each can answer (closed loop)"
-# Purposes of cells beside those that the run asks for, in a sentence each.
+# Purpose of cells beside the asked ones -> the sentence on them.
 _BESIDE = {
     "aa_control": "one of them was measured twice in each block, to see the noise",
     "saturation": "a closed loop before them showed which rate they can take",
@@ -27,7 +27,7 @@ _Place: TypeAlias = tuple[str, bool]
 _WITHOUT = {"none": "nothing", "unknown": "not known"}
 # Purposes of cells whose measurements the line on what was measured names.
 _OWN = ("measure", "closed_loop")
-# In place of the limit of what has no valid measurement.
+# In place of a limit, where no measurement is valid.
 _INVALID = "not known, as no measurement is valid"
 # Below this part of valid measurements, the others may have been the lucky ones.
 _MOST_VOID = 0.5
@@ -61,19 +61,17 @@ def build(
     shown = [entry.cell for entry in entries] if beside else cells
     measured, more = _measured([*entries, *closed_loops], shown, variants)
     trust, causes = _trust(entries, cells, doubts)
-    limit, without = "Not known, as none of these measurements is valid.", ""
-    details = [*causes, *doubts.values(), *([certificate] if certificate else [])]
+    limit, details = ("Not known, as none of these measurements is valid.", ""), causes
     if any(cell_outcome.valid(entry.cell) for entry in entries):
-        limit, without = _limits([*entries, *closed_loops], cells, variants)
-    else:
-        details = causes
+        limit = _limits([*entries, *closed_loops], cells, variants)
+        details = [*causes, *doubts.values(), *([certificate] if certificate else [])]
     if beside:
-        limit, without = "Not looked for: these tests are of the lab, not of the server.", ""
+        limit = ("Not looked for: these tests are of the lab, not of the server.", "")
     facts = {
         "Question": ("", question),
         "Measured": (beside + measured, " ".join(filter(None, [more, hosts]))),
         "Trust": (trust, _sentences(details)),
-        "Limit": (limit, without),
+        "Limit": limit,
     }
     shown_facts = {name: texts for name, texts in facts.items() if any(texts)}
     return [

@@ -254,29 +254,29 @@ def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: P
         limit=Reason(code="cores_busy", value=0.99, limit=0.9, facts={"cores": 2}),
         agree=1, of=1, ruled_out=[], unrecorded=[], mean_us=None, account=[],
     )  # fmt: skip
-    some = replace(some, cells=[replace(one, limit=full) for one in some.cells])
+    some = replace(some, cells=[replace(cell, limit=full) for cell in some.cells])
 
     def lines(summary: Summary, shown: list[Entry]) -> Facts:
-        (found,) = key_facts.build(
+        (facts,) = key_facts.build(
             shown, [], summary.cells, question="", beside="", hosts="", caveats={},
             certificate="", variants={},
         )  # fmt: skip
-        return found
+        return facts
 
-    found = lines(some, entries(some))
-    assert found.facts["Trust"].endswith(": 1 of 3 measurements is valid.")
-    assert found.facts["Trust"].startswith("With much care (")
-    assert found.facts["Limit"].startswith("At 500/s: ")
-    assert "the server's 2 cores (" in found.facts["Limit"]
+    facts = lines(some, entries(some))
+    assert facts.facts["Trust"].endswith(": 1 of 3 measurements is valid.")
+    assert facts.facts["Trust"].startswith("With much care (")
+    assert facts.facts["Limit"].startswith("At 500/s: ")
+    assert "the server's 2 cores (" in facts.facts["Limit"]
     assert (
         "not known, as no measurement is valid (flask gunicorn and flask uwsgi)."
-        in found.facts["Limit"]
+        in facts.facts["Limit"]
     )
-    shown = [one for one in entries(some) if not cell_outcome.valid(one.cell)]
-    found = lines(some, shown)
-    assert found.facts["Trust"] == "No: none of the 2 measurements is valid."
-    assert found.details["Trust"] == "Of what was measured beside it, 1 of 1 measurement is valid."
-    assert found.facts["Limit"] == "Not known, as none of these measurements is valid."
+    shown = [entry for entry in entries(some) if not cell_outcome.valid(entry.cell)]
+    void = lines(some, shown)
+    assert void.facts["Trust"] == "No: none of the 2 measurements is valid."
+    assert void.details["Trust"] == "Of what was measured beside it, 1 of 1 measurement is valid."
+    assert void.facts["Limit"] == "Not known, as none of these measurements is valid."
 
 
 def test_a_withheld_p99_is_the_same_bound_everywhere_and_no_maximum_passes_for_one(
