@@ -34,7 +34,9 @@ fn whole(measured: &Measured, scheduled: u64) -> u64 {
 
 /// How many of so many requests have one of the places in each 20.
 fn in_twenties(sent: u64, places: &[u64]) -> u64 {
-    (0..sent).filter(|number| places.contains(&(number % 20))).count() as u64
+    (0..sent)
+        .filter(|number| places.contains(&(number % 20)))
+        .count() as u64
 }
 
 #[test]
@@ -449,7 +451,9 @@ fn poisson_arrivals() {
     // The file has the due times that the seed gives.
     let dues = poisson.times(&rate, &[]).unwrap();
     let rounded = dues.iter().map(|due| (due + 50) / 100 * 100);
-    assert!(rounded.take(sent as usize).eq(measured.rows.iter().map(|row| row.due)));
+    assert!(rounded
+        .take(sent as usize)
+        .eq(measured.rows.iter().map(|row| row.due)));
     assert!(measured.rows.iter().all(|row| row.sent >= row.due));
     let error = measured.number(&["shape", "gap_error_us", "p50"]);
     assert!((0.0..1000.0).contains(&error), "{error}");
