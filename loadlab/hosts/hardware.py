@@ -22,8 +22,8 @@ _DUPLEX: dict[str, Literal["full", "half"]] = {"full": "full", "half": "half"}
 # Lines of a host, and those of the interface that the last line `nic` or `card` names: each at most
 # once, or several times.
 _HOST_ONCE = frozenset({"nic", "management_nic", "no_turbo", "boost", "smt", "clock_synchronised",
-                        "idle_driver", "numa_balancing", "irqbalance", "firewall_rules",
-                        "conntrack"})  # fmt: skip
+                        "idle_driver", "kept_awake", "numa_balancing", "irqbalance",
+                        "firewall_rules", "conntrack"})  # fmt: skip
 _HOST_SEVERAL = frozenset({"governor", "node", "idle"})
 _CARD_ONCE = frozenset({"driver", "speed_mbit", "duplex", "mtu"})
 _CARD_SEVERAL = frozenset({"queue", "sender", "interrupt", "offload", "coalescing"})
@@ -91,6 +91,7 @@ def parse(text: str) -> Hardware:
         cards=interfaces[1:] or None,
         idle_driver=single.get("idle_driver"),
         idle_states_us={name: int(us) for us, off, name in idle if off == "0"} if idle else None,
+        kept_awake="kept_awake" in single,
         numa_balancing=single["numa_balancing"] != "0" if "numa_balancing" in single else None,
         irqbalance=single.get("irqbalance"),
         firewall_rules=host.count("firewall_rules"),

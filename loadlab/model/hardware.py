@@ -55,6 +55,8 @@ class Hardware(Record, kw_only=True, frozen=True):
     #: Idle state that some processor may enter to the time that it takes to leave it, µs; absent
     #: where there are no states.
     idle_states_us: dict[str, Count] | None = None
+    #: True where the lab keeps the processors awake while it measures: idle, they poll.
+    kept_awake: bool = False
     #: True where the kernel moves memory between NUMA nodes; absent where unknown.
     numa_balancing: bool | None = None
     #: State of the service irqbalance; absent where it is not installed.

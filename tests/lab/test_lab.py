@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadlab.model import Calibration, Result, Summary
+from loadlab.model import Calibration, Manifest, Result, Summary
 from loadlab.run import documents
 from loadlab.run.schema import DOCUMENTS
 
-from .conftest import CLIENT, ROOT, loadlab, playbook, results, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, loadlab, playbook, results, run, ssh
 from .figures import Measured, figures
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone]
@@ -171,6 +171,32 @@ def test_a_second_run_changes_nothing(whole: str) -> None:
     assert recap is not None
     assert recap[1] == "0"
     assert {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")} == kept
+
+
+@pytest.mark.core
+def test_a_recorded_virtual_machine_does_not_sleep(whole: str) -> None:
+    """The kernel says how many µs an idle core may take to wake up: 0 where it has to poll."""
+    device = "/dev/cpu_dma_latency"
+    asked = (
+        "grep -qx POLL /sys/devices/system/cpu/cpu0/cpuidle/state0/name && "
+        f"systemd-detect-virt --quiet --vm && [ -c {device} ] && exec 5>{device}"
+    )
+    can_poll = (
+        subprocess.run(["bash", "-c", asked], check=False, capture_output=True).returncode == 0
+    )
+    manifest = documents.read(ROOT / "results" / RUN_ID / "manifest.json", Manifest)
+    for host in manifest.hosts.values():
+        assert host.hardware is not None
+        assert host.hardware.kept_awake is can_poll
+    if can_poll:
+        recorder = "/usr/local/lib/loadlab/record-host.sh"
+        settings = "DIR=/run/test-awake SUFFIX= UNITS= SESSION= DATABASE="
+        latency_us = f"od -An -td4 {device}"
+        recorded = ssh(
+            SERVER, f"{settings} timeout 3 {recorder} & sleep 1; {latency_us}; wait; {latency_us}"
+        )
+        during_us, after_us = map(int, recorded.split())
+        assert during_us == 0 < after_us
 
 
 @pytest.fixture(scope="module")

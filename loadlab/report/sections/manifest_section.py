@@ -259,7 +259,8 @@ def _idle_states(hardware: Hardware) -> str:
     if hardware.idle_states_us is None:
         return f"none (cpuidle driver: {hardware.idle_driver})"
     states = sorted(hardware.idle_states_us.items(), key=lambda item: item[1])
-    return ", ".join(f"{name} {us} µs" for name, us in states) or "all off"
+    shown = ", ".join(f"{name} {us} µs" for name, us in states) or "all off"
+    return f"{shown}; while measuring only POLL" if hardware.kept_awake else shown
 
 
 def _conntrack(hardware: Hardware) -> str:

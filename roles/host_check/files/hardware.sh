@@ -70,6 +70,12 @@ for state in "$SYS"/devices/system/cpu/cpu*/cpuidle/state*; do
         printf 'idle\t%s %s %s\n' "$us" "$off" "$name"
     fi
 done | sort -u
+# Whether record-host.sh keeps the cores awake while it records: those of a virtual machine that can poll.
+latency=/dev/cpu_dma_latency
+if [ "$(of "$SYS/devices/system/cpu/cpu0/cpuidle/state0/name")" = POLL ] && [ -c $latency ] &&
+    systemd-detect-virt --quiet --vm && (exec 5>$latency) 2>/dev/null; then
+    say kept_awake yes
+fi
 for file in "$SYS"/devices/system/node/node*/cpulist; do say node "$(of "$file")"; done
 say numa_balancing "$(of "$PROC/sys/kernel/numa_balancing")"
 

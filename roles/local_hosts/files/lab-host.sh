@@ -277,6 +277,8 @@ boot() { # name, address, cpus, more options of systemd-nspawn: joins a furnishe
     # At most a million open files; the controller's own limit caps that.
     nofile=$(ulimit -H -n)
     [ "$nofile" != unlimited ] && [ "$nofile" -le 1048576 ] || nofile=1048576
+    # With it, the recorder keeps the cores awake where this machine is a virtual one.
+    [ ! -e /dev/cpu_dma_latency ] || set -- "$@" --bind=/dev/cpu_dma_latency
     SYSTEMD_NSPAWN_API_VFS_WRITABLE=network start "$name" systemd-nspawn --quiet --boot --directory="$root" \
         "--machine=$lab-$name" --register=no --keep-unit \
         "--network-namespace-path=/run/netns/$ns" --capability=CAP_NET_ADMIN "--cpu-affinity=$cpus" \

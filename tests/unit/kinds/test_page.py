@@ -378,7 +378,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
         "sender\t0 \ninterrupt\t40 0-1\noffload\tgeneric-receive-offload on\n"
         "coalescing\trx-usecs 3\ncard\teth2\n"
         "management_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
-        "idle_driver\tintel_idle\nidle\t2 0 C1\nidle\t0 0 POLL\nidle\t133 1 C6\n"
+        "idle_driver\tintel_idle\nidle\t2 0 C1\nidle\t0 0 POLL\nidle\t133 1 C6\nkept_awake\tyes\n"
         "numa_balancing\t1\nirqbalance\tabsent\nfirewall_rules\t4\nconntrack\t1200 262144\n"
     )
     server = replace(document.hosts["server"], hardware=found)
@@ -403,7 +403,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     assert rows["its packet steering"][0] == (
         "eth1: RPS on 1 queue, XPS on no queues; eth2: RPS on unknown, XPS on unknown"
     )
-    assert rows["idle states"] == ["POLL 0 µs, C1 2 µs", "unknown"]
+    assert rows["idle states"] == ["POLL 0 µs, C1 2 µs; while measuring only POLL", "unknown"]
     assert rows["NUMA balancing"] == ["on", "unknown"]
     assert rows["irqbalance"] == ["absent", "unknown"]
     assert rows["firewall rules"] == ["4", "unknown"]
