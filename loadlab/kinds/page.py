@@ -217,6 +217,7 @@ class _Builder:
                 caveats=self._caveats(),
                 certificate=self._certificate(),
                 variants=self._kind.variants(self._run),
+                is_cause_named=disturbed is not None and disturbed.outside > 0,
             ),
             *([Fold(summary, folded)] if folded else []),
         ]

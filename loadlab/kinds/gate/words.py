@@ -13,7 +13,7 @@ from loadlab.reasons.row import ReasonPart, ReasonRow
 from loadlab.report import words
 from loadlab.report.html import Column, Number
 from loadlab.report.terminal import text_columns
-from loadlab.report.words import quantities
+from loadlab.report.words import labels, quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import percent
 
@@ -186,12 +186,17 @@ def explained(verdict: Verdict) -> str:
 
 def definitions(verdict: Verdict) -> dict[str, str]:
     """Return name -> as the user gave it, of each variant, without the options that all have;
-    without folders where that is enough."""
+    without folders where that is enough. A server has its name: uWSGI for server=uwsgi."""
     same = shared(verdict)
     return {
-        name: ",".join(part for part in text.split(",") if part not in same)
+        name: ", ".join(_option_words(part) for part in text.split(",") if part not in same)
         for name, text in _given(verdict).items()
     }
+
+
+def _option_words(option: str) -> str:
+    key, _, value = option.partition("=")
+    return labels.server_name(value) if key == "server" else option
 
 
 def shared(verdict: Verdict) -> list[str]:

@@ -1,6 +1,6 @@
 """A study: the cells that its file names, and claims about them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request
 from loadlab.reasons.row import ReasonPart
-from loadlab.report.html import Headline, Section
+from loadlab.report.html import Block, Headline, Section, present
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir
@@ -85,6 +85,10 @@ class StudyKind(Kind):
         document = documents.read_or_none(run.claims, Claims)
         return set() if document and document.claims else None
 
-    def table(self, run: RunDir, summary: Summary) -> str:
-        claims = documents.read_or_none(run.claims, Claims)
-        return "\n".join([super().table(run, summary), *(words.lines(claims) if claims else [])])
+    def first_blocks(self, run: RunDir) -> list[Block]:
+        document = documents.read_or_none(run.claims, Claims)
+        return present(show.overview(document)) if document and document.claims else []
+
+    def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
+        document = documents.read_or_none(run.claims, Claims)
+        return [*headlines, *(words.lines(document) if document else [])]

@@ -1,5 +1,6 @@
 """The parts of the page on a study: its claims, and what was published beside what was measured."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ from loadlab.report.html import (
 from loadlab.report.words import quantities
 from loadlab.report.words.quantities import quantity
 from loadlab.run import formatting
-from loadlab.run.formatting import one_line, plural
+from loadlab.run.formatting import one_line
 from loadlab.run.run_dir import CLAIMS, MANIFEST
 
 # Outcome of a claim -> CSS class, shared with the cells' headlines.
@@ -45,15 +46,29 @@ STATES = {"confirmed": "held", "refuted": "missed", "inconclusive": "void"}
 # A program's name in studies -> its package on the hosts.
 _PACKAGES = {"python": "python3", "uwsgi": "uwsgi-core"}
 NOT_RECORDED = "not recorded"
-# Of more claims than this, the answer names those with the worst outcome, or the first of these.
-_NAMED = 3
+# Of more claims than this, the first screen has those with the worst outcome.
+_MOST = 6
 
 
 def headline(document: Claims) -> Headline:
     """Return the outcomes of the claims in a sentence."""
     outcomes = [claim.outcome for claim in document.claims]
     worst = next(outcome for outcome in OUTCOMES if outcome in outcomes)
-    return Headline(STATES[worst], _text(document, outcomes, worst), anchor="claims")
+    return Headline(STATES[worst], _text(document, outcomes), anchor="claims")
+
+
+def overview(document: Claims) -> Table | None:
+    """Return the table of the first screen: a row for each claim, with what decided it; None of one
+    claim, which the answer has."""
+    every = document.claims
+    if len(every) == 1:
+        return None
+    shown = every
+    caption = "A claim is confirmed where every measured figure is within its bounds."
+    if len(every) > _MOST:
+        shown = sorted(every, key=lambda claim: OUTCOMES.index(claim.outcome))[:_MOST]
+        caption += f" {_MOST} of {len(every)} claims, the worst outcomes first; all are below."
+    return table(caption, _OUTCOME, shown)
 
 
 def claims(document: Claims) -> Section:
@@ -89,31 +104,25 @@ def publication(
     return Section("As it was published", blocks, "study", "As published")
 
 
-def _text(document: Claims, outcomes: Sequence[str], worst: str) -> str:
-    shown = ", ".join(f"{outcomes.count(name)} {name}" for name in STATES if name in outcomes)
-    if len(outcomes) <= _NAMED:
-        shown = "; ".join(map(_named, document.claims))
-    else:
-        own = [claim for claim in document.claims if claim.outcome == worst]
-        some = f"for example: {_named(own[0])}"
-        shown += f"; {some if len(own) > _NAMED else '; '.join(map(_named, own))}"
+def _text(document: Claims, outcomes: Sequence[str]) -> str:
+    """Return how many claims have which outcome; of one claim, the claim."""
     subject = f"{document.kind.capitalize()} {document.name}"
-    claims = plural(len(outcomes), "claim")
-    text = f"{subject}, {claims}: {shown}."
-    if 1 < len(outcomes) <= _NAMED and len(set(outcomes)) == 1:
-        named = "; ".join(_named(claim, has_outcome=False) for claim in document.claims)
-        text = f"{subject}, all {claims} {worst}: {named}."
+    counts = Counter(outcomes)
+    counted = [
+        f"{counts[name]} {'is' if counts[name] == 1 else 'are'} {name}"
+        for name in STATES
+        if name in counts
+    ]
+    if len(outcomes) == 1:
+        text = f"{subject}: {words.line(document.claims[0])}."
+    elif len(counted) == 1:
+        text = f"{subject}: all {len(outcomes)} claims are {outcomes[0]}."
+    else:
+        text = f"{subject}: of {len(outcomes)} claims, {formatting.listed(counted)}."
     if document.unmeasured:
-        cells = ", ".join(one_line(words.unmeasured(cell)) for cell in document.unmeasured)
+        cells = ", ".join(one_line(cell.cell) for cell in document.unmeasured)
         text += f" No valid repetition of {cells}."
     return text
-
-
-def _named(claim: Claim, *, has_outcome: bool = True) -> str:
-    """Return a claim with its figure; ``has_outcome``: not where the sentence has it."""
-    figure = words.figure(claim)
-    text = f"{claim.statement}: {claim.outcome}" if has_outcome else claim.statement
-    return f"{text} ({figure})" if figure else text
 
 
 def _claims(document: Claims) -> Table:
@@ -148,6 +157,11 @@ def _median(part: ClaimPart, figure: ClaimFigure) -> str:
     return f"{figure.cell}: {median} (n={figure.n})"
 
 
+_OUTCOME: Sequence[Column[Claim]] = [
+    Column("claim", lambda claim: claim.statement),
+    Column("outcome", lambda claim: TableCell(words.decided(claim), css=STATES[claim.outcome])),
+    Column("measured", words.figure),
+]
 _CLAIM: Sequence[Column[ClaimPart]] = [
     Column("metric", lambda part: words.metric(part.statement)),
     Column("bounds", lambda part: words.wanted(part.statement)),

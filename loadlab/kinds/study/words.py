@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
-from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
+from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason
 from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names
 from loadlab.report import words
 from loadlab.report.words.quantities import is_united, quantity
@@ -90,11 +90,6 @@ REASONS = ReasonPart(
 )
 
 
-def unmeasured(cell: UnmeasuredCell) -> str:
-    """Return a study's cell without a valid repetition, with the reason."""
-    return f"{cell.cell} ({void_reasons(cell.reasons)})"
-
-
 def void_reasons(reasons: Iterable[Reason]) -> str:
     """Return why a cell has no valid repetition: what made it void, or that it was not measured."""
     every = list(reasons)
@@ -106,9 +101,15 @@ def void_reasons(reasons: Iterable[Reason]) -> str:
 def lines(claims: Claims) -> list[str]:
     """Return a line for each claim of claims.json and for each cell that was not measured."""
     return [
-        *(f"{decided(claim)}: {claim.statement}" for claim in claims.claims),
+        *map(line, claims.claims),
         *(f"not measured: {cell.cell}: {void_reasons(cell.reasons)}" for cell in claims.unmeasured),
     ]
+
+
+def line(claim: Claim) -> str:
+    """Return a claim behind its outcome, with what decided it."""
+    shown = figure(claim)
+    return f"{decided(claim)}: {claim.statement}{f' ({shown})' if shown else ''}"
 
 
 def decided(claim: Claim) -> str:

@@ -163,6 +163,10 @@ def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float
     """Return a stack; ``best``: the highest rate within the objective of a search or a curve."""
     if best is None:
         best = max((entry.cell.load.rate or 0.0 for entry in cells if _held(entry)), default=0.0)
+    measured = [cell for cell in cells if cell.purpose == "measure"]
+    if measured and not any(map(cell_outcome.valid, measured)):
+        # The answer has no rate either, whatever the curve shows.
+        best = 0.0
     return _Stack(cells, objective_ms, best)
 
 

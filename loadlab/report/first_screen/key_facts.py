@@ -44,6 +44,7 @@ def build(
     caveats: Mapping[str, str],
     certificate: str,
     variants: Mapping[str, str],
+    is_cause_named: bool = False,
 ) -> list[Facts]:
     """Return the lines; none where nothing was measured.
 
@@ -52,7 +53,8 @@ def build(
     before the cells, which then only show the noise. ``hosts``: their cores; empty where unknown.
     ``caveats``: what the hosts cannot promise, in a few words -> in a sentence. ``certificate``:
     what theirs says; empty without one. ``variants``: name of a variant, or the cell_id -> as the
-    user or the study names it.
+    user or the study names it. ``is_cause_named``: whether another sentence says what made
+    measurements void.
     """
     if not entries:
         return []
@@ -60,7 +62,7 @@ def build(
     # Beside others, they are few of the run's.
     shown = [entry.cell for entry in entries] if beside else cells
     measured, more = _measured([*entries, *closed_loops], shown, variants)
-    trust, causes = _trust(entries, cells, doubts)
+    trust, causes = _trust(entries, cells, doubts, is_cause_named)
     limit, details = ("Not known, as none of these measurements is valid.", ""), causes
     if any(cell_outcome.valid(entry.cell) for entry in entries):
         limit = _limits([*entries, *closed_loops], cells, variants)
@@ -87,10 +89,13 @@ def _sentences(texts: Iterable[str]) -> str:
 
 
 def _trust(
-    entries: Sequence[Entry], cells: Sequence[CellSummary], doubts: Iterable[str]
+    entries: Sequence[Entry],
+    cells: Sequence[CellSummary],
+    doubts: Iterable[str],
+    is_cause_named: bool,
 ) -> tuple[str, list[str]]:
     """Return in a sentence whether to trust the figures, with the doubts, and what made
-    measurements void, except where the answer says it."""
+    measurements void, except where another sentence says it."""
     own = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
     every = [rep for cell in judged(cells) for rep in cell.repetitions]
     valid = [rep for rep in every if rep.validity.valid]
@@ -102,7 +107,7 @@ def _trust(
         return f"No: {_valid(0, len(own))}.", beside
     counted = _valid(len(valid), len(every))
     void = [reason for rep in every for reason in rep.validity.reasons]
-    causes = [f"void: {words.together(void)}"] if void else []
+    causes = [f"void: {words.together(void)}"] if void and not is_cause_named else []
     named = ", ".join(doubts)
     verdict = "With care" if named or not all(own) else "Yes"
     if len(valid) < _MOST_VOID * len(every):
@@ -244,8 +249,9 @@ def _limits(
     differing = _differing(entries, variants)
     # Place -> the limit's name -> the stacks that have it.
     limited: dict[_Place, dict[str, list[str]]] = {}
-    # How busy the server's cores were.
+    # How busy the server's cores were, and in how many of how many repetitions it was the limit.
     busy: dict[tuple[_Place, str], list[float]] = {}
+    counts: dict[tuple[_Place, str], list[tuple[int, int]]] = {}
     for place, cell, limit in _judged([entry.cell for entry in entries], cells):
         if limit is not None:
             named = limits.subject(limit) if cell_outcome.valid(cell) else _INVALID
@@ -255,6 +261,7 @@ def _limits(
             )
             if named != _INVALID:
                 busy.setdefault((place, named), []).extend(_busy(limit))
+                counts.setdefault((place, named), []).append((limit.agree, limit.of))
     loops = any(_saturates(entry.cell.cell.load) for entry in entries)
     if loops and ("in the closed loops", False) not in limited:
         limited["in the closed loops", False] = {_WITHOUT["unknown"]: []}
@@ -273,7 +280,8 @@ def _limits(
                 named,
                 of,
                 [part for place in places for part in busy.get((place, named), [])],
-                loops,
+                [count for place in places for count in counts.get((place, named), [])],
+                shared=loops,
             )
             for named, of in own_limits
         ]
@@ -297,13 +305,23 @@ def _differing(entries: Sequence[Entry], variants: Mapping[str, str]) -> dict[st
     return differing
 
 
-def _limit(named: str, stacks: str, busy: Sequence[float], shared: bool) -> str:
-    """Return a limit with the stacks that have it and how busy the server's cores were, where
-    these are known; ``shared``: whether by several stacks."""
+def _limit(
+    named: str,
+    stacks: str,
+    busy: Sequence[float],
+    counts: Sequence[tuple[int, int]],
+    *,
+    shared: bool,
+) -> str:
+    """Return a limit with the stacks that have it, how busy the server's cores were where that is
+    known, and where it is not in all, in how many repetitions; ``shared``: whether the cores were
+    those of several stacks."""
     cores = "the server's cores " if named == _WITHOUT["none"] else ""
     if cores and shared:
         cores += "with all stacks "
-    inside = [stacks, f"{cores}{_between(busy)} busy" if busy else ""]
+    agree, of = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    some = f"in {agree} of {of} repetitions" if agree < of else ""
+    inside = [stacks, f"{cores}{_between(busy)} busy" if busy else "", some]
     shown = ", ".join(filter(None, inside))
     return f"{named} ({shown})" if shown else named
 

@@ -184,7 +184,11 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
         verified = f"{goodput} right answers/s"
         return Tile("rate held", formatting.asked(load), formatting.unit(load), verified)
     visits = " visits/s" if load.session else ""
-    remark = f"of {formatting.asked(load)}{visits} asked" if load.rate else "in a closed loop"
+    remark = (
+        f"of {formatting.asked(load)}{visits} asked"
+        if load.rate
+        else "correct answers, as fast as it can (closed loop)"
+    )
     return Tile("goodput", goodput, "requests/s", remark)
 
 

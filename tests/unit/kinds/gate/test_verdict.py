@@ -596,6 +596,16 @@ def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate(
     assert [line.split()[0] for line in lines] == ["workers=2", "workers=3"]
     tables = {head.name: head.rows for head in found.heads}
     assert "head1: no difference in 6 of 6 | head2: CPU" in words.after_block(9, tables)
+    servers = ("server=uwsgi,workers=4", "server=granian,threads=2,workers=4")
+    named = replace(
+        found,
+        base=replace(found.base, definition="server=gunicorn,workers=4"),
+        heads=[
+            replace(head, definition=definition)
+            for head, definition in zip(found.heads, servers, strict=True)
+        ],
+    )
+    assert list(words.definitions(named).values()) == ["Gunicorn", "uWSGI", "Granian, threads=2"]
 
 
 def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from loadlab.kinds.study import show as section
 from loadlab.kinds.study import study_files
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.model import Claims, Manifest, Study, StudySetup
-from loadlab.report.html import Table
+from loadlab.report.html import Headline, Table
 from loadlab.report.render import render
 from loadlab.run import catalog, documents
 from loadlab.run.run_dir import RunDir
@@ -150,7 +150,7 @@ def test_the_figure_of_one_metric_over_another_has_no_unit(tmp_path: Path) -> No
     assert "'fast: 1.00 (n=" in str(StudyKind().sections(run))
 
 
-def test_the_headline_has_the_figures_that_decided(tmp_path: Path) -> None:
+def test_the_answer_counts_claims_and_its_table_has_what_decided_them() -> None:
     """Each of fast is about twice slow, which the statements claim in several forms."""
     cells = {"fast": FAST, "slow": SLOW, "void": cell(90, valid=False)}
     twice = judge(statement(ratio=["fast", "slow"], at_least=1.5), cells)
@@ -159,19 +159,25 @@ def test_the_headline_has_the_figures_that_decided(tmp_path: Path) -> None:
         [statement(cell=name, at_least=10, at_most=1000) for name in ("fast", "slow")], cells
     )
     void = judge(statement(cell="void", at_least=50), cells)
-    few = section.headline(judged(twice, range_of, void))
-    assert (few.state, few.text) == (
-        "void",
-        "Study x, 3 claims: so: confirmed (1.96 times, interval 1.93 to 2.00, claimed at least "
-        "1.5); so: confirmed (goodput 52 to 102, claimed at least 10 and at most 1000); so: "
-        "inconclusive (no valid repetition of void).",
+    few = judged(twice, range_of, void)
+    assert section.headline(few) == Headline(
+        "void", "Study x: of 3 claims, 2 are confirmed and 1 is inconclusive.", anchor="claims"
     )
-    many = section.headline(judged(order, order, order, order))
-    assert many.text.startswith(
-        "Study x, 4 claims: 4 confirmed; for example: so: confirmed (fast / slow 1.96 times, "
-    )
-    least = section.headline(judged(twice, twice, twice, void))
-    assert (
-        least.text == "Study x, 4 claims: 3 confirmed, 1 inconclusive; so: inconclusive "
-        "(no valid repetition of void)."
-    )
+    rows = [
+        [cell.text for cell in row.cells] for row in builders.present(section.overview(few)).rows
+    ]
+    assert rows == [
+        ["so", "confirmed", "1.96 times, interval 1.93 to 2.00, claimed at least 1.5"],
+        ["so", "confirmed", "goodput 52 to 102, claimed at least 10 and at most 1000"],
+        ["so", "inconclusive", "no valid repetition of void"],
+    ]
+    # Of many, the worst.
+    many = builders.present(section.overview(judged(*[order] * 7, void)))
+    assert [row.cells[1].text for row in many.rows] == ["inconclusive", *["confirmed"] * 5]
+    assert many.rows[1].cells[2].text.startswith("fast / slow 1.96 times, ")
+    assert "6 of 8 claims" in many.caption
+    assert section.headline(judged(order, order)).text == "Study x: all 2 claims are confirmed."
+    # Of one claim, the answer has it.
+    assert section.overview(judged(void)) is None
+    alone = section.headline(judged(void))
+    assert alone.text == "Study x: inconclusive: so (no valid repetition of void)."
