@@ -105,8 +105,8 @@ def publication(
 
 
 def _text(document: Claims, outcomes: Sequence[str]) -> str:
-    """Return how many claims have which outcome; of one claim, the claim."""
-    subject = f"{document.kind.capitalize()} {document.name}"
+    """Return how many claims have which outcome, of a lesson after its statement; of one claim, the
+    claim."""
     counts = Counter(outcomes)
     counted = [
         f"{counts[name]} {'is' if counts[name] == 1 else 'are'} {name}"
@@ -114,11 +114,14 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
         if name in counts
     ]
     if len(outcomes) == 1:
-        text = f"{subject}: {words.line(document.claims[0])}."
+        judged = words.line(document.claims[0])
     elif len(counted) == 1:
-        text = f"{subject}: all {len(outcomes)} claims are {outcomes[0]}."
+        judged = f"all {len(outcomes)} claims are {outcomes[0]}"
     else:
-        text = f"{subject}: of {len(outcomes)} claims, {formatting.listed(counted)}."
+        judged = f"of {len(outcomes)} claims, {formatting.listed(counted)}"
+    if document.kind == "lesson":
+        judged = f"{document.description}. {formatting.sentence(judged)}"
+    text = f"{document.kind.capitalize()} {document.name}: {judged}."
     if document.unmeasured:
         cells = ", ".join(one_line(cell.cell) for cell in document.unmeasured)
         text += f" No valid repetition of {cells}."

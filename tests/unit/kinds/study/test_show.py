@@ -176,7 +176,11 @@ def test_the_answer_counts_claims_and_its_table_has_what_decided_them() -> None:
     assert [row.cells[1].text for row in many.rows] == ["inconclusive", *["confirmed"] * 5]
     assert many.rows[1].cells[2].text.startswith("fast / slow 1.96 times, ")
     assert "6 of 8 claims" in many.caption
-    assert section.headline(judged(order, order)).text == "Study x: all 2 claims are confirmed."
+    both = judged(order, order)
+    assert section.headline(both).text == "Study x: all 2 claims are confirmed."
+    lesson = replace(both, kind="lesson", description="fast is faster")
+    told = "Lesson x: fast is faster. All 2 claims are confirmed."
+    assert section.headline(lesson).text == told
     # Of one claim, the answer has it.
     assert section.overview(judged(void)) is None
     alone = section.headline(judged(void))
