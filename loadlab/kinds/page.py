@@ -34,6 +34,7 @@ from loadlab.report.sections.cell_figures import Baseline
 from loadlab.report.sections.cells_section import CellSection, Frame
 from loadlab.report.words import cost_words, disturbances, labels
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.results.comparisons import noise
 from loadlab.run import formatting
 from loadlab.run.documents import read_or_none
 from loadlab.run.errors import ResultError
@@ -48,6 +49,8 @@ _SHARED = (
 _UNTESTED = (
     "the lab's own accuracy on these hosts is not tested yet: playbooks/certify.yml tests it"
 )
+# More noise than this hides differences that one looks for.
+_LOUD = 0.1
 # More cells than this are folded, each behind its sentence.
 _OPEN_CELLS = 4
 # More repetitions than this are not all drawn over time, or the page would be too large.
@@ -121,17 +124,21 @@ class _Builder:
         self._drawn = sum(len(cell_outcome.valid(entry.cell)) for entry in self._measured)
 
     def _caveats(self) -> dict[str, str]:
-        """Return what the hosts cannot promise: a machine of their own, a certificate; in a few
-        words -> in a sentence."""
+        """Return what the hosts cannot promise: a machine of their own, little noise, a
+        certificate; in a few words -> in a sentence."""
         if self._manifest is None:
             return {}
+        floor = noise.largest(self._summary.noise_floor, "goodput") or 0.0
+        percent = formatting.percent(floor)
+        differed = f"a stack that was measured twice differed from itself by {percent} in goodput"
         shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
         reference = self._manifest.certificate
         # A certificate is of its hosts alone.
         is_certificate = self._run.certificate.exists()
         is_open = reference is None and not is_certificate
         caveats = {"shared hardware": _SHARED} if shared and not is_certificate else {}
-        return caveats | ({"accuracy not tested": _UNTESTED} if is_open else {})
+        loud = {f"noise of {percent}": differed} if floor > _LOUD else {}
+        return caveats | loud | ({"accuracy not tested": _UNTESTED} if is_open else {})
 
     def _hosts(self) -> str:
         """Return the cores of the hosts in a sentence; empty where they are not known."""

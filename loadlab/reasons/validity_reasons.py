@@ -323,7 +323,7 @@ VOID: ReasonTable = {
         "other programs used a core of the {host} for {value:part} of the load, limit "
         "{limit:part}. Counted are the seconds in which they used more than {second_max:two} "
         "cores: {worst:two} in the worst, {mean:percent} of its CPU on average",
-        "Stop what else runs on the host; with local hosts, on the controller",
+        "Stop other programs on the host; local hosts share the machine that runs the lab",
         meaning="Processes that are not the lab's used the cores of a host.",
         thresholds=(
             *("foreign_cpu_disturbing", "foreign_cpu_time_max"),

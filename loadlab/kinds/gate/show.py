@@ -29,7 +29,6 @@ _NOT_SURE = (
     "cause."
 )
 _LOW_RATE = "A request costs more CPU at a low rate than at saturation."
-_GOODPUT = "Goodput: correct answers a second, as fast as each can answer."
 _COLUMNS: Sequence[Column[VerdictRow]] = [
     Column("metric", lambda row: GATES[row.metric].label),
     Number("base", lambda row: quantities.with_unit(row.metric, row.base)),
@@ -75,7 +74,6 @@ def overview(verdict: Verdict) -> Table:
         "In brackets: the 95 % interval of the difference. Undecided: more blocks would tell.",
         *([_NOT_SURE] if any(row.reason.code == "looks_not_sure" for row in rows) else []),
         *([_LOW_RATE] if rated else []),
-        *([_GOODPUT] if "goodput" in {row.metric for row in rows} else []),
     ]
     return table(
         " ".join(caption),

@@ -149,9 +149,16 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
 
 
 def _named(row: VerdictRow) -> str:
-    """Return a metric with its difference, where one is decided: memory (+7.2 %)."""
+    """Return a metric with its difference, where one is decided: memory (+7.2 %); goodput with
+    both values: (2,438 against 1,479 correct answers/s, +65 %)."""
     label = GATES[row.metric].label
-    return f"{label} ({_difference(row)})" if row.answer in _DECIDED else label
+    if row.answer not in _DECIDED:
+        return label
+    values = ""
+    if row.metric == "goodput" and row.head is not None and row.base is not None:
+        head, base = map(formatting.rate, (row.head, row.base))
+        values = f"{head} against {base} correct answers/s, "
+    return f"{label} ({values}{_difference(row)})"
 
 
 def _size(row: VerdictRow) -> float:

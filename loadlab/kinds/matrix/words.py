@@ -114,7 +114,7 @@ def sentence(verdict: MatrixVerdict) -> str:
         f"{_gain(lead)} {reference} ({title(rows[lead.name])})"
         for reference, lead in (
             ("its server's own default", verdict.over_own_default),
-            ("the rule of 2 x cores + 1 workers", verdict.over_rule),
+            ("the usual rule of 2 x cores + 1 workers", verdict.over_rule),
         )
         if lead is not None
     )
@@ -164,7 +164,10 @@ def is_open(verdict: MatrixVerdict) -> bool:
 
 
 def _gain(lead: MatrixLead) -> str:
-    """Return a lead before what it is over: +54 % (49 to 58 %) over, 2.1 times (2.0 to 2.2)."""
+    """Return a lead before what it is over: +54 % (49 to 58 %) over, 2.1 times (2.0 to 2.2); one
+    that may be none by its interval."""
+    if lead.low is not None and lead.high is not None and lead.low < 0 < lead.high:
+        return f"anywhere from {formatting.span(lead.low, lead.high)} over"
     shown = formatting.difference(lead)
     return shown if formatting.is_factor(lead.value) else f"{shown} over"
 

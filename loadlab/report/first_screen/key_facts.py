@@ -18,8 +18,8 @@ _NAMED = 3
 _CLOSED = "as fast as each can answer (closed loop)"
 # Purpose of cells beside the asked ones -> the sentence on them.
 _BESIDE = {
-    "aa_control": "one of them was measured twice in each block, to see the noise",
-    "saturation": "a closed loop before them showed which rate they can take",
+    "aa_control": "one of them was measured twice each time, to see the noise",
+    "saturation": "a closed loop before them chose the rate",
 }
 # Pace of a load, or which load it is; and whether it is a pace.
 _Place: TypeAlias = tuple[str, bool]
@@ -99,6 +99,8 @@ def _trust(
     own = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
     every = [rep for cell in judged(cells) for rep in cell.repetitions]
     valid = [rep for rep in every if rep.validity.valid]
+    if not valid:
+        return f"No: {_valid(0, len(every))}.", []
     if not any(own):
         ids = {entry.cell.cell_id for entry in entries}
         others = [cell for cell in judged(cells) if cell.cell_id not in ids]
@@ -149,7 +151,6 @@ def _measured(
             else []
         ),
         *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
-        *([f"one after the other {_CLOSED}"] if any(map(_saturates, loads)) else []),
     ]
     more = [", ".join(parts) + (f"; then {formatting.listed(beside)}" if beside else "")]
     purposes = {cell.purpose for cell in cells}
@@ -171,7 +172,10 @@ def _paced(load: Load) -> str:
     else:
         words = [_CLOSED if load.mode == "closed" else formatting.asked(load), *words]
     text = ", ".join(words)
-    return f"{text} to each, all at the same time" if load.lanes and load.rate else text
+    if load.lanes and load.rate:
+        text += " to each, all at the same time"
+        text += f"; then one after the other {_CLOSED}" if _saturates(load) else ""
+    return text
 
 
 def _is_ramp(load: Load) -> bool:

@@ -87,7 +87,11 @@ def verdicts(curve: CurveSummary, rate: float | None) -> list[bool]:
 def met(curve: CurveSummary) -> list[str]:
     """Return in how many measurements the highest rate met the objective; none where in all."""
     judged = verdicts(curve, curve.within)
-    return [] if all(judged) else [f"in {sum(judged)} of {len(judged)} measurements"]
+    return (
+        []
+        if all(judged)
+        else [f"in {sum(judged)} of {len(judged)} measurements, missed in the rest"]
+    )
 
 
 def is_open_above(curve: CurveSummary) -> bool:

@@ -81,23 +81,19 @@ def certificate(reference: CertificateReference | None) -> str:
             "hosts like these have no certificate (ansible-playbook playbooks/certify.yml makes "
             "one in about ten minutes)"
         )
-    count = formatting.plural(reference.tests, "test")
     untrue = [name for name in reference.failed if name not in reference.void]
-    parts = [f", {reference.tests - len(reference.failed)} passed"] if reference.failed else []
-    parts += [
-        f", {len(names)} {word}" + (f": {', '.join(names)}" if len(names) <= _NAMED else "")
-        for names, word in ((untrue, "failed"), (reference.void, "without a valid measurement"))
-        if names
-    ]
+    passed = reference.tests - len(reference.failed)
+    tests = formatting.plural(reference.tests, "test")
+    right = f"right in {'all' if passed == reference.tests else f'{passed} of'} {tests}"
+    wrong = f" and wrong in {', '.join(untrue) or 'none'}" if reference.failed else ""
+    void = len(reference.void)
+    without = f"; {void} {'has' if void == 1 else 'have'} no valid measurement" if void else ""
     finished = formatting.minute(reference.finished)
     return (
-        f"certificate of {finished} (run {reference.run_id}): {count}"
-        f"{''.join(parts) or ', all passed'}"
+        f"certificate of {finished} (run {reference.run_id}): with known faults the lab was {right}"
+        f"{wrong}{without}"
     )
 
-
-# More tests than this are counted, not named.
-_NAMED = 3
 
 # A property of the hosts, such as their kernel: its name, and what shows it.
 Property: TypeAlias = tuple[str, Callable[[ManifestHost], str]]

@@ -16,6 +16,7 @@ from loadlab.kinds import page as report
 from loadlab.model import (
     Calibration,
     CellSummary,
+    CertificateReference,
     Difference,
     Disturbance,
     GeneratorProgram,
@@ -26,7 +27,17 @@ from loadlab.model import (
 )
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.report.first_screen import first_results as results_table
-from loadlab.report.html import Figure, Fold, Heading, Headline, Results, Section, Table, Text
+from loadlab.report.html import (
+    Facts,
+    Figure,
+    Fold,
+    Heading,
+    Headline,
+    Results,
+    Section,
+    Table,
+    Text,
+)
 from loadlab.report.render import render
 from loadlab.report.sections import (
     calibration_section,
@@ -368,6 +379,28 @@ def test_the_generators_executable_stands_beside_the_hosts(run: Path) -> None:
     documents.write(run / "manifest.json", documents.encode(document))
     text = page(run)
     assert f"wrk 4.0.0, revision 12 of its snap, SHA-256 {'a' * 64}" in text
+
+
+def test_trust_names_noise_and_what_the_certificate_says(run: Path) -> None:
+    found = summarize(run)
+    (first, *_) = found.cells
+    floor = builders.noise_floor("goodput", first.cell_id, "control", 0.17)
+    documents.write(run / "summary.json", documents.encode(replace(found, noise_floor=[floor])))
+    reference = CertificateReference(
+        run_id="certified", finished="2026-11-29T10:44:00Z", tests=21, failed=["a", "b"], void=["a"]
+    )
+    manifest = documents.read(run / "manifest.json", Manifest)
+    documents.write(
+        run / "manifest.json", documents.encode(replace(manifest, certificate=reference))
+    )
+    (facts,) = (block for block in blocks.find(Facts, *report.build(run).answer) if block.details)
+    assert ", noise of 17 %): " in facts.facts["Trust"]
+    details = facts.details["Trust"]
+    assert "A stack that was measured twice differed from itself by 17 % in goodput." in details
+    assert details.endswith(
+        "with known faults the lab was right in 19 of 21 tests and wrong in b; 1 has no valid "
+        "measurement."
+    )
 
 
 def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:

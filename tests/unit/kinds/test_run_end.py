@@ -84,8 +84,8 @@ def test_what_made_results_few_is_told_before_the_next_commands_and_on_the_page(
     documents.write(run.path / "summary.json", documents.encode(summary))
     told = (
         "9 of 12 measurements are void, all because programs that are not the lab's took 35 % of "
-        "the server's CPU (foreign_cpu). Stop what else runs on the host; with local hosts, on the "
-        "controller. Run again in a quieter hour."
+        "the server's CPU (foreign_cpu). Stop other programs on the host; local hosts share the "
+        "machine that runs the lab. Run again in a quieter hour."
     )
     before, following, _ = run_end.lines(run.path, [])[-3:]
     assert (before, following[:6]) == (told, "Next: ")

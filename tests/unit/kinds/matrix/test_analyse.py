@@ -76,7 +76,10 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
     assert re.match(rf"{re.escape(taken)}candidates: goodput \d+/s, 2\.", sentence)
     assert " times (" in sentence
     assert ") its server's own default (Gunicorn sync, 1 worker), +" in sentence
-    assert " %) over the rule of 2 x cores + 1 workers (Gunicorn gthread, 3 workers)." in sentence
+    assert (
+        " %) over the usual rule of 2 x cores + 1 workers (Gunicorn gthread, 3 workers)."
+        in sentence
+    )
 
 
 def test_where_no_candidate_is_slower_none_is_said_to_have_won() -> None:
