@@ -199,7 +199,8 @@ def _of_one(host: HostDescription) -> list[str]:
             f"CPU governor {listed} of {sum(governors.values())} processors: one that has slowed "
             f"down answers late. Give -e tuning=production, which sets {STEADY_GOVERNOR}."
         )
-    deep = {name: us for name, us in (hardware.idle_states_us or {}).items() if us > SLOW_WAKE_US}
+    states = {} if hardware.kept_awake else hardware.idle_states_us or {}
+    deep = {name: us for name, us in states.items() if us > SLOW_WAKE_US}
     if deep:
         listed = ", ".join(f"{name} ({us} µs)" for name, us in deep.items())
         lines.append(

@@ -130,7 +130,10 @@ class _Builder:
             return {}
         floor = noise.largest(self._summary.noise_floor, "goodput") or 0.0
         percent = formatting.percent(floor)
-        differed = f"a stack that was measured twice differed from itself by {percent} in goodput"
+        differed = (
+            "by the noise floor, a stack that was measured twice may differ from itself by up to "
+            f"{percent} in goodput"
+        )
         shared = any(host.virtualisation != "none" for host in self._manifest.hosts.values())
         reference = self._manifest.certificate
         # A certificate is of its hosts alone.
@@ -224,7 +227,8 @@ class _Builder:
                 caveats=self._caveats(),
                 certificate=self._certificate(),
                 variants=self._kind.variants(self._run),
-                is_cause_named=disturbed is not None and disturbed.outside > 0,
+                is_cause_named=is_named
+                or (disturbed is not None and 0 < disturbed.outside == disturbed.void),
             ),
             *([Fold(summary, folded)] if folded else []),
         ]

@@ -190,7 +190,7 @@ def test_a_recorded_virtual_machine_does_not_sleep(whole: str) -> None:
         assert host.hardware.kept_awake is can_poll
     if can_poll:
         recorder = "/usr/local/lib/loadlab/record-host.sh"
-        settings = "DIR=/run/test-awake SUFFIX= UNITS= SESSION= DATABASE="
+        settings = "DIR=$(mktemp -d) SUFFIX= UNITS= SESSION= DATABASE="
         latency_us = f"od -An -td4 {device}"
         recorded = ssh(
             SERVER, f"{settings} timeout 3 {recorder} & sleep 1; {latency_us}; wait; {latency_us}"

@@ -72,14 +72,12 @@ def _withheld(figures: Sequence[str]) -> str:
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:
-    count = plural(len(tests), "test")
-    if len(tests) > _NAMED:
-        # The line on trust has the causes.
-        return f"{count} have no valid measurement."
     causes = study_words.void_reasons(reason for test in tests for reason in test.reasons)
     because = f": {causes}" if causes else ""
+    count = plural(len(tests), "test")
+    subject = count if len(tests) > _NAMED else f"{count} ({listed([own.name for own in tests])})"
     verb = "has" if len(tests) == 1 else "have"
-    return f"{count} ({listed([own.name for own in tests])}) {verb} no valid measurement{because}."
+    return f"{subject} {verb} no valid measurement{because}."
 
 
 def expected(test: CertifiedTest) -> str:

@@ -65,7 +65,7 @@ def overview(verdict: Verdict) -> Table:
     def column(head: HeadVerdict) -> Column[str]:
         return Number(names[head.name], lambda metric: _against_base(_row(head, metric)))
 
-    same = ", ".join(words.shared(verdict))
+    same = ", ".join(map(words.option_words, words.shared(verdict)))
     rows = [row for head in verdict.heads for row in head.rows]
     rated = verdict.cell is not None and verdict.cell.load.rate is not None
     caption = [

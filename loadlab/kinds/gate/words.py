@@ -196,12 +196,13 @@ def definitions(verdict: Verdict) -> dict[str, str]:
     without folders where that is enough. A server has its name: uWSGI for server=uwsgi."""
     same = shared(verdict)
     return {
-        name: ", ".join(_option_words(part) for part in text.split(",") if part not in same)
+        name: ", ".join(option_words(part) for part in text.split(",") if part not in same)
         for name, text in _given(verdict).items()
     }
 
 
-def _option_words(option: str) -> str:
+def option_words(option: str) -> str:
+    """Return an option as it was given; a server by its name."""
     key, _, value = option.partition("=")
     return labels.server_name(value) if key == "server" else option
 

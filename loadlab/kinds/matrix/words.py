@@ -167,7 +167,8 @@ def _gain(lead: MatrixLead) -> str:
     """Return a lead before what it is over: +54 % (49 to 58 %) over, 2.1 times (2.0 to 2.2); one
     that may be none by its interval."""
     if lead.low is not None and lead.high is not None and lead.low < 0 < lead.high:
-        return f"anywhere from {formatting.span(lead.low, lead.high)} over"
+        low, high = formatting.percent(-lead.low), formatting.percent(lead.high)
+        return f"between {low} below and {high} above"
     shown = formatting.difference(lead)
     return shown if formatting.is_factor(lead.value) else f"{shown} over"
 

@@ -91,4 +91,6 @@ class StudyKind(Kind):
 
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         document = documents.read_or_none(run.claims, Claims)
-        return [*headlines, *(words.lines(document) if document else [])]
+        # The answer has a single claim.
+        lines = words.lines(document) if document and len(document.claims) != 1 else []
+        return [*headlines, *lines]

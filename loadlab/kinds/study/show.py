@@ -46,6 +46,12 @@ STATES = {"confirmed": "held", "refuted": "missed", "inconclusive": "void"}
 # A program's name in studies -> its package on the hosts.
 _PACKAGES = {"python": "python3", "uwsgi": "uwsgi-core"}
 NOT_RECORDED = "not recorded"
+# What confirms a claim: a lesson measures once, and has large effects.
+_CONFIRMED = {
+    "lesson": "A claim is confirmed where its medians are within its bounds.",
+    "study": "A claim is confirmed where all of its intervals are within its bounds, and further "
+    "from them than the noise.",
+}
 # Of more claims than this, the first screen has those with the worst outcome.
 _MOST = 6
 
@@ -64,7 +70,7 @@ def overview(document: Claims) -> Table | None:
     if len(every) == 1:
         return None
     shown = every
-    caption = "A claim is confirmed where every measured figure is within its bounds."
+    caption = _CONFIRMED["lesson" if document.kind == "lesson" else "study"]
     if len(every) > _MOST:
         shown = sorted(every, key=lambda claim: OUTCOMES.index(claim.outcome))[:_MOST]
         caption += f" {_MOST} of {len(every)} claims, the worst outcomes first; all are below."
@@ -105,8 +111,8 @@ def publication(
 
 
 def _text(document: Claims, outcomes: Sequence[str]) -> str:
-    """Return how many claims have which outcome, of a lesson after its statement; of one claim, the
-    claim."""
+    """Return how many claims have which outcome, of a confirmed lesson after its statement; of one
+    claim, the claim."""
     counts = Counter(outcomes)
     counted = [
         f"{counts[name]} {'is' if counts[name] == 1 else 'are'} {name}"
@@ -116,10 +122,11 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
     if len(outcomes) == 1:
         judged = words.line(document.claims[0])
     elif len(counted) == 1:
-        judged = f"all {len(outcomes)} claims are {outcomes[0]}"
+        every = "both" if len(outcomes) == 2 else f"all {len(outcomes)}"
+        judged = f"{every} claims are {outcomes[0]}"
     else:
         judged = f"of {len(outcomes)} claims, {formatting.listed(counted)}"
-    if document.kind == "lesson":
+    if document.kind == "lesson" and counts["confirmed"] == len(outcomes):
         judged = f"{document.description}. {formatting.sentence(judged)}"
     text = f"{document.kind.capitalize()} {document.name}: {judged}."
     if document.unmeasured:
@@ -162,7 +169,7 @@ def _median(part: ClaimPart, figure: ClaimFigure) -> str:
 
 _OUTCOME: Sequence[Column[Claim]] = [
     Column("claim", lambda claim: claim.statement),
-    Column("outcome", lambda claim: TableCell(words.decided(claim), css=STATES[claim.outcome])),
+    Column("outcome", lambda claim: TableCell(claim.outcome, css=STATES[claim.outcome])),
     Column("measured", words.figure),
 ]
 _CLAIM: Sequence[Column[ClaimPart]] = [

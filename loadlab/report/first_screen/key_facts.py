@@ -99,17 +99,17 @@ def _trust(
     own = [rep.validity.valid for entry in entries for rep in entry.cell.repetitions]
     every = [rep for cell in judged(cells) for rep in cell.repetitions]
     valid = [rep for rep in every if rep.validity.valid]
+    void = [reason for rep in every for reason in rep.validity.reasons]
+    causes = [f"void: {words.together(void)}"] if void and not is_cause_named else []
     if not valid:
-        return f"No: {_valid(0, len(every))}.", []
+        return f"No: {_valid(0, len(every))}.", causes
     if not any(own):
         ids = {entry.cell.cell_id for entry in entries}
         others = [cell for cell in judged(cells) if cell.cell_id not in ids]
         number = sum(len(cell.repetitions) for cell in others)
         beside = [f"of what was measured beside it, {_valid(len(valid), number)}"] * bool(others)
-        return f"No: {_valid(0, len(own))}.", beside
+        return f"No: {_valid(0, len(own))}.", [*causes, *beside]
     counted = _valid(len(valid), len(every))
-    void = [reason for rep in every for reason in rep.validity.reasons]
-    causes = [f"void: {words.together(void)}"] if void and not is_cause_named else []
     named = ", ".join(doubts)
     verdict = "With care" if named or not all(own) else "Yes"
     if len(valid) < _MOST_VOID * len(every):

@@ -311,6 +311,6 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
     worst = max(own, key=lambda floor_row: floor_row.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     own_cell = worst.cell_id == entry.cell.cell_id
-    same = "the same stack" if own_cell else "another stack of this run"
+    same = "the same stack and load" if own_cell else "another stack or load"
     remark = f"of {worst.metric}: {same}, measured twice, differed by this much"
     return Tile("noise floor", shown, "", remark)

@@ -6,6 +6,7 @@
 PATH=$PATH:/usr/sbin:/sbin
 SYS=/sys
 PROC=/proc
+DEV=/dev
 say() { [ -z "$2" ] || printf '%s\t%s\n' "$1" "$2"; }
 of() { cat "$1" 2>/dev/null; }
 with_address() { ip -o address show to "${1:-0.0.0.0}" 2>/dev/null | awk '{ print $2; exit }'; }
@@ -70,11 +71,12 @@ for state in "$SYS"/devices/system/cpu/cpu*/cpuidle/state*; do
         printf 'idle\t%s %s %s\n' "$us" "$off" "$name"
     fi
 done | sort -u
-# Whether record-host.sh keeps the cores awake while it records: those of a virtual machine that can poll.
-latency=/dev/cpu_dma_latency
-if [ "$(of "$SYS/devices/system/cpu/cpu0/cpuidle/state0/name")" = POLL ] && [ -c $latency ] &&
-    systemd-detect-virt --quiet --vm && (exec 5>$latency) 2>/dev/null; then
-    say kept_awake yes
+# Whether record-host.sh can keep the cores awake: those of a virtual machine that can poll. Tries it and reads it back.
+latency=$DEV/cpu_dma_latency
+if [ "$(of "$SYS/devices/system/cpu/cpu0/cpuidle/state0/name")" = POLL ] && [ -e "$latency" ] &&
+    systemd-detect-virt --quiet --vm; then
+    us=$({ exec 5>"$latency" && printf '\0\0\0\0' >&5 && od -An -td4 "$latency" | tr -d ' '; } 2>/dev/null)
+    [ "$us" != 0 ] || say kept_awake yes
 fi
 for file in "$SYS"/devices/system/node/node*/cpulist; do say node "$(of "$file")"; done
 say numa_balancing "$(of "$PROC/sys/kernel/numa_balancing")"

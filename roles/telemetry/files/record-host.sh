@@ -1,6 +1,6 @@
 #!/bin/bash
 # Records the use of a host's cores, link and processes, and on a server the accept queues of its services and a
-# database's counters. Runs detached as its own service, until it is stopped or times out. Uses bash, which reads the
+# database's counters. Keeps the cores of a virtual machine awake meanwhile. Runs detached as its own service, until it is stopped or times out. Uses bash, which reads the
 # clock, counters and lists of processes without starting a process.
 #
 # Environment: DIR (directory for the files), SUFFIX (of their names; empty on a server), UNITS (name=unit, separated
@@ -162,8 +162,11 @@ read_each_second() {
 }
 
 # A virtual machine gives an idle core back to the hypervisor, and gets it again late. As long as this file is open, idle
-# cores poll instead (PM QoS). hardware.sh says where. Machines that are not virtual keep the idle states of their tuning.
-if [ -c /dev/cpu_dma_latency ] && systemd-detect-virt --quiet --vm && { exec 5>/dev/cpu_dma_latency; } 2>/dev/null; then
+# cores poll instead (PM QoS), where hardware.sh says kept_awake. Machines that are not virtual keep the idle states of
+# their tuning.
+latency=/dev/cpu_dma_latency
+if grep -qsx POLL /sys/devices/system/cpu/cpu0/cpuidle/state0/name && [ -c $latency ] &&
+    systemd-detect-virt --quiet --vm && { exec 5>$latency; } 2>/dev/null; then
     printf '\0\0\0\0' >&5
 fi
 

@@ -293,6 +293,7 @@ def look(root: Path, **programs: str) -> Hardware:
     stand_ins.put(root / "bin", there)
     text = CARDS.read_text() + SCRIPT.read_text()
     for was, is_now in (("SYS=/sys", f"SYS={root}/sys"), ("PROC=/proc", f"PROC={root}/sys"),
+                        ("DEV=/dev", f"DEV={root}/sys/dev"),
                         ("PATH=$PATH", f"PATH={root}/bin:$PATH")):  # fmt: skip
         assert was in text
         text = text.replace(was, is_now)
@@ -359,6 +360,24 @@ table inet filter { # handle 1
 	}
 }
 E"""
+
+
+@pytest.mark.parametrize(
+    ("device", "virtual", "kept_awake"),
+    [
+        ({"dev/cpu_dma_latency": ""}, "exit 0", True),
+        ({"dev/cpu_dma_latency": ""}, "exit 1", False),
+        ({}, "exit 0", False),
+    ],
+)
+def test_a_virtual_machine_that_can_poll_is_kept_awake(
+    tmp_path: Path, device: dict[str, str], virtual: str, kept_awake: bool
+) -> None:
+    machine(tmp_path, {**FILES, **device}, {})
+    described = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt=virtual)
+    assert described.kept_awake is kept_awake
+    warnings = hardware.warnings({"server": replace(host(""), hardware=described)})
+    assert any("idle states C2" in line for line in warnings) is not kept_awake
 
 
 def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:

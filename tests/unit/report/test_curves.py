@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from loadlab.kinds import page as report
 from loadlab.model import CurveSummary, Result, Summary
-from loadlab.report.first_screen import tiles
+from loadlab.report.first_screen import figure, tiles
 from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import Figure, Headline, Results, Table, Text
 from loadlab.report.sections import curves_section
@@ -65,6 +65,25 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(page: re
         "rate of the curve measured once, a missed one twice, 5 s). Not judged: 620 requests/s (1 "
         "void: steal).",
     ]
+
+
+def test_without_a_valid_measurement_no_rate_is_marked_as_the_best(run: Path) -> None:
+    measured = summary(run)
+    steal = runs.voided(builders.result()).validity
+    cells = [
+        replace(cell, repetitions=[replace(rep, validity=steal) for rep in cell.repetitions])
+        if cell.purpose == "measure"
+        else cell
+        for cell in measured.cells
+    ]
+    void = replace(measured, cells=cells)
+    (curve,) = void.curves
+    unmet = replace(void, curves=[replace(curve, within=None)])
+    shown = [labels.entries([cell], {}) for cell in cells if cell.purpose == "measure"]
+    assert figure.build(void, {}, *shown) == figure.build(unmet, {}, *shown)
+    valid = labels.entries([cell for cell in measured.cells if cell.purpose == "measure"], {})
+    met = replace(unmet, cells=measured.cells)
+    assert figure.build(measured, {}, valid) != figure.build(met, {}, valid)
 
 
 def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:

@@ -10,6 +10,7 @@ from loadlab.kinds import page as report
 from loadlab.model import (
     Arrivals,
     CellLimit,
+    LaneTurns,
     PercentileInterval,
     Reason,
     ResponseTime,
@@ -146,12 +147,14 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
                      facts={"busy": 0.4, "rate": 500.0, "failed": 0}),
         agree=1, of=1, ruled_out=[], unrecorded=[], mean_us=None, account=[],
     )  # fmt: skip
-    full = replace(own, limit=Reason(code="cores_busy", value=0.99, limit=0.9, facts={"cores": 2}))
+    busy = Reason(code="cores_busy", value=0.99, limit=0.9, facts={"cores": 2})
+    full = replace(own, limit=busy, of=2)
     loop = replace(cell, cell_id="loop", base=cell.cell_id, purpose="closed_loop", limit=full)
     both = replace(summary, cells=[replace(cell, limit=own), loop])
     (board,) = tiles.build(both, entries(both), {})
     assert board.limit.startswith("Nothing was at its limit: ")
-    assert " In a closed loop, limited by the server's 2 cores: 99 % busy. Next: " in board.limit
+    saturated = " In a closed loop, limited by the server's 2 cores: 99 % busy (1 of 2 repetitions)"
+    assert f"{saturated}. Next: " in board.limit
     load = replace(loop.cell.load, mode="closed", rate=None)
     loop = replace(loop, cell=replace(loop.cell, load=load))
     (constant, *loops) = labels.entries([both.cells[0], loop], {})
@@ -172,7 +175,7 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
         "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s and as fast as each can "
         "answer (closed loop).",
         "Trust": "With care (few measurements, a shared machine): all 3 measurements are valid.",
-        "Limit": "In a closed loop: the server's 2 cores (99 % busy).",
+        "Limit": "In a closed loop: the server's 2 cores (99 % busy, in 1 of 2 repetitions).",
     }
     assert lines.details == {
         "Measured": "64 connections, 5 s, once each (2 measurements); then 1 rate for a curve "
@@ -180,6 +183,23 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
         "Trust": "What was measured fewer than 3 times has no interval. They share a machine.",
         "Limit": "At 1,000/s nothing was at its limit (the server's cores 40 % busy).",
     }
+
+
+def test_the_line_on_lanes_has_their_closed_loops(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path, 2, 1, 5)
+    lanes = LaneTurns(closed_s=2)
+    cells = [
+        replace(cell, cell=replace(cell.cell, load=replace(cell.cell.load, lanes=lanes)))
+        for cell in summary.cells
+    ]
+    (lines,) = key_facts.build(
+        entries(replace(summary, cells=cells)), [], cells, question="", beside="", hosts="",
+        caveats={}, certificate="", variants={},
+    )  # fmt: skip
+    assert lines.facts["Measured"].endswith(
+        "requests/s to each, all at the same time; then one after the other as fast as each can "
+        "answer (closed loop)."
+    )
 
 
 def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:
@@ -256,10 +276,10 @@ def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: P
     )  # fmt: skip
     some = replace(some, cells=[replace(cell, limit=full) for cell in some.cells])
 
-    def lines(summary: Summary, shown: list[Entry]) -> Facts:
+    def lines(summary: Summary, shown: list[Entry], is_cause_named: bool = False) -> Facts:
         (facts,) = key_facts.build(
             shown, [], summary.cells, question="", beside="", hosts="", caveats={},
-            certificate="", variants={},
+            certificate="", variants={}, is_cause_named=is_cause_named,
         )  # fmt: skip
         return facts
 
@@ -275,7 +295,10 @@ def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: P
     shown = [entry for entry in entries(some) if not cell_outcome.valid(entry.cell)]
     void = lines(some, shown)
     assert void.facts["Trust"] == "No: none of the 2 measurements is valid."
-    assert void.details["Trust"] == "Of what was measured beside it, 1 of 1 measurement is valid."
+    cause = "Void: another machine took 5.0 % of the CPU. "
+    beside = "Of what was measured beside it, 1 of 1 measurement is valid."
+    assert void.details["Trust"] == cause + beside
+    assert lines(some, shown, is_cause_named=True).details["Trust"] == beside
     assert void.facts["Limit"] == "Not known, as none of these measurements is valid."
 
 

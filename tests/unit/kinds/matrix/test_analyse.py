@@ -80,6 +80,9 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
         " %) over the usual rule of 2 x cores + 1 workers (Gunicorn gthread, 3 workers)."
         in sentence
     )
+    near = replace(found, over_rule=replace(rule, value=0.02, low=-0.05, high=0.12))
+    unsure = ", between 5.0 % below and 12 % above the usual rule of 2 x cores + 1 workers ("
+    assert unsure in matrix_words.sentence(near)
 
 
 def test_where_no_candidate_is_slower_none_is_said_to_have_won() -> None:

@@ -177,10 +177,13 @@ def test_the_answer_counts_claims_and_its_table_has_what_decided_them() -> None:
     assert many.rows[1].cells[2].text.startswith("fast / slow 1.96 times, ")
     assert "6 of 8 claims" in many.caption
     both = judged(order, order)
-    assert section.headline(both).text == "Study x: all 2 claims are confirmed."
+    assert section.headline(both).text == "Study x: both claims are confirmed."
     lesson = replace(both, kind="lesson", description="fast is faster")
-    told = "Lesson x: fast is faster. All 2 claims are confirmed."
-    assert section.headline(lesson).text == told
+    statement_first = "Lesson x: fast is faster. Both claims are confirmed."
+    assert section.headline(lesson).text == statement_first
+    # What was not shown is not said.
+    mixed = replace(few, kind="lesson", description="fast is faster")
+    assert section.headline(mixed).text.startswith("Lesson x: of 3 claims, ")
     # Of one claim, the answer has it.
     assert section.overview(judged(void)) is None
     alone = section.headline(judged(void))
