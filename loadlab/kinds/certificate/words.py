@@ -59,8 +59,8 @@ def beside(certificate: Certificate) -> str:
     others = len(certificate.tests) - tests
     more = f", and {others} more with other generators" if others else ""
     return (
-        f"{plural(tests, 'test')} with a delay, an error or a load of known size{more}; and to see "
-        "the noise, "
+        f"the lab itself, in {plural(tests, 'test')} with a delay, an error or a load of known "
+        f"size{more}; and to see the noise, "
     )
 
 

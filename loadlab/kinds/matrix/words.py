@@ -110,14 +110,22 @@ def sentence(verdict: MatrixVerdict) -> str:
     rows = {row.name: row for row in verdict.candidates}
     if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement with right answers."
+    leads = {
+        "its server's own default": verdict.over_own_default,
+        "the usual rule of 2 x cores + 1 workers": verdict.over_rule,
+    }
+    compared = [(reference, lead) for reference, lead in leads.items() if lead is not None]
     gains = ", ".join(
         f"{_gain(lead)} {reference} ({title(rows[lead.name])})"
-        for reference, lead in (
-            ("its server's own default", verdict.over_own_default),
-            ("the usual rule of 2 x cores + 1 workers", verdict.over_rule),
-        )
-        if lead is not None
+        for reference, lead in compared
+        if not _may_be_none(lead)
     )
+    unsure = [
+        f"{reference} ({title(rows[lead.name])}: {formatting.span(lead.low, lead.high)})"
+        for reference, lead in compared
+        if _may_be_none(lead)
+    ]
+    maybe = [f"It may be slower or faster than {formatting.listed(unsure)}."] if unsure else []
     best = f"the best of {plural(len(rows), 'candidate')}"
     is_best = verdict.chosen == verdict.best
     taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
@@ -127,11 +135,10 @@ def sentence(verdict: MatrixVerdict) -> str:
     near = sum(standing(lead) != "slower" for lead in verdict.leads)
     if is_open(verdict):
         taken = title(rows[verdict.chosen])
-        return (
-            f"Undecided: none of the {len(rows)} candidates is certainly the best. For now take "
-            f"{taken}: {figures}."
-        )
-    sentences = [f"Take {taken}: {figures}."]
+        undecided = f"Undecided: none of the {len(rows)} candidates is certainly the best."
+        because = "the best so far" if is_best else "the smallest of those as good within the noise"
+        return " ".join([f"{undecided} For now take {taken}, {because}: {figures}.", *maybe])
+    sentences = [f"Take {taken}: {figures}.", *maybe]
     if not is_best:
         sentences.append(f"{formatting.sentence(best)}: {title(rows[verdict.best])}.")
     if near:
@@ -163,12 +170,13 @@ def is_open(verdict: MatrixVerdict) -> bool:
     return bool(verdict.leads) and all(standing(lead) != "slower" for lead in verdict.leads)
 
 
+def _may_be_none(lead: MatrixLead) -> bool:
+    """Return whether the interval of a lead includes 0."""
+    return lead.low is not None and lead.high is not None and lead.low <= 0 <= lead.high
+
+
 def _gain(lead: MatrixLead) -> str:
-    """Return a lead before what it is over: +54 % (49 to 58 %) over, 2.1 times (2.0 to 2.2); one
-    that may be none by its interval."""
-    if lead.low is not None and lead.high is not None and lead.low < 0 < lead.high:
-        low, high = formatting.percent(-lead.low), formatting.percent(lead.high)
-        return f"between {low} below and {high} above"
+    """Return a lead before what it is over: +54 % (49 to 58 %) over, 2.1 times (2.0 to 2.2)."""
     shown = formatting.difference(lead)
     return shown if formatting.is_factor(lead.value) else f"{shown} over"
 

@@ -95,8 +95,10 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
         "The lab reported the truth in 0 of 1 test. It was wrong in stall. "
         "The p99 latency of stall is not shown, as the generator's own delay was too large a part."
     )
-    measured = "1 test with a delay, an error or a load of known size; and to see the noise, "
-    assert words.beside(certificate) == measured
+    assert words.beside(certificate) == (
+        "the lab itself, in 1 test with a delay, an error or a load of known size; and to see the "
+        "noise, "
+    )
 
 
 def test_a_figure_without_a_log_fails_and_has_no_true_value() -> None:

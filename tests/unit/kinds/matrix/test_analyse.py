@@ -81,7 +81,10 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
         in sentence
     )
     near = replace(found, over_rule=replace(rule, value=0.02, low=-0.05, high=0.12))
-    unsure = ", between 5.0 % below and 12 % above the usual rule of 2 x cores + 1 workers ("
+    unsure = (
+        " It may be slower or faster than the usual rule of 2 x cores + 1 workers (Gunicorn "
+        "gthread, 3 workers: -5 to 12 %)."
+    )
     assert unsure in matrix_words.sentence(near)
 
 
