@@ -7,11 +7,8 @@ from loadlab.kinds.study import words as study_words
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest
 from loadlab.report import words
 from loadlab.report.words import quantities
-from loadlab.run import formatting
-from loadlab.run.formatting import NONE, listed, percent, plural
+from loadlab.run.formatting import NONE, percent, plural
 
-# More withheld percentiles than this are counted, not named.
-_NAMED = 2
 # Of the server, by metric.
 _FIGURES = {"server_cpu_us": "CPU of an answer", "server_kernel_us": "kernel CPU of an answer"}
 
@@ -24,12 +21,7 @@ def sentence(certificate: Certificate) -> str:
     failed = [test for test in tests if not test.passed]
     void = [test for test in failed if is_void(test)]
     untrue = ", ".join(test.name for test in failed if test not in void)
-    withheld = [
-        f"the {figure(own.metric)} of {test.name}"
-        for test in tests
-        for own in test.figures
-        if own.withheld
-    ]
+    withheld = sum(own.withheld for test in tests for own in test.figures)
     passed = f"{len(tests) - len(failed)} of" if failed else "all"
     return " ".join(
         [
@@ -64,20 +56,16 @@ def beside(certificate: Certificate) -> str:
     )
 
 
-def _withheld(figures: Sequence[str]) -> str:
-    subject = f"{len(figures)} percentiles are"
-    if len(figures) <= _NAMED:
-        subject = formatting.sentence(listed(figures)) + (" is" if len(figures) == 1 else " are")
+def _withheld(count: int) -> str:
+    subject = f"{plural(count, 'percentile')} {'is' if count == 1 else 'are'}"
     return f"{subject} not shown, as the generator's own delay was too large a part."
 
 
 def _void(tests: Sequence[CertifiedTest]) -> str:
     causes = study_words.void_reasons(reason for test in tests for reason in test.reasons)
     because = f": {causes}" if causes else ""
-    count = plural(len(tests), "test")
-    subject = count if len(tests) > _NAMED else f"{count} ({listed([own.name for own in tests])})"
     verb = "has" if len(tests) == 1 else "have"
-    return f"{subject} {verb} no valid measurement{because}."
+    return f"{plural(len(tests), 'test')} {verb} no valid measurement{because}."
 
 
 def expected(test: CertifiedTest) -> str:

@@ -121,22 +121,23 @@ def sentence(verdict: MatrixVerdict) -> str:
         if not _may_be_none(lead)
     )
     unsure = [
-        f"{reference} ({title(rows[lead.name])}: {formatting.span(lead.low, lead.high)})"
+        f"{reference} ({title(rows[lead.name])}: {_between(lead)})"
         for reference, lead in compared
         if _may_be_none(lead)
     ]
-    maybe = [f"It may be slower or faster than {formatting.listed(unsure)}."] if unsure else []
+    maybe = [f"It is not shown to beat {formatting.listed(unsure)}."] if unsure else []
     best = f"the best of {plural(len(rows), 'candidate')}"
     is_best = verdict.chosen == verdict.best
     taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
     goodput = rows[verdict.chosen].goodput
-    served = f"goodput {formatting.rate(goodput)}/s" if goodput is not None else ""
+    served = f"{formatting.rate(goodput)} correct answers/s" if goodput is not None else ""
     figures = ", ".join(filter(None, [served, gains]))
     near = sum(standing(lead) != "slower" for lead in verdict.leads)
     if is_open(verdict):
         taken = title(rows[verdict.chosen])
         undecided = f"Undecided: none of the {len(rows)} candidates is certainly the best."
-        because = "the best so far" if is_best else "the smallest of those as good within the noise"
+        fewest = "with the fewest workers and threads of those that are as good within the noise"
+        because = "the best so far" if is_best else fewest
         return " ".join([f"{undecided} For now take {taken}, {because}: {figures}.", *maybe])
     sentences = [f"Take {taken}: {figures}.", *maybe]
     if not is_best:
@@ -173,6 +174,12 @@ def is_open(verdict: MatrixVerdict) -> bool:
 def _may_be_none(lead: MatrixLead) -> bool:
     """Return whether the interval of a lead includes 0."""
     return lead.low is not None and lead.high is not None and lead.low <= 0 <= lead.high
+
+
+def _between(lead: MatrixLead) -> str:
+    """Return the interval of a lead that may be none: 27 % slower to 86 % faster."""
+    low, high = (formatting.percent(abs(bound or 0.0)) for bound in (lead.low, lead.high))
+    return f"{low} slower to {high} faster"
 
 
 def _gain(lead: MatrixLead) -> str:

@@ -100,7 +100,8 @@ def _trust(
     every = [rep for cell in judged(cells) for rep in cell.repetitions]
     valid = [rep for rep in every if rep.validity.valid]
     void = [reason for rep in every for reason in rep.validity.reasons]
-    causes = [f"void: {words.together(void)}"] if void and not is_cause_named else []
+    is_shown = void and not is_cause_named
+    causes = [f"void, and left out of every figure: {words.together(void)}"] if is_shown else []
     if not valid:
         return f"No: {_valid(0, len(every))}.", causes
     if not any(own):

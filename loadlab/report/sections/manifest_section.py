@@ -90,8 +90,8 @@ def certificate(reference: CertificateReference | None) -> str:
     without = f"; {void} {'has' if void == 1 else 'have'} no valid measurement" if void else ""
     finished = formatting.minute(reference.finished)
     return (
-        f"certificate of {finished} (run {reference.run_id}): with known faults the lab was {right}"
-        f"{wrong}{without}"
+        f"certificate of {finished} (run {reference.run_id}): tested with known faults, the lab "
+        f"was {right}{wrong}{without}"
     )
 
 

@@ -398,8 +398,8 @@ def test_trust_names_noise_and_what_the_certificate_says(run: Path) -> None:
     details = facts.details["Trust"]
     assert "may differ from itself by up to 17 % in goodput." in details
     assert details.endswith(
-        "with known faults the lab was right in 19 of 21 tests and wrong in b; 1 has no valid "
-        "measurement."
+        "tested with known faults, the lab was right in 19 of 21 tests and wrong in b; 1 has no "
+        "valid measurement."
     )
 
 

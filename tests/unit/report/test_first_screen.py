@@ -295,7 +295,7 @@ def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: P
     shown = [entry for entry in entries(some) if not cell_outcome.valid(entry.cell)]
     void = lines(some, shown)
     assert void.facts["Trust"] == "No: none of the 2 measurements is valid."
-    cause = "Void: another machine took 5.0 % of the CPU. "
+    cause = "Void, and left out of every figure: another machine took 5.0 % of the CPU. "
     beside = "Of what was measured beside it, 1 of 1 measurement is valid."
     assert void.details["Trust"] == cause + beside
     assert lines(some, shown, is_cause_named=True).details["Trust"] == beside

@@ -93,7 +93,7 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
     certificate = Certificate(run_id="r", finished=None, tests=[test], noise=[], passed=False)
     assert words.sentence(certificate) == (
         "The lab reported the truth in 0 of 1 test. It was wrong in stall. "
-        "The p99 latency of stall is not shown, as the generator's own delay was too large a part."
+        "1 percentile is not shown, as the generator's own delay was too large a part."
     )
     assert words.beside(certificate) == (
         "the lab itself, in 1 test with a delay, an error or a load of known size; and to see the "
@@ -177,8 +177,8 @@ def test_a_test_whose_rate_is_unknown_says_nothing_of_the_lab() -> None:
     )
     assert words.sentence(built) == (
         "The lab reported the truth in 0 of 1 test. It was wrong in none. "
-        "1 test (twice) has no valid measurement: its rate is a fraction of a closed loop that was "
-        "not valid: twice; another machine took 20 % of the CPU."
+        "1 test has no valid measurement: its rate is a fraction of a closed loop that was not "
+        "valid: twice; another machine took 20 % of the CPU."
     )
 
 

@@ -73,7 +73,7 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
         assert lead.answer == "faster"
     taken = f"Take Gunicorn gthread, 1 worker with 4 threads, the best of {len(found.candidates)} "
     sentence = matrix_words.sentence(found)
-    assert re.match(rf"{re.escape(taken)}candidates: goodput \d+/s, 2\.", sentence)
+    assert re.match(rf"{re.escape(taken)}candidates: \d+ correct answers/s, 2\.", sentence)
     assert " times (" in sentence
     assert ") its server's own default (Gunicorn sync, 1 worker), +" in sentence
     assert (
@@ -82,8 +82,8 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
     )
     near = replace(found, over_rule=replace(rule, value=0.02, low=-0.05, high=0.12))
     unsure = (
-        " It may be slower or faster than the usual rule of 2 x cores + 1 workers (Gunicorn "
-        "gthread, 3 workers: -5 to 12 %)."
+        " It is not shown to beat the usual rule of 2 x cores + 1 workers (Gunicorn gthread, 3 "
+        "workers: 5.0 % slower to 12 % faster)."
     )
     assert unsure in matrix_words.sentence(near)
 
