@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
-from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason
+from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, Reason, UnmeasuredCell
 from loadlab.reasons.row import ReasonPart, ReasonRow, limit, names
 from loadlab.report import words
 from loadlab.report.words.quantities import is_united, quantity
@@ -88,6 +88,11 @@ REASONS = ReasonPart(
         ),
     },
 )
+
+
+def unmeasured(cell: UnmeasuredCell) -> str:
+    """Return a study's cell without a valid repetition, with the reason."""
+    return f"{cell.cell} ({void_reasons(cell.reasons)})"
 
 
 def void_reasons(reasons: Iterable[Reason]) -> str:

@@ -302,10 +302,7 @@ def test_a_cell_has_percentiles_as_long_as_a_repetition_is_valid(run_dir: Path) 
 
 
 def unmeasured(run_dir: Path) -> list[str]:
-    return [
-        f"{cell.cell}: {study_words.void_reasons(cell.reasons)}"
-        for cell in derive_run.unmeasured(run_dir)
-    ]
+    return [study_words.unmeasured(one) for one in derive_run.unmeasured(run_dir)]
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
@@ -317,8 +314,8 @@ def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> N
     judge(first, Validity(valid=False, reasons=[steal], findings=[]))
     derive_run.summary(run_dir)
     failed, never = unmeasured(run_dir)
-    assert failed.startswith("failed: another machine took 20 % of the CPU, and gunicorn did not")
-    assert never.startswith("never: ")
+    assert failed.startswith("failed (another machine took 20 % of the CPU, and gunicorn did not")
+    assert never.startswith("never (")
     # One repetition that counts is enough.
     assert not result(run_dir, FAILED).validity.valid
     judge(first, builders.valid())
