@@ -49,7 +49,7 @@ _SHARED = (
 _UNTESTED = (
     "the lab's own accuracy on these hosts is not tested yet: playbooks/certify.yml tests it"
 )
-# More noise than this hides differences that one looks for.
+# A noise floor of goodput above this is a doubt, as it hides most differences between stacks.
 _LOUD = 0.1
 # More cells than this are folded, each behind its sentence.
 _OPEN_CELLS = 4
