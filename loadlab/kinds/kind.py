@@ -22,6 +22,7 @@ from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
 from loadlab.reasons.row import ReasonPart
+from loadlab.report.first_screen.key_facts import LabTests
 from loadlab.report.html import Block, Headline, Section
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import labels
@@ -176,9 +177,9 @@ class Kind:
         """Return what the run asks; empty where its file asks nothing."""
         return ""
 
-    def beside(self, run: RunDir) -> str:
-        """Return what was measured beside the cells, before these; empty for nothing."""
-        return ""
+    def lab_tests(self, run: RunDir) -> LabTests | None:
+        """Return what was tested where the run measures the lab; None where it measures stacks."""
+        return None
 
     def headlines(self, run: RunDir) -> list[Headline]:
         """Return the sentences on the whole run, the first ones of the report."""

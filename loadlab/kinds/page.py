@@ -222,7 +222,7 @@ class _Builder:
                 self._closed_loops,
                 self._summary.cells,
                 question=self._kind.question(self._run),
-                beside=self._kind.beside(self._run),
+                lab_tests=self._kind.lab_tests(self._run),
                 hosts=self._hosts(),
                 caveats=self._caveats(),
                 certificate=self._certificate(),
@@ -258,6 +258,7 @@ class _Builder:
         if len(stacks) > 1:
             stacks = sorted({entry.name for entry in self._measured})
         named = "; ".join(stacks) if len(stacks) <= _NAMED_STACKS else f"{len(stacks)} stacks"
+        named = "the lab on these hosts" if self._kind.lab_tests(self._run) else named
         started = f"started {formatting.minute(self._manifest.started)}" if self._manifest else ""
         return ", ".join(filter(None, [named, started]))
 

@@ -9,6 +9,7 @@ from loadlab.model import Certificate, OptionValue, Record, Summary
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.user_options import Request
+from loadlab.report.first_screen.key_facts import LabTests
 from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -33,9 +34,9 @@ class CertificateKind(StudyKind):
         certificate = analyse.build(summary, plan.study, generators, analyse.injected(run))
         return {**super().documents(run, plan, summary), run.certificate: certificate}
 
-    def beside(self, run: RunDir) -> str:
+    def lab_tests(self, run: RunDir) -> LabTests | None:
         certificate = documents.read_or_none(run.certificate, Certificate)
-        return words.beside(certificate) if certificate else ""
+        return words.lab_tests(certificate) if certificate else None
 
     def chosen(self, run: RunDir) -> set[str]:
         # Its cell only has the noise floor.

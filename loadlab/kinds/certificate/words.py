@@ -6,6 +6,7 @@ from loadlab.kinds.certificate.analyse import certified, is_void
 from loadlab.kinds.study import words as study_words
 from loadlab.model import Certificate, CertifiedFigure, CertifiedTest
 from loadlab.report import words
+from loadlab.report.first_screen.key_facts import LabTests
 from loadlab.report.words import quantities
 from loadlab.run.formatting import NONE, percent, plural
 
@@ -45,14 +46,19 @@ def _furthest(tests: Sequence[CertifiedTest]) -> str:
     return f"; latencies were at most {percent(max(errors))} off" if errors else ""
 
 
-def beside(certificate: Certificate) -> str:
-    """Return how many known faults were measured, those beside the tests included."""
-    tests = len(certified(certificate))
-    others = len(certificate.tests) - tests
-    more = f", and {others} more with other generators" if others else ""
-    return (
-        f"the lab itself, in {plural(tests, 'test')} with a delay, an error or a load of known "
-        f"size{more}; and to see the noise, "
+def lab_tests(certificate: Certificate) -> LabTests:
+    """Return how many known faults were measured, beside them those of other generators, and how
+    many tests lack a valid measurement."""
+    tests = certified(certificate)
+    count, void = plural(len(tests), "test"), sum(map(is_void, tests))
+    others = len(certificate.tests) - len(tests)
+    verb = "has" if void == 1 else "have"
+    return LabTests(
+        measured=f"the lab itself: {count} with a delay, an error or a load of known size.",
+        beside=f"beside them, {plural(others, 'test')} of other generators" if others else "",
+        trust=f"With care: {void} of {count} {verb} no valid measurement."
+        if void
+        else "Yes: no test lacks a valid measurement.",
     )
 
 

@@ -16,7 +16,7 @@ from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request
-from loadlab.report.html import Headline, Section
+from loadlab.report.html import Block, Headline, Section, present
 from loadlab.report.words import labels
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -87,12 +87,13 @@ class MatrixKind(StudyKind):
             return f"How many workers and threads of {servers.pop()} serve the application best?"
         return "Which server, workers and threads serve the application best?"
 
-    def chosen(self, run: RunDir) -> set[str] | None:
-        """Return the chosen candidate."""
+    def first_blocks(self, run: RunDir) -> list[Block]:
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)
-        if verdict is None:
-            return None
-        return {row.cell_id for row in verdict.candidates if row.name == verdict.chosen}
+        return present(show.overview(verdict)) if verdict else []
+
+    def chosen(self, run: RunDir) -> set[str]:
+        # The table of the contenders stands in their place.
+        return set()
 
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)

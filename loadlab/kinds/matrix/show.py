@@ -48,6 +48,19 @@ def headline(verdict: MatrixVerdict) -> Headline:
     return Headline(state, words.sentence(verdict), anchor="matrix")
 
 
+def overview(verdict: MatrixVerdict) -> Table:
+    """Return the table of the first screen: the contenders beside the best."""
+    columns, rows = words.contenders(verdict)
+    dropped = len(verdict.candidates) - len(rows)
+    caption = [
+        "As fast as each can answer (closed loop): goodput is correct answers. Best over it: by "
+        "how much more goodput the best has, and the interval of that.",
+        *words.not_shown(verdict),
+        *([f"{formatting.plural(dropped, 'other')} left in the rounds."] if dropped else []),
+    ]
+    return table(" ".join(caption), columns, rows)
+
+
 def section(verdict: MatrixVerdict, summary: Summary) -> Section:
     """Return the section; without the contenders where no block compared them."""
     leads = _leads(verdict) if verdict.leads else None

@@ -110,22 +110,11 @@ def sentence(verdict: MatrixVerdict) -> str:
     rows = {row.name: row for row in verdict.candidates}
     if verdict.best is None or verdict.chosen is None:
         return "No candidate has a valid measurement with right answers."
-    leads = {
-        "its server's own default": verdict.over_own_default,
-        "the usual rule of 2 x cores + 1 workers": verdict.over_rule,
-    }
-    compared = [(reference, lead) for reference, lead in leads.items() if lead is not None]
     gains = ", ".join(
         f"{_gain(lead)} {reference} ({title(rows[lead.name])})"
-        for reference, lead in compared
+        for reference, lead in _references(verdict)
         if not _may_be_none(lead)
     )
-    unsure = [
-        f"{reference} ({title(rows[lead.name])}: {_between(lead)})"
-        for reference, lead in compared
-        if _may_be_none(lead)
-    ]
-    maybe = [f"It is not shown to beat {formatting.listed(unsure)}."] if unsure else []
     best = f"the best of {plural(len(rows), 'candidate')}"
     is_best = verdict.chosen == verdict.best
     taken = title(rows[verdict.chosen]) + (f", {best}" if is_best else "")
@@ -136,10 +125,9 @@ def sentence(verdict: MatrixVerdict) -> str:
     if is_open(verdict):
         taken = title(rows[verdict.chosen])
         undecided = f"Undecided: none of the {len(rows)} candidates is certainly the best."
-        fewest = "with the fewest workers and threads of those that are as good within the noise"
-        because = "the best so far" if is_best else fewest
-        return " ".join([f"{undecided} For now take {taken}, {because}: {figures}.", *maybe])
-    sentences = [f"Take {taken}: {figures}.", *maybe]
+        because = "the best so far" if is_best else "the simplest of those within the noise"
+        return f"{undecided} For now take {taken}, {because}: {figures}."
+    sentences = [f"Take {taken}: {figures}."]
     if not is_best:
         sentences.append(f"{formatting.sentence(best)}: {title(rows[verdict.best])}.")
     if near:
@@ -154,6 +142,28 @@ def sentence(verdict: MatrixVerdict) -> str:
             else "No block compared the contenders."
         )
     return " ".join(sentences)
+
+
+def not_shown(verdict: MatrixVerdict) -> list[str]:
+    """Return a sentence on the references that the chosen may not beat; none where it beats all."""
+    rows = {row.name: row for row in verdict.candidates}
+    unsure = [
+        f"{reference} ({title(rows[lead.name])}: {_between(lead)})"
+        for reference, lead in _references(verdict)
+        if _may_be_none(lead)
+    ]
+    if verdict.chosen is None or not unsure:
+        return []
+    return [f"{title(rows[verdict.chosen])} is not shown to beat {formatting.listed(unsure)}."]
+
+
+def _references(verdict: MatrixVerdict) -> list[tuple[str, MatrixLead]]:
+    """Return what the chosen is compared with, beside the best."""
+    leads = {
+        "its server's own default": verdict.over_own_default,
+        "the usual rule of 2 x cores + 1 workers": verdict.over_rule,
+    }
+    return [(reference, lead) for reference, lead in leads.items() if lead is not None]
 
 
 def _near(verdict: MatrixVerdict) -> list[str]:
@@ -195,36 +205,41 @@ def standing(lead: MatrixLead) -> str:
     return "within the noise" if lead.within_noise else "undecided"
 
 
-def lines(verdict: MatrixVerdict) -> list[str]:
-    """Return the answer for the terminal."""
-    rows = {row.name: row for row in verdict.candidates}
+def contenders(verdict: MatrixVerdict) -> tuple[list[Column[MatrixRow]], list[MatrixRow]]:
+    """Return the table of the contenders beside the best: its columns and rows."""
     leads = {lead.name: lead for lead in verdict.leads}
 
     def beside(row: MatrixRow) -> str:
         return formatting.difference(leads[row.name]) if row.name in leads else ""
 
     def answer(row: MatrixRow) -> str:
+        shown = "best" if row.name == verdict.best else ""
         if row.name in leads:
-            return standing(leads[row.name])
-        return "best" if row.name == verdict.best else ""
+            shown = standing(leads[row.name])
+        return ", ".join(filter(None, [shown, "take it" if row.name == verdict.chosen else ""]))
 
-    table: list[Column[MatrixRow]] = [
+    columns: list[Column[MatrixRow]] = [
         Column("candidate", title),
-        Number("goodput", lambda row: formatting.rate(row.goodput)),
+        Number("goodput, /s", lambda row: formatting.rate(row.goodput)),
         Number("p99, ms", lambda row: formatting.ms(row.p99_us)),
         Number("memory", lambda row: formatting.size(row.memory_bytes)),
         Number("best over it", beside),
         Column("answer", answer),
     ]
-    contenders = [row for row in verdict.candidates if row.contends]
+    return columns, [row for row in verdict.candidates if row.contends]
+
+
+def lines(verdict: MatrixVerdict) -> list[str]:
+    """Return the answer for the terminal."""
+    rows = {row.name: row for row in verdict.candidates}
     front = [title(row) for row in verdict.candidates if row.on_front]
     lost = [row for row in verdict.candidates if row.out and row.out.code != "candidate_behind"]
     return [
-        *text_columns.table(table, contenders),
+        *text_columns.table(*contenders(verdict)),
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
         *(f"Dropped: {title(row)}: {left_out(row)}" for row in lost),
         f"Matrix after {plural(verdict.blocks, 'block')} in {lasting(verdict.measured_s)}: "
-        f"{' '.join([sentence(verdict), *_near(verdict)])}",
+        f"{' '.join([sentence(verdict), *not_shown(verdict), *_near(verdict)])}",
         *([f"Its files as measured: {files(rows[verdict.chosen])}"] if verdict.chosen else []),
     ]
 

@@ -1,6 +1,7 @@
 """What was measured, whether to trust it, and what limited it: the lines below the answer."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from loadlab.model import CellLimit, CellSummary, Load
@@ -33,13 +34,22 @@ _INVALID = "not known, as no measurement is valid"
 _MOST_VOID = 0.5
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabTests:
+    """What a run tests of the lab itself; its cells then only show the noise."""
+
+    measured: str  #: In a sentence.
+    beside: str  #: What was tested beside it; empty for nothing.
+    trust: str  #: Whether the tests have the measurements that they need, in a sentence.
+
+
 def build(
     entries: Sequence[Entry],
     closed_loops: Sequence[Entry],
     cells: Sequence[CellSummary],
     *,
     question: str,
-    beside: str,
+    lab_tests: LabTests | None,
     hosts: str,
     caveats: Mapping[str, str],
     certificate: str,
@@ -49,8 +59,8 @@ def build(
     """Return the lines; none where nothing was measured.
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
-    ``question``: what a study or lesson asks; empty without. ``beside``: what else was measured,
-    before the cells, which then only show the noise. ``hosts``: their cores; empty where unknown.
+    ``question``: what a study or lesson asks; empty without. ``lab_tests``: what the run
+    tests of the lab; None where it measures stacks. ``hosts``: their cores; empty where unknown.
     ``caveats``: what the hosts cannot promise, in a few words -> in a sentence. ``certificate``:
     what theirs says; empty without one. ``variants``: name of a variant, or the cell_id -> as the
     user or the study names it. ``is_cause_named``: whether another sentence says what made
@@ -59,19 +69,24 @@ def build(
     if not entries:
         return []
     doubts = {**_few(entries), **caveats}
-    # Beside others, they are few of the run's.
-    shown = [entry.cell for entry in entries] if beside else cells
+    # Beside tests of the lab, they are few of the run's.
+    shown = [entry.cell for entry in entries] if lab_tests else cells
     measured, more = _measured([*entries, *closed_loops], shown, variants)
     trust, causes = _trust(entries, cells, doubts, is_cause_named)
     limit, details = ("Not known, as none of these measurements is valid.", ""), causes
     if any(cell_outcome.valid(entry.cell) for entry in entries):
         limit = _limits([*entries, *closed_loops], cells, variants)
         details = [*causes, *doubts.values(), *([certificate] if certificate else [])]
-    if beside:
+    if lab_tests:
+        noise = f"to see the noise, {measured.removesuffix('.')}"
+        more = f"{_sentences(filter(None, [lab_tests.beside, noise]))} {more}"
+        every = [rep.validity.valid for cell in judged(cells) for rep in cell.repetitions]
+        measured, trust = lab_tests.measured, lab_tests.trust
+        details = [f"with all that was measured beside them, {_valid(sum(every), len(every))}"]
         limit = ("Not looked for: these tests are of the lab, not of the server.", "")
     facts = {
         "Question": ("", question),
-        "Measured": (beside + measured, " ".join(filter(None, [more, hosts]))),
+        "Measured": (measured, " ".join(filter(None, [more, hosts]))),
         "Trust": (trust, _sentences(details)),
         "Limit": limit,
     }

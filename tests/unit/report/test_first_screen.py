@@ -165,7 +165,7 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
         loops,
         every,
         question="",
-        beside="",
+        lab_tests=None,
         hosts="Hosts: server 2 cores.",
         caveats=shared,
         certificate="",
@@ -193,7 +193,7 @@ def test_the_line_on_lanes_has_their_closed_loops(tmp_path: Path) -> None:
         for cell in summary.cells
     ]
     (lines,) = key_facts.build(
-        entries(replace(summary, cells=cells)), [], cells, question="", beside="", hosts="",
+        entries(replace(summary, cells=cells)), [], cells, question="", lab_tests=None, hosts="",
         caveats={}, certificate="", variants={},
     )  # fmt: skip
     assert lines.facts["Measured"].endswith(
@@ -278,7 +278,7 @@ def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: P
 
     def lines(summary: Summary, shown: list[Entry], is_cause_named: bool = False) -> Facts:
         (facts,) = key_facts.build(
-            shown, [], summary.cells, question="", beside="", hosts="", caveats={},
+            shown, [], summary.cells, question="", lab_tests=None, hosts="", caveats={},
             certificate="", variants={}, is_cause_named=is_cause_named,
         )  # fmt: skip
         return facts

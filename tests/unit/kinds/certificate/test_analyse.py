@@ -21,6 +21,7 @@ from loadlab.model import (
     Truth,
     Validity,
 )
+from loadlab.report.first_screen.key_facts import LabTests
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
@@ -95,9 +96,10 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
         "The lab reported the truth in 0 of 1 test. It was wrong in stall. "
         "1 percentile is not shown, as the generator's own delay was too large a part."
     )
-    assert words.beside(certificate) == (
-        "the lab itself, in 1 test with a delay, an error or a load of known size; and to see the "
-        "noise, "
+    assert words.lab_tests(certificate) == LabTests(
+        measured="the lab itself: 1 test with a delay, an error or a load of known size.",
+        beside="",
+        trust="Yes: no test lacks a valid measurement.",
     )
 
 
