@@ -141,7 +141,7 @@ class _Builder:
         is_open = reference is None and not is_certificate
         caveats = {"shared hardware": _SHARED} if shared and not is_certificate else {}
         loud = {f"noise of {percent}": differed} if floor > _LOUD else {}
-        return caveats | loud | ({"accuracy not tested": _UNTESTED} if is_open else {})
+        return caveats | loud | ({"lab's accuracy not tested": _UNTESTED} if is_open else {})
 
     def _hosts(self) -> str:
         """Return the cores of the hosts in a sentence; empty where they are not known."""

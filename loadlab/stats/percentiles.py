@@ -42,9 +42,14 @@ def refusal(answers: int | None, name: str) -> Reason | None:
     return Reason(
         code="few_answers",
         value=answers or 0,
-        limit=round(inference.ABOVE / (1 - percentile / 100)),
+        limit=least_answers(name),
         facts={"percentile": name},
     )
+
+
+def least_answers(name: str) -> int:
+    """Return how many answers the percentile ``name`` needs."""
+    return round(inference.ABOVE / (1 - histograms.PERCENTILES[name] / 100))
 
 
 def smoothed_p99(counts: Counts) -> float | None:

@@ -99,7 +99,7 @@ class GateKind(StudyKind):
                 words.sentence(verdict, head),
                 anchor="verdict",
             )
-            for head in verdict.heads
+            for head in words.by_goodput(verdict)
         ]
 
     def sections(self, run: RunDir) -> list[Section]:
@@ -128,7 +128,8 @@ class GateKind(StudyKind):
         further_s = blocks_decided.further_s(plan.gate, recorded.load(run.path))
         verdict = documents.read_or_none(run.verdict, Verdict)
         is_first = verdict is not None and verdict.blocks < sequential.LEAST
-        return words.next_steps(self.resume_command(run.path), further_s, is_first)
+        steps = words.next_steps(self.resume_command(run.path), further_s, is_first)
+        return [*steps, *(words.longer_load(verdict) if verdict else [])]
 
 
 def state(head: HeadVerdict) -> str:

@@ -16,6 +16,7 @@ from loadlab.report.terminal import text_columns
 from loadlab.report.words import labels, quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import percent
+from loadlab.stats import percentiles
 
 _MARKS: dict[Answer, str] = {
     "slower": "❌",
@@ -146,6 +147,15 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
     lost = {void for void, _ in _void_counts(head).values()}
     void = [_voids(head)] if len(lost) > 1 else []
     return " ".join([f"{sides}: {'; '.join(parts)}.", *void])
+
+
+def by_goodput(verdict: Verdict) -> list[HeadVerdict]:
+    """Return the heads, the one with the most goodput first."""
+
+    def goodput(head: HeadVerdict) -> float:
+        return max((row.head or 0.0 for row in head.rows if row.metric == "goodput"), default=0.0)
+
+    return sorted(verdict.heads, key=goodput, reverse=True)
 
 
 def _named(row: VerdictRow) -> str:
@@ -409,6 +419,22 @@ def next_steps(resume: str, further_s: Mapping[str, float], is_first: bool = Fal
             "(-e rate=), or quieter hosts."
         ]
     return steps
+
+
+def longer_load(verdict: Verdict) -> list[str]:
+    """Return the duration that gives enough answers for each percentile; empty where all have
+    enough."""
+    seconds = verdict.cell.load.duration_s if verdict.cell else None
+    needed = [
+        (math.ceil((seconds or 0.0) * percentiles.least_answers(row.metric) / answers), row.metric)
+        for head in verdict.heads
+        for row in head.rows
+        if row.reason.code == "few_answers_compared" and (answers := int(row.reason.value or 0))
+    ]
+    if not needed or not seconds:
+        return []
+    longest, metric = max(needed)
+    return [f"For {GATES[metric].label} give a new run longer loads: -e duration={longest}"]
 
 
 def _minutes(seconds: float) -> int:

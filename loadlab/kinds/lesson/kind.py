@@ -62,10 +62,10 @@ class LessonKind(StudyKind):
         return {**super().documents(run, plan, summary), run.lesson: result}
 
     def variants(self, run: RunDir) -> Mapping[str, str]:
-        """Return cell_id -> the cell's name and its heading in the lesson's table."""
+        """Return cell_id -> the cell's heading in the lesson's table."""
         study = plan_document.read(run.path).plan.study if run.plan.exists() else None
         columns = study.lesson.columns if study and study.lesson else []
-        headings = {column.cell: f"{column.cell}: {column.heading}" for column in columns}
+        headings = {column.cell: column.heading for column in columns}
         named = super().variants(run)
         return {cell_id: headings.get(name, name) for cell_id, name in named.items()}
 

@@ -56,7 +56,7 @@ def overview(verdict: MatrixVerdict) -> Table:
         "As fast as each can answer (closed loop): goodput is correct answers. Best over it: by "
         "how much more goodput the best has, and the interval of that.",
         *words.not_shown(verdict),
-        *([f"{formatting.plural(dropped, 'other')} left in the rounds."] if dropped else []),
+        *([f"Dropped in the rounds: {formatting.plural(dropped, 'other')}."] if dropped else []),
     ]
     return table(" ".join(caption), columns, rows)
 

@@ -213,7 +213,7 @@ def contenders(verdict: MatrixVerdict) -> tuple[list[Column[MatrixRow]], list[Ma
         return formatting.difference(leads[row.name]) if row.name in leads else ""
 
     def answer(row: MatrixRow) -> str:
-        shown = "best" if row.name == verdict.best else ""
+        shown = ("best so far" if is_open(verdict) else "best") if row.name == verdict.best else ""
         if row.name in leads:
             shown = standing(leads[row.name])
         return ", ".join(filter(None, [shown, "take it" if row.name == verdict.chosen else ""]))

@@ -66,7 +66,8 @@ def _cells(summary: Summary, entries: Sequence[Entry]) -> list[Headline]:
         alike.setdefault(key, []).append(best)
     return [
         replace(
-            cell_outcome.headline(*own, remark=remark),
+            # The line on trust counts the valid measurements.
+            cell_outcome.headline(*own, remark=remark, counts=False),
             anchor=own[0].anchor,
             state="decided" if any(tiles.misses(summary, entry) for entry in own) else state,
         )

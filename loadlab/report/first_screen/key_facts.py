@@ -21,6 +21,7 @@ _CLOSED = "as fast as each can answer (closed loop)"
 _BESIDE = {
     "aa_control": "one of them was measured twice each time, to see the noise",
     "saturation": "a closed loop before them chose the rate",
+    "curve": "each rate of the curve once, or twice if it missed",
 }
 # Pace of a load, or which load it is; and whether it is a pace.
 _Place: TypeAlias = tuple[str, bool]
@@ -160,22 +161,21 @@ def _measured(
         f"{_times(entries)}{_counted(cells, *_OWN)}",
     ]
     curve = len({cell.cell.load.rate for cell in cells if cell.purpose == "curve"})
-    beside = [
-        *(
-            [f"{formatting.plural(curve, 'rate')} for a curve{_counted(cells, 'curve')}"]
-            if curve
-            else []
-        ),
-        *(["an overload"] if any(cell.purpose == "overload" for cell in cells) else []),
-    ]
-    more = [", ".join(parts) + (f"; then {formatting.listed(beside)}" if beside else "")]
     purposes = {cell.purpose for cell in cells}
-    more += [
-        f"{text}{_counted(cells, purpose)}"
-        for purpose, text in _BESIDE.items()
-        if purpose in purposes
+    beside = [
+        *([f"{formatting.plural(curve, 'rate')} for a latency curve"] if curve else []),
+        *(["an overload"] if "overload" in purposes else []),
     ]
-    return f"{_stacks(entries, variants)} on {paths}: {pace}.", _sentences(more)
+    then = f"; then {formatting.listed(beside)}" if beside else ""
+    more = [
+        ", ".join(parts),
+        *(
+            f"{text}{_counted(cells, purpose)}"
+            for purpose, text in _BESIDE.items()
+            if purpose in purposes
+        ),
+    ]
+    return f"{_stacks(entries, variants)} on {paths}: {pace}{then}.", _sentences(more)
 
 
 def _paced(load: Load) -> str:
@@ -341,9 +341,11 @@ def _limit(
         cores += "with all stacks "
     agree, of = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
     some = f"in {agree} of {of} repetitions" if agree < of else ""
-    inside = [stacks, f"{cores}{_between(busy)} busy" if busy else "", some]
-    shown = ", ".join(filter(None, inside))
-    return f"{named} ({shown})" if shown else named
+    shown = ", ".join(filter(None, [f"{cores}{_between(busy)} busy" if busy else "", some]))
+    if cores:
+        shown = ", ".join(filter(None, [stacks, shown]))
+        return f"{named} ({shown})" if shown else named
+    return f"{named}{', ' if shown else ''}{shown}{f' ({stacks})' if stacks else ''}"
 
 
 def _busy(limit: CellLimit) -> list[float]:

@@ -43,10 +43,11 @@ def valid_or_void(validity: Validity) -> str:
     return "valid" if validity.valid else formatting.one_line(f"void: {reasons}")
 
 
-def skipped(cells: Sequence[CellSummary]) -> str:
-    """Return a sentence on the repetitions that were left out or had other answers, after a space;
-    empty where there are none."""
-    counted = repetitions_words.counted([rep for cell in cells for rep in cell.repetitions])
+def skipped(cells: Sequence[CellSummary], *, counts: bool = True) -> str:
+    """Return a sentence on the repetitions that had other answers, and with ``counts`` on those
+    that were left out, after a space; empty where there are none."""
+    repetitions = [rep for cell in cells for rep in cell.repetitions]
+    counted = repetitions_words.counted(repetitions) if counts else ""
     marks = [mark for cell in cells for mark in (cell.void_share, cell.answers) if mark]
     parts = [*([counted] if counted else []), *dict.fromkeys(map(words.reason, marks))]
     return f" {formatting.sentence(', '.join(parts))}." if parts else ""
@@ -65,11 +66,11 @@ def lost(cells: Sequence[CellSummary]) -> str:
     return formatting.one_line(words.together(reasons), 200)
 
 
-def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
+def headline(entry: Entry, *others: Entry, remark: str = "", counts: bool = True) -> Headline:
     """Return the headline of a cell: its state is held, missed, closed or void.
 
     ``others``: cells of its stack on other endpoints, with the same load and state. ``remark``: on
-    the stack.
+    the stack. ``counts``: whether the sentence says how many repetitions are valid.
     """
     entries = [entry, *others]
     cells, load = [named.cell for named in entries], entry.cell.cell.load
@@ -78,22 +79,25 @@ def headline(entry: Entry, *others: Entry, remark: str = "") -> Headline:
     if not valid(entry.cell):
         return void(entry.cell, f"{subject} on {where}")
     goodput = formatting.between([median(cell.statistics.goodput) or 0.0 for cell in cells])
+    left_out = skipped(cells, counts=counts)
     if load.mode == "constant":
         rate = f"{formatting.asked(load)} {formatting.unit(load)} on {where}"
-        return _constant(entries, subject, rate, goodput)
+        return _constant(entries, subject, rate, goodput, left_out)
     text = (
         f"{subject} answered {goodput} requests/s on {where} in a closed loop of "
-        f"{formatting.plural(load.connections, 'connection')}: {_tail(entries)}.{skipped(cells)}"
+        f"{formatting.plural(load.connections, 'connection')}: {_tail(entries)}.{left_out}"
     )
     return Headline("closed", text, "measured")
 
 
-def _constant(entries: Sequence[Entry], subject: str, rate: str, goodput: str) -> Headline:
+def _constant(
+    entries: Sequence[Entry], subject: str, rate: str, goodput: str, left_out: str
+) -> Headline:
     cells = [entry.cell for entry in entries]
     good = [rep for cell in cells for rep in valid(cell)]
     kept = [held(rep) for rep in good]
     if all(kept):
-        text = f"{subject} held {rate}: {_tail(entries)}.{skipped(cells)}"
+        text = f"{subject} held {rate}: {_tail(entries)}.{left_out}"
         return Headline("held", text, "held")
     parts = [f"{goodput} verified answers/s"]
     unsent, scheduled = (
@@ -108,7 +112,7 @@ def _constant(entries: Sequence[Entry], subject: str, rate: str, goodput: str) -
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
     text = (
         f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(entries)])}{limit}."
-        f"{skipped(cells)}"
+        f"{left_out}"
     )
     return Headline("missed", text, "did not hold" + (", saturated" if reasons else ""))
 

@@ -173,13 +173,13 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     )
     assert lines.facts == {
         "Measured": "aiohttp on Gunicorn on /index: 1,000 requests/s and as fast as each can "
-        "answer (closed loop).",
+        "answer (closed loop); then 1 rate for a latency curve.",
         "Trust": "With care (few measurements, a shared machine): all 3 measurements are valid.",
-        "Limit": "In a closed loop: the server's 2 cores (99 % busy, in 1 of 2 repetitions).",
+        "Limit": "In a closed loop: the server's 2 cores, 99 % busy, in 1 of 2 repetitions.",
     }
     assert lines.details == {
-        "Measured": "64 connections, 5 s, once each (2 measurements); then 1 rate for a curve "
-        "(1 measurement). Hosts: server 2 cores.",
+        "Measured": "64 connections, 5 s, once each (2 measurements). Each rate of the curve once, "
+        "or twice if it missed (1 measurement). Hosts: server 2 cores.",
         "Trust": "What was measured fewer than 3 times has no interval. They share a machine.",
         "Limit": "At 1,000/s nothing was at its limit (the server's cores 40 % busy).",
     }
@@ -287,7 +287,7 @@ def test_what_has_no_valid_measurement_has_no_limit_and_little_trust(tmp_path: P
     assert facts.facts["Trust"].endswith(": 1 of 3 measurements is valid.")
     assert facts.facts["Trust"].startswith("With much care (")
     assert facts.facts["Limit"].startswith("At 500/s: ")
-    assert "the server's 2 cores (" in facts.facts["Limit"]
+    assert "the server's 2 cores, 99 % busy (" in facts.facts["Limit"]
     assert (
         "not known, as no measurement is valid (flask gunicorn and flask uwsgi)."
         in facts.facts["Limit"]

@@ -411,9 +411,15 @@ def test_too_few_answers_are_why_a_load_of_several_lanes_has_no_p99() -> None:
     def without(_: Item, result: Result) -> Result:
         return replace(result, lane_times=LaneTimes(p50_us=900.0, p99_us=None))
 
-    p99 = rows(Machine(plan(budget="1m"), requests=352, change=without).run())["p99"]
+    verdict = Machine(plan(budget="1m"), requests=352, change=without).run()
+    p99 = rows(verdict)["p99"]
     assert p99.reason.code == "few_answers_compared"
     assert words.why(p99).startswith("a repetition of the base has 352 answers, too few for a p99")
+    load = builders.present(verdict.cell).load
+    needed = math.ceil(builders.present(load.duration_s) * 1000 / 352)
+    longer = f"For p99 give a new run longer loads: -e duration={needed}"
+    assert words.longer_load(verdict) == [longer]
+    assert words.longer_load(Machine(plan(budget="1m")).run()) == []
 
 
 def test_variant_without_a_valid_repetition_is_named() -> None:
