@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from loadlab.kinds import all_kinds, derive_run
 from loadlab.kinds.budget import Pace
 from loadlab.model import Disturbance, Result
-from loadlab.plan import ablation, cell_ids, progress, records, repeats, schedule
+from loadlab.plan import ablation, progress, records, repeats, schedule
 from loadlab.plan import plan_document as plans
 from loadlab.plan.modes import search
 from loadlab.plan.modes.stopping import TRIES
@@ -141,10 +141,11 @@ def lines(turn: Turn) -> Iterator[str]:
         title = _title(turn, turn.last, turn.result)
         if turn.results:
             yield f"{title}, {len(turn.results)} stacks side by side:"
-            for result in turn.results.values():
+            results = list(turn.results.values())
+            stacks = labels.names([result.cell for result in results])
+            for stack, result in zip(stacks, results, strict=True):
                 control = " (A/A control)" if result.purpose == "aa_control" else ""
-                name = result.cell.variant or cell_ids.stack_id(result.cell)
-                yield f"  {name}{control}: {cell_lines.result(result)}"
+                yield f"  {result.cell.variant or stack}{control}: {cell_lines.result(result)}"
         else:
             yield f"{title}: {_result(turn.last, turn.result)}"
     yield from (_NOTICES[notice](turn.disturbance) for notice in turn.notices)

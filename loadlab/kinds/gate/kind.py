@@ -83,7 +83,8 @@ class GateKind(StudyKind):
         return analyse.exit_status(answer, undecided_fails=undecided_fails)
 
     def question(self, run: RunDir) -> str:
-        return ""
+        verdict = documents.read_or_none(run.verdict, Verdict)
+        return words.question(verdict) if verdict else ""
 
     def first_blocks(self, run: RunDir) -> list[Block]:
         verdict = documents.read_or_none(run.verdict, Verdict)

@@ -124,7 +124,9 @@ def why(row: VerdictRow) -> str:
 def sentence(verdict: Verdict, head: HeadVerdict) -> str:
     """Return the verdict on a head in one sentence, and in another what of it is void. The variants
     have the names that the user gave them."""
-    sides = " against ".join(definitions(verdict)[variant.name] for variant in (head, verdict.base))
+    defined = definitions(verdict)
+    most = " (most goodput)" if _leads(verdict, head) else ""
+    sides = f"{defined[head.name]}{most} against {defined[verdict.base.name]}"
     if verdict.baseline is not None:
         parts = [
             f"{GATES[row.metric].label} {_difference(row)}"
@@ -156,6 +158,22 @@ def by_goodput(verdict: Verdict) -> list[HeadVerdict]:
         return max((row.head or 0.0 for row in head.rows if row.metric == "goodput"), default=0.0)
 
     return sorted(verdict.heads, key=goodput, reverse=True)
+
+
+def _leads(verdict: Verdict, head: HeadVerdict) -> bool:
+    """Return whether a head has the most goodput of several, and surely more than the base."""
+    is_first = len(verdict.heads) > 1 and head == by_goodput(verdict)[0]
+    return is_first and any(row.metric == "goodput" and row.answer == "faster" for row in head.rows)
+
+
+def question(verdict: Verdict) -> str:
+    """Return what a gate asks."""
+    names = definitions(verdict)
+    heads = [names[head.name] for head in verdict.heads]
+    verb = "does" if len(heads) == 1 else "do"
+    return (
+        f"How {verb} {formatting.listed(heads)} compare with {names[verdict.base.name]}, the base?"
+    )
 
 
 def _named(row: VerdictRow) -> str:

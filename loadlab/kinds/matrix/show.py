@@ -54,7 +54,7 @@ def overview(verdict: MatrixVerdict) -> Table:
     dropped = len(verdict.candidates) - len(rows)
     caption = [
         "As fast as each can answer (closed loop): goodput is correct answers. Best over it: by "
-        "how much more goodput the best has, and the interval of that.",
+        "how much more goodput the best has in the same blocks, and the interval of that.",
         *words.not_shown(verdict),
         *([f"Dropped in the rounds: {formatting.plural(dropped, 'other')}."] if dropped else []),
     ]
