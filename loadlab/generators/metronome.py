@@ -29,7 +29,6 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
-from loadlab.generators import metronome_files
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Answer, Generator, Kind, Request
 from loadlab.generators.measurement import (
@@ -41,18 +40,21 @@ from loadlab.generators.measurement import (
     VisitCounts,
     Waited,
 )
-from loadlab.generators.metronome_files import (
+from loadlab.generators.metronome_records import (
     ANSWERED,
     KEPT,
-    OUTCOMES,
-    OUTPUT,
     RECORDS,
     UNITS_S,
     UNITS_US,
-    PlannedKind,
     Reader,
-    Summary,
     read,
+)
+from loadlab.generators.metronome_summary import (
+    NAME,
+    OUTCOMES,
+    OUTPUT,
+    PlannedKind,
+    Summary,
     read_summary,
 )
 from loadlab.model import Facts, Load, Opened, Reason, Saturated, Stops
@@ -60,7 +62,6 @@ from loadlab.reasons.validity_reasons import Thresholds
 from loadlab.run import documents
 from loadlab.stats import histograms
 
-NAME = metronome_files.NAME
 # Base name of the files of the closed loop after a load of several lanes.
 SATURATION = "saturation"
 

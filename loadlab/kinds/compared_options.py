@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from loadlab.model import GivenOptions
-from loadlab.plan import connections
+from loadlab.plan.load_options import connections
 from loadlab.run.errors import PlanError
 
 Compared = Literal["variants", "candidates"]

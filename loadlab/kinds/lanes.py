@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.generators import metronome
+from loadlab.generators import metronome_summary
 from loadlab.model import Item, Load, Reason, kinds_of
 from loadlab.plan import cell_ids
 from loadlab.plan.experiments import Stacks
@@ -46,7 +46,7 @@ def _obstacles(planned: Sequence[Item], stacks: Stacks, contracts: Contracts) ->
     if len(planned) < 2:
         yield Reason(code="lanes_one_variant")
     for load in loads:
-        if load.generator != metronome.NAME:
+        if load.generator != metronome_summary.NAME:
             yield Reason(code="lanes_generator", facts={"generator": load.generator})
         shape = "a log" if load.replay else "a session" if load.session else load.arrivals
         if shape is not None:

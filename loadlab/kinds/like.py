@@ -8,8 +8,9 @@ import msgspec
 from loadlab.kinds import all_kinds
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Recipe, Source
-from loadlab.plan import check_options, load_files
+from loadlab.plan import check_options
 from loadlab.plan.check_options import Specs
+from loadlab.plan.load_options import load_files
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir

@@ -22,8 +22,6 @@ from loadlab.plan import (
     cells,
     check_options,
     cross_check,
-    load_files,
-    mix,
     needs,
     records,
     repeats,
@@ -34,6 +32,7 @@ from loadlab.plan import (
 )
 from loadlab.plan import plan_document as plans
 from loadlab.plan.experiments import PlannedCells, plan_options
+from loadlab.plan.load_options import load_files, mix
 from loadlab.plan.plan_document import CalibrationLoad, Plan, PlannedExperiment, Run, items
 from loadlab.plan.records import Records
 from loadlab.plan.user_options import Request

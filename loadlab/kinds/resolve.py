@@ -5,8 +5,9 @@ from loadlab.kinds import all_kinds
 from loadlab.kinds.kind import ResolvedRun
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions
-from loadlab.plan import check_options, load_files, records
+from loadlab.plan import check_options, records
 from loadlab.plan import plan_document as plans
+from loadlab.plan.load_options import load_files
 from loadlab.plan.user_options import Request
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError, ResultError, SchemaError

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from loadlab.generators import registry
 from loadlab.generators.access_log import Survey
 from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell, kinds_of
-from loadlab.plan import arrivals, cell_ids, mix, replay, sessions
+from loadlab.plan import cell_ids
 from loadlab.plan.check_options import CLIENTS_ENDPOINT
+from loadlab.plan.load_options import arrivals, mix, replay, sessions
 from loadlab.plan.modes.mode import beside
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.run.catalog import known

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Options, OptionValue, SaturationRate, ramp_text
-from loadlab.plan import arrivals, connections, mix, replay, sessions
+from loadlab.plan.load_options import arrivals, connections, mix, replay, sessions
 from loadlab.plan.modes import slo
 from loadlab.plan.modes.stopping import LOWEST
 from loadlab.run import http_headers

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Item, Load, Options, PlannedStudy, Purpose, StudyCell
-from loadlab.plan import cell_ids, cells, check_options, replay, saturated, user_options
+from loadlab.plan import cell_ids, cells, check_options, saturated, user_options
+from loadlab.plan.load_options import replay
 from loadlab.plan.modes.doubled import Doubled
 from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.matrix_order import Matrix

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from loadlab.generators import registry
 from loadlab.model import Arrivals, Item, Load, Options, Point, Purpose, Reason, Record, ramp_mean
 from loadlab.model.base import Above0, NotNegative
-from loadlab.plan import arrivals
 from loadlab.plan.check_options import has_one_load
+from loadlab.plan.load_options import arrivals
 from loadlab.plan.modes import mode
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.modes.stopping import CURVE_TRIES

@@ -35,8 +35,8 @@ from loadlab.model import (
     Verdict,
 )
 from loadlab.model.base import Above0, NotNegative, Positive
-from loadlab.plan import arrivals, mix, replay, sessions
 from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.load_options import arrivals, mix, replay, sessions
 from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents, methods
 from loadlab.run.catalog import path_of

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from loadlab.generators import metronome, registry
+from loadlab.generators import metronome_summary, registry
 from loadlab.kinds import budget, compared_options, lanes
 from loadlab.kinds.kind import Draft
 from loadlab.kinds.matrix.candidates import candidates
@@ -254,7 +254,7 @@ def _in_lane(item: Item, rule: MatrixRule, options: GivenOptions) -> Item:
     """Return the item as a lane; a duration or a warm-up of the user is that of all lanes."""
     load = replace(
         item.cell.load,
-        generator=metronome.NAME,
+        generator=metronome_summary.NAME,
         lanes=LaneTurns(slice_s=rule.gate_slice_s),
         **{
             name: seconds

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from loadlab.kinds.study.study_files import shared
 from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
 from loadlab.model.study import ScaledStudy
-from loadlab.plan import ablation, cells, check_options, experiments, mix, user_options
+from loadlab.plan import ablation, cells, check_options, experiments, user_options
 from loadlab.plan.experiments import PlannedCells, Stacks, plan_cells
+from loadlab.plan.load_options import mix
 from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.modes.stopping import OBSERVED
 from loadlab.plan.plan_document import PlannedExperiment, items

@@ -1,7 +1,7 @@
 """Words for the reasons why a client cannot have a generator, from loadlab/plan."""
 
 from loadlab.generators import registry
-from loadlab.generators.proof import Outcome
+from loadlab.generators.load.proof import Outcome
 from loadlab.model import Reason
 from loadlab.report import words
 from loadlab.run.formatting import plural

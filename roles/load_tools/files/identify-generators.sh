@@ -2,7 +2,7 @@
 # Prints, of each load generator that is in the PATH: its name, path, SHA-256, revision of its snap (or nothing), whether
 # it has proven itself here (yes or no) and its version, separated by tabs. Changes nothing.
 # Reads GENERATORS: for each "name=program=snap", separated by spaces; the snap may be empty.
-# loadlab/generators/proof.py parses the output.
+# loadlab/generators/load/proof.py parses the output.
 PATH=$PATH:/snap/bin
 for generator in $GENERATORS; do
     name=${generator%%=*} snap=${generator##*=}

@@ -1,6 +1,6 @@
 from typing import Any
 
-from loadlab.generators import calibration
+from loadlab.generators.load import calibration
 
 
 def plan(name: str, seconds: int = 5, **changed: Any) -> calibration.CalibrationPlan:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadlab.generators.faults import HALF_OPEN, NEIGHBOUR, Fault, faults
+from loadlab.generators.load.faults import HALF_OPEN, NEIGHBOUR, Fault, faults
 from loadlab.model import Download, HalfOpen, Injection, Neighbour, Stall
 from tests.unit import builders
 from tests.unit.builders import load

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadlab.generators import load_run
-from loadlab.generators.load_run import LoadRun, LoadRunInput, Offer
+from loadlab.generators.load import load_run
+from loadlab.generators.load.load_run import LoadRun, LoadRunInput, Offer
 from loadlab.model import HostCpus, HostInterfaces, Load
 from loadlab.reasons.validity_reasons import VOID
 from loadlab.run import documents

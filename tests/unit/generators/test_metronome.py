@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.generators import merge, metronome, metronome_files
+from loadlab.generators import merge, metronome, metronome_records
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Kind, Lanes, Replayed, Request
 from loadlab.generators.measurement import GeneratorError, Measurement
@@ -336,7 +336,7 @@ def test_a_lane_has_the_kinds_of_its_mix() -> None:
 
 def test_a_mix_that_was_not_sent_is_told() -> None:
     """As if 13 requests of 20 were to be fast."""
-    reader, _ = metronome_files.read(
+    reader, _ = metronome_records.read(
         FIXTURES / "mix", replaced(MIX, kinds={"fast": 13, "slow": 5, "flaky": 2})
     )
     assert reader.mix_off == 8
@@ -569,8 +569,8 @@ def test_a_plan_has_its_lanes(rate: float | None, schedule: dict[str, float]) ->
 
 def test_a_wait_of_more_than_the_histograms_hour_is_an_hour() -> None:
     """As of a load of days that a server cannot carry."""
-    counted = metronome_files.Counted()
-    counted.add(np.array([5, 2 * 3600]) * metronome_files.UNITS_S)
+    counted = metronome_records.Counted()
+    counted.add(np.array([5, 2 * 3600]) * metronome_records.UNITS_S)
     histogram = histograms.from_counts(*counted.exact)
     assert histograms.summary(histogram, counted.exact)["max"] == histograms.HIGHEST_US
 
@@ -584,13 +584,13 @@ def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
             raw.append(rest & 127 | 128)
             rest >>= 7
         raw.append(rest)
-    assert metronome_files.leb128(bytes(raw), len(numbers)).tolist() == numbers
+    assert metronome_records.leb128(bytes(raw), len(numbers)).tolist() == numbers
 
 
 @given(st.lists(st.integers(-(2**61), 2**61)))
 def test_differences_keep_their_sign(numbers: list[int]) -> None:
     signed = np.array(numbers, np.int64)
-    assert metronome_files.zigzag((signed << 1) ^ (signed >> 63)).tolist() == numbers
+    assert metronome_records.zigzag((signed << 1) ^ (signed >> 63)).tolist() == numbers
 
 
 def test_an_expected_404_is_no_error(folder: Path) -> None:

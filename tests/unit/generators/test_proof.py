@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.generators import proof, registry
-from loadlab.generators.proof import InstalledProgram, Outcome
+from loadlab.generators import registry
+from loadlab.generators.load import proof
+from loadlab.generators.load.proof import InstalledProgram, Outcome
 from loadlab.model import GeneratorProgram
 from loadlab.report.words import generators_words
 from tests.unit import stand_ins

@@ -3,7 +3,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.generators import split
+from loadlab.generators.load import split
 
 CLIENTS = st.integers(2, 40)
 

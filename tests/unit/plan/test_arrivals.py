@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from loadlab.model import Arrivals, ramp_mean, ramp_text
-from loadlab.plan import arrivals
+from loadlab.plan.load_options import arrivals
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 

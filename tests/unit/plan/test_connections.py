@@ -1,6 +1,7 @@
 """Connections that a load opens on demand: what is planned, and beside it."""
 
-from loadlab.plan import cells, connections
+from loadlab.plan import cells
+from loadlab.plan.load_options import connections
 from loadlab.plan.plan_document import Plan, items
 from tests.unit import builders
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from loadlab.generators.access_log import Survey
 from loadlab.model import OptionValue, Replay
-from loadlab.plan import replay as replays
+from loadlab.plan.load_options import replay as replays
 from loadlab.plan.plan_document import Plan, items
 from loadlab.report.words import planned_words
 from loadlab.run.errors import PlanError

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from loadlab.model import GivenOptions, SessionStep
-from loadlab.plan import check_options, load_files, sessions
+from loadlab.plan import check_options
+from loadlab.plan.load_options import load_files, sessions
 from loadlab.plan.plan_document import items
 from loadlab.run.errors import PlanError
 from loadlab.stacks import requests

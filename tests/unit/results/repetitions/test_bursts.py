@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from loadlab.generators.attribution import Schedule
-from loadlab.generators.metronome_files import COLUMNS, OUTCOMES, UNITS_US, Block, Reader
+from loadlab.generators.metronome_records import COLUMNS, UNITS_US, Block, Reader
+from loadlab.generators.metronome_summary import OUTCOMES
 from loadlab.model import Arrivals, BurstLoad
 from loadlab.results.repetitions import bursts
 from tests.unit import builders

@@ -10,9 +10,9 @@ import pytest
 
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import SecondAnswers
-from loadlab.generators.metronome_files import COLUMNS, UNITS_S, Block, Reader
+from loadlab.generators.metronome_records import COLUMNS, UNITS_S, Block, Reader
 from loadlab.model import Arrivals, Knee, Load, Median, Reason
-from loadlab.plan import arrivals
+from loadlab.plan.load_options import arrivals
 from loadlab.reasons.all_reasons import TABLE
 from loadlab.report import words
 from loadlab.results.repetitions import knee

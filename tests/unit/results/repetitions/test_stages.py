@@ -9,7 +9,8 @@ import pytest
 
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement
-from loadlab.generators.metronome_files import COLUMNS, OUTCOMES, UNITS_S, Block, Reader
+from loadlab.generators.metronome_records import COLUMNS, UNITS_S, Block, Reader
+from loadlab.generators.metronome_summary import OUTCOMES
 from loadlab.model import Arrivals, Load, Recovery
 from loadlab.plan import saturated
 from loadlab.results.repetitions import stages

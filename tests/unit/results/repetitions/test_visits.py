@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from loadlab.generators import metronome, metronome_files
+from loadlab.generators import metronome, metronome_records
 from loadlab.generators.attribution import Schedule
 from loadlab.model import Arrivals, CellLimit, Facts, Reason, SessionStep
 from loadlab.report.sections import cells_section
@@ -57,8 +57,8 @@ def test_visits_are_summed_and_their_times_are_those_of_all() -> None:
 
 
 def test_a_visit_of_more_than_an_hour_is_at_least_an_hour() -> None:
-    days = metronome_files.Counted()
-    days.add(np.full(100, 48 * 3600 * metronome_files.UNITS_S))
+    days = metronome_records.Counted()
+    days.add(np.full(100, 48 * 3600 * metronome_records.UNITS_S))
     counted = replace(builders.present(MEASUREMENT.visits), completed=100, time_us=days.exact)
     of_load = builders.present(visits.of_load(replace(MEASUREMENT, visits=counted), LOAD))
     assert of_load.p50_us == histograms.HIGHEST_US

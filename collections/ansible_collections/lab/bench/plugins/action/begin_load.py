@@ -17,8 +17,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import (
 )
 from msgspec import Struct
 
-from loadlab.generators import load_run
-from loadlab.generators.load_run import Offer
+from loadlab.generators.load import load_run
+from loadlab.generators.load.load_run import Offer
 from loadlab.telemetry import exporter
 
 

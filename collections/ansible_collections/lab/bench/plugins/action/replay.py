@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from loadlab.generators import access_log
 from loadlab.plan import plan_document
-from loadlab.plan.replay import log_of
+from loadlab.plan.load_options.replay import log_of
 from loadlab.stacks.application import is_own
 
 

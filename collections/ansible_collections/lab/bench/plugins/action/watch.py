@@ -19,7 +19,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhe
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from msgspec import Struct
 
-from loadlab.generators.load_run import Scraped
+from loadlab.generators.load.load_run import Scraped
 from loadlab.plan import progress
 from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status

@@ -10,7 +10,8 @@ import msgspec
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 
-from loadlab.generators import calibration, load_run, proof, registry, split
+from loadlab.generators import registry
+from loadlab.generators.load import calibration, load_run, proof, split
 from loadlab.hosts import (
     cloud_init,
     ec2,

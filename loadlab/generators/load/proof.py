@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from loadlab.generators import load_run, registry
+from loadlab.generators import registry
 from loadlab.generators.generator import Request
+from loadlab.generators.load import load_run
 from loadlab.model import GeneratorProgram
 from loadlab.model.base import Count
 from loadlab.run import documents

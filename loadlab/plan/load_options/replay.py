@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from loadlab.generators import access_log
 from loadlab.generators.access_log import Log, Survey
 from loadlab.model import GivenOptions, Options
-from loadlab.plan import request_records
+from loadlab.plan.load_options import request_records
 from loadlab.run import catalog
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plain

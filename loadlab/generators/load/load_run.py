@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.generators import host_commands, metronome, registry, split
-from loadlab.generators.faults import Fault, faults
+from loadlab.generators import metronome, registry
 from loadlab.generators.generator import Generator, Kind, Lanes, Replayed, Request
+from loadlab.generators.load import host_commands, split
+from loadlab.generators.load.faults import Fault, faults
 from loadlab.model import (
     Cell,
     ClientShare,

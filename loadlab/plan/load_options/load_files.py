@@ -9,7 +9,7 @@ import yaml
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, timed_ramp_text
-from loadlab.plan import arrivals, sessions
+from loadlab.plan.load_options import arrivals, sessions
 from loadlab.run.catalog import known, load_yaml, names, path_of
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line

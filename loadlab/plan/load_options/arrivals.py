@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import Arrivals, GivenOptions, Options, OptionValue, Point, ramp_mean
-from loadlab.plan import request_records
+from loadlab.plan.load_options import request_records
 from loadlab.run.catalog import with_home
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line, plain, plural

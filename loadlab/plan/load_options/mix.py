@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from loadlab.generators import registry
 from loadlab.model import GivenOptions, Item, Options, kinds_of
-from loadlab.plan import request_records
+from loadlab.plan.load_options import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 

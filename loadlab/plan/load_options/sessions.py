@@ -11,7 +11,7 @@ import msgspec
 
 from loadlab.model import Options, Record, SessionStep
 from loadlab.model.base import Json
-from loadlab.plan import request_records
+from loadlab.plan.load_options import request_records
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import one_line, plain, plural
 from loadlab.stacks.contract import Contract

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from loadlab.generators.host_commands import stopped
+from loadlab.generators.load.host_commands import stopped
 from loadlab.model import Download, HalfOpen, Load, Neighbour, Stall
 from loadlab.run.formatting import plain
 
