@@ -162,6 +162,8 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
         last = run.next(0, last)
     assert last["left"] == 0
     blocks = [line for line in run.printed if line.startswith("After block ")]
+    lanes = [line for line in run.printed if line.startswith("  flask on uWSGI (")]
+    assert any("1 worker, 4 threads)" in line for line in lanes), run.printed[:8]
     best = "uWSGI, 3 workers"
     assert blocks[0] == "After block 1: 4 candidates in round 1; dropped: 1"
     assert blocks[3].startswith(f"After block 4: the best of the rounds are {best}; uWSGI, ")

@@ -616,6 +616,16 @@ def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate(
         ],
     )
     assert list(words.definitions(named).values()) == ["Gunicorn", "uWSGI", "Granian, threads=2"]
+    question = "How do uWSGI and Granian, threads=2 compare with Gunicorn, the base?"
+    assert words.question(named) == question
+
+
+def test_the_head_with_the_most_goodput_is_named_first() -> None:
+    machine = Machine(plan(head="workers=2;workers=3"), {"goodput": 1.5}, changed="head2")
+    found = machine.run()
+    assert [head.name for head in words.by_goodput(found)] == ["head2", "head1"]
+    sentences = [words.sentence(found, head) for head in found.heads]
+    assert [" (most goodput) against " in sentence for sentence in sentences] == [False, True]
 
 
 def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_path: Path) -> None:
