@@ -174,7 +174,7 @@ class Kind:
     # The report.
 
     def question(self, run: RunDir) -> str:
-        """Return what the run asks; empty where its file asks nothing."""
+        """Return what the run asks; empty where it asks nothing."""
         return ""
 
     def lab_tests(self, run: RunDir) -> LabTests | None:

@@ -76,7 +76,7 @@ class Page:
     """Everything that the template lays out."""
 
     title: str
-    lead: str  #: The stacks, and when the run was started.
+    lead: str  #: The stacks, or that it tests the lab, and when the run was started.
     lab: str  #: Version and revision.
     headlines: Sequence[Headline]  #: The answer, at most two sentences.
     answer: Sequence[Block]  #: These, the other sentences and tiles at the top of the page.
@@ -253,7 +253,7 @@ class _Builder:
         return [entry for entry in stacks if chosen is None or entry.cell.cell_id in chosen]
 
     def _lead(self) -> str:
-        """Return the stacks of the run, or their number, and when it was started."""
+        """Return the stacks, their number or that the run tests the lab, and when it started."""
         stacks = sorted({labels.stack(entry.cell.cell) for entry in self._measured})
         if len(stacks) > 1:
             stacks = sorted({entry.name for entry in self._measured})

@@ -48,17 +48,22 @@ def _furthest(tests: Sequence[CertifiedTest]) -> str:
 
 def lab_tests(certificate: Certificate) -> LabTests:
     """Return how many known faults were measured, beside them those of other generators, and how
-    many tests lack a valid measurement."""
+    many tests could not be judged."""
     tests = certified(certificate)
     count, void = plural(len(tests), "test"), sum(map(is_void, tests))
     others = len(certificate.tests) - len(tests)
-    verb = "has" if void == 1 else "have"
+    trust = f"With care: {void} of {count} could not be judged."
+    if not void:
+        trust = "Yes: every test could be judged."
+    elif void == len(tests):
+        trust = f"No: none of {count} could be judged."
+    elif void > len(tests) / 2:
+        trust = trust.replace("With care", "With much care")
     return LabTests(
-        measured=f"the lab itself: {count} with a delay, an error or a load of known size.",
+        measured=f"this load-testing tool itself (the lab): {count} with a deliberate delay, error "
+        "or load of known size.",
         beside=f"beside them, {plural(others, 'test')} of other generators" if others else "",
-        trust=f"With care: {void} of {count} {verb} no valid measurement."
-        if void
-        else "Yes: no test lacks a valid measurement.",
+        trust=trust,
     )
 
 

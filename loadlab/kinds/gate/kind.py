@@ -100,7 +100,7 @@ class GateKind(StudyKind):
                 words.sentence(verdict, head),
                 anchor="verdict",
             )
-            for head in words.by_goodput(verdict)
+            for head in words.in_order(verdict)
         ]
 
     def sections(self, run: RunDir) -> list[Section]:

@@ -31,6 +31,9 @@ _DECIDED: dict[Answer, str] = {"slower": "worse", "faster": "better"}
 # The folders before the last part of an absolute path.
 _FOLDERS = re.compile(r"(?<==)/(?:[^/,]+/)+")
 
+# A longer load has so many times the answers that a percentile needs, as the rate varies.
+_MARGIN = 1.2
+
 # Characters of a head's name in a table of the terminal.
 _LONGEST = 40
 _SIDES = {"base": "base", "head": "head", "control": "A/A control"}
@@ -151,19 +154,27 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
     return " ".join([f"{sides}: {'; '.join(parts)}.", *void])
 
 
-def by_goodput(verdict: Verdict) -> list[HeadVerdict]:
-    """Return the heads, the one with the most goodput first."""
-
-    def goodput(head: HeadVerdict) -> float:
-        return max((row.head or 0.0 for row in head.rows if row.metric == "goodput"), default=0.0)
-
-    return sorted(verdict.heads, key=goodput, reverse=True)
+def in_order(verdict: Verdict) -> list[HeadVerdict]:
+    """Return the heads in the order of their sentences: of two the one that leads first; more as
+    the user gave them, as only two have a sentence on the first screen."""
+    if len(verdict.heads) > 2:
+        return verdict.heads
+    return sorted(verdict.heads, key=lambda head: not _leads(verdict, head))
 
 
 def _leads(verdict: Verdict, head: HeadVerdict) -> bool:
-    """Return whether a head has the most goodput of several, and surely more than the base."""
-    is_first = len(verdict.heads) > 1 and head == by_goodput(verdict)[0]
-    return is_first and any(row.metric == "goodput" and row.answer == "faster" for row in head.rows)
+    """Return whether a head has more goodput than the base, and its interval is above those of all
+    other heads."""
+    own = _goodput(head)
+    others = [_goodput(other) for other in verdict.heads if other.name != head.name]
+    if own is None or own.low is None or own.answer != "faster" or not others:
+        return False
+    highs = [other.high for other in others if other is not None and other.high is not None]
+    return len(highs) == len(others) and own.low > max(highs)
+
+
+def _goodput(head: HeadVerdict) -> VerdictRow | None:
+    return next((row for row in head.rows if row.metric == "goodput"), None)
 
 
 def question(verdict: Verdict) -> str:
@@ -440,11 +451,14 @@ def next_steps(resume: str, further_s: Mapping[str, float], is_first: bool = Fal
 
 
 def longer_load(verdict: Verdict) -> list[str]:
-    """Return the duration that gives enough answers for each percentile; empty where all have
-    enough."""
-    seconds = verdict.cell.load.duration_s if verdict.cell else None
+    """Return a duration with enough answers for each percentile, and a margin; empty where all have
+    enough, and of a load that lasts as long as its log, session or ramp says."""
+    load = verdict.cell.load if verdict.cell else None
+    if load is None or load.replay or load.session or (load.arrivals and load.arrivals.ramp):
+        return []
+    seconds = _MARGIN * (load.duration_s or 0.0)
     needed = [
-        (math.ceil((seconds or 0.0) * percentiles.least_answers(row.metric) / answers), row.metric)
+        (math.ceil(seconds * percentiles.least_answers(row.metric) / answers), row.metric)
         for head in verdict.heads
         for row in head.rows
         if row.reason.code == "few_answers_compared" and (answers := int(row.reason.value or 0))
@@ -452,7 +466,8 @@ def longer_load(verdict: Verdict) -> list[str]:
     if not needed or not seconds:
         return []
     longest, metric = max(needed)
-    return [f"For {GATES[metric].label} give a new run longer loads: -e duration={longest}"]
+    label = GATES[metric].label
+    return [f"For {label} a new run needs longer loads and more budget: -e duration={longest}"]
 
 
 def _minutes(seconds: float) -> int:

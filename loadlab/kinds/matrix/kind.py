@@ -91,9 +91,14 @@ class MatrixKind(StudyKind):
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)
         return present(show.overview(verdict)) if verdict else []
 
-    def chosen(self, run: RunDir) -> set[str]:
-        # The table of the contenders stands in their place.
-        return set()
+    def chosen(self, run: RunDir) -> set[str] | None:
+        """Return the chosen candidate, where no table of contenders stands in its place."""
+        verdict = documents.read_or_none(run.matrix, MatrixVerdict)
+        if verdict is None:
+            return None
+        is_tabulated = any(row.contends for row in verdict.candidates)
+        chosen = {row.cell_id for row in verdict.candidates if row.name == verdict.chosen}
+        return set() if is_tabulated else chosen
 
     def answer(self, run: RunDir, headlines: Sequence[str]) -> list[str]:
         verdict = documents.read_or_none(run.matrix, MatrixVerdict)

@@ -51,12 +51,16 @@ def headline(verdict: MatrixVerdict) -> Headline:
 def overview(verdict: MatrixVerdict) -> Table:
     """Return the table of the first screen: the contenders beside the best."""
     columns, rows = words.contenders(verdict)
-    dropped = len(verdict.candidates) - len(rows)
+    others = formatting.plural(len(verdict.candidates) - len(rows), "other candidate")
+    over = (
+        "Best over it: by how much more goodput the best has in the same blocks after the rounds, "
+        "and the interval of that."
+    )
     caption = [
-        "As fast as each can answer (closed loop): goodput is correct answers. Best over it: by "
-        "how much more goodput the best has in the same blocks, and the interval of that.",
+        "As fast as each can answer (closed loop). Goodput: correct answers, median of all blocks.",
+        *([over] if verdict.leads else []),
         *words.not_shown(verdict),
-        *([f"Dropped in the rounds: {formatting.plural(dropped, 'other')}."] if dropped else []),
+        *([f"{others} left out."] if len(rows) < len(verdict.candidates) else []),
     ]
     return table(" ".join(caption), columns, rows)
 

@@ -145,7 +145,7 @@ def sentence(verdict: MatrixVerdict) -> str:
 
 
 def not_shown(verdict: MatrixVerdict) -> list[str]:
-    """Return a sentence on the references that the chosen may not beat; none where it beats all."""
+    """Return a sentence on the references whose interval includes 0; none without any."""
     rows = {row.name: row for row in verdict.candidates}
     unsure = [
         f"{reference} ({title(rows[lead.name])}: {_between(lead)})"

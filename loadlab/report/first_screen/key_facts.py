@@ -60,7 +60,7 @@ def build(
     """Return the lines; none where nothing was measured.
 
     ``entries``: the measured cells. ``closed_loops``: those beside them. ``cells``: all of the run.
-    ``question``: what a study or lesson asks; empty without. ``lab_tests``: what the run
+    ``question``: what the run asks; empty without. ``lab_tests``: what the run
     tests of the lab; None where it measures stacks. ``hosts``: their cores; empty where unknown.
     ``caveats``: what the hosts cannot promise, in a few words -> in a sentence. ``certificate``:
     what theirs says; empty without one. ``variants``: name of a variant, or the cell_id -> as the
@@ -81,9 +81,11 @@ def build(
     if lab_tests:
         noise = f"to see the noise, {measured.removesuffix('.')}"
         more = f"{_sentences(filter(None, [lab_tests.beside, noise]))} {more}"
-        every = [rep.validity.valid for cell in judged(cells) for rep in cell.repetitions]
         measured, trust = lab_tests.measured, lab_tests.trust
-        details = [f"with all that was measured beside them, {_valid(sum(every), len(every))}"]
+        purposes = ("measure", "aa_control")
+        noises = [cell for cell in cells if cell.purpose in purposes]
+        every = [rep.validity.valid for cell in noises for rep in cell.repetitions]
+        details = [f"of the noise, {_valid(sum(every), len(every))}", *doubts.values()]
         limit = ("Not looked for: these tests are of the lab, not of the server.", "")
     facts = {
         "Question": ("", question),

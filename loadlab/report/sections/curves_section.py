@@ -66,7 +66,7 @@ def within(summary: Summary, paths: Paths) -> list[Headline]:
                 states[_stayed(curve.slo)] = "inconclusive"
             remarks = [*met(curve), *(["higher rates not judged"] if is_open_above(curve) else [])]
             above = f" ({', '.join(remarks)})" if remarks else ""
-            least = "at least " if curve.missed is None and not is_open_above(curve) else ""
+            least = "at least " if curve.missed is None and not remarks else ""
             rate = f"{least}{formatting.number(curve.within)} requests/s on {where}{above}"
             by_slo.setdefault(_stayed(curve.slo), []).append(rate)
     stacks = formatting.listed(sorted(set(labels.names([curve.cell for curve in summary.curves]))))

@@ -185,6 +185,20 @@ def test_a_cell_that_met_no_limit_shows_that_of_its_saturation(tmp_path: Path) -
     }
 
 
+def test_a_test_of_the_lab_is_trusted_by_its_tests_and_its_noise(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path, 1, 1, 5)
+    tests = key_facts.LabTests(measured="the lab: 2 tests.", beside="", trust="Yes: all.")
+    (lines,) = key_facts.build(
+        entries(summary), [], summary.cells, question="", lab_tests=tests, hosts="",
+        caveats={"noise of 17 %": "it differs from itself"}, certificate="", variants={},
+    )  # fmt: skip
+    assert (lines.facts["Measured"], lines.facts["Trust"]) == ("the lab: 2 tests.", "Yes: all.")
+    assert lines.facts["Limit"].startswith("Not looked for: ")
+    assert lines.details["Measured"].startswith("To see the noise, aiohttp on Gunicorn on /index: ")
+    assert lines.details["Trust"].startswith("Of the noise, 1 of 1 measurement is valid. ")
+    assert lines.details["Trust"].endswith(" It differs from itself.")
+
+
 def test_the_line_on_lanes_has_their_closed_loops(tmp_path: Path) -> None:
     summary = runs.many(tmp_path, 2, 1, 5)
     lanes = LaneTurns(closed_s=2)

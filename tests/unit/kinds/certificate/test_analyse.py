@@ -97,10 +97,18 @@ def test_a_percentile_that_the_lab_withheld_is_not_untrue() -> None:
         "1 percentile is not shown, as the generator's own delay was too large a part."
     )
     assert words.lab_tests(certificate) == LabTests(
-        measured="the lab itself: 1 test with a delay, an error or a load of known size.",
+        measured="this load-testing tool itself (the lab): 1 test with a deliberate delay, error "
+        "or load of known size.",
         beside="",
-        trust="Yes: no test lacks a valid measurement.",
+        trust="Yes: every test could be judged.",
     )
+    void = replace(test, passed=False, valid=False, expected_valid=True)
+    for tests, trust in (
+        ([void], "No: none of 1 test could be judged."),
+        ([test, void], "With care: 1 of 2 tests could not be judged."),
+        ([test, void, void], "With much care: 2 of 3 tests could not be judged."),
+    ):
+        assert words.lab_tests(replace(certificate, tests=tests)).trust == trust
 
 
 def test_a_figure_without_a_log_fails_and_has_no_true_value() -> None:

@@ -199,7 +199,7 @@ def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
     assert analyse._front(figures) == {"fast", "small", "twin"}
 
 
-def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> None:
+def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far(tmp_path: Path) -> None:
     made = plan(budget="30m")
     late = replace(made, matrix=replace(present(made.matrix), budget_s=400.0))
     machine = Machine(late, spread(made, 5))
@@ -210,6 +210,11 @@ def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> 
     assert machine.now - BEGAN < 600
     assert machine.truth[found.best or ""] >= 0.9 * max(machine.truth.values())
     assert "No block compared the contenders." in matrix_words.sentence(found)
+    # Without contenders, the first screen has the figures of the chosen.
+    stored(tmp_path, machine)
+    (board,) = blocks.find(Board, *page.build(tmp_path).answer)
+    title = matrix_words.title(next(row for row in found.candidates if row.name == found.chosen))
+    assert board.title.startswith(f"flask on {title.split(',')[0].split()[0]} (")
 
 
 def test_no_more_time_is_estimated_than_the_budget_and_a_block_take() -> None:
