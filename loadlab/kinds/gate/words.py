@@ -155,8 +155,11 @@ def sentence(verdict: Verdict, head: HeadVerdict) -> str:
 
 
 def in_order(verdict: Verdict) -> list[HeadVerdict]:
-    """Return the heads in the order of their sentences: of two the one that leads first; more as
-    the user gave them, as only two have a sentence on the first screen."""
+    """Return the heads in the order of their sentences.
+
+    Of two heads, the leading head comes first. More heads keep the user's order: the first screen
+    has only two sentences, and an order by goodput would always leave out the worst heads.
+    """
     if len(verdict.heads) > 2:
         return verdict.heads
     return sorted(verdict.heads, key=lambda head: not _leads(verdict, head))
